@@ -1,0 +1,1 @@
+"""The message broker: values, decisions, storage and protocol. Importable without Django, Celery and Spark."""

@@ -1,0 +1,254 @@
+"""Definitions: what an operator declares. Immutable values, their defaults (ActiveMQ Classic's), their JSON form.
+
+They are versioned as a whole (`Definitions.version`) and live in the store; `engine/topology.py` compiles them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
+
+from brokerapp.destination import Destination, Kind
+from brokerapp.errors import DefinitionRefused
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualTopic:
+    """Topics matching `name` copy each message to the existing queues matching `prefix + topic + postfix`."""
+
+    name: str = ">"
+    prefix: str = "Consumer.*."
+    postfix: str = ""
+    selector_aware: bool = False
+    local: bool = False
+    concurrent_send: bool = False
+    transacted_send: bool = False
+    drop_on_resource_limit: bool = False
+    set_original_destination: bool = True
+
+    kind = "virtualTopic"
+
+    @property
+    def id(self) -> str:
+        """What tells this definition from all others."""
+        return f"{self.kind}:{self.name}|{self.prefix}|{self.postfix}"
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One entry of a composite's forwardTo. With a selector it is a filtered destination."""
+
+    destination: Destination
+    selector: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Composite:
+    """A compositeQueue or compositeTopic: a message to `destination` is forwarded to the legs it matches."""
+
+    destination: Destination
+    legs: tuple[Leg, ...] = ()
+    forward_only: bool = True
+    send_when_not_matched: bool = False
+    concurrent_send: bool = False
+    copy_message: bool = True
+
+    @property
+    def kind(self) -> str:
+        """The element name ActiveMQ gives it."""
+        return "compositeQueue" if self.destination.kind is Kind.QUEUE else "compositeTopic"
+
+    @property
+    def id(self) -> str:
+        """What tells this definition from all others."""
+        return f"{self.kind}:{self.destination.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class MirroredQueue:
+    """Every message sent to a queue Q also goes to the topic `prefix + Q + postfix`."""
+
+    prefix: str = "VirtualTopic.Mirror."
+    postfix: str = ""
+    copy_message: bool = True
+
+    kind = "mirroredQueue"
+
+    @property
+    def id(self) -> str:
+        """What tells this definition from all others."""
+        return self.kind
+
+
+VirtualDestination = VirtualTopic | Composite | MirroredQueue
+
+#: What ActiveMQ declares when a configuration says nothing about virtual destinations.
+DEFAULT_VIRTUAL_TOPIC = VirtualTopic(name="VirtualTopic.>")
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterStrategy:
+    """Where failed messages of a destination go: `shared`, `individual` or `discarding`."""
+
+    kind: str = "shared"
+    dead_letter_queue: str = "ActiveMQ.DLQ"
+    queue_prefix: str = "ActiveMQ.DLQ.Queue."
+    topic_prefix: str = "ActiveMQ.DLQ.Topic."
+    queue_suffix: str = ""
+    topic_suffix: str = ""
+    use_queue_for_queue_messages: bool = True
+    use_queue_for_topic_messages: bool = True
+    process_expired: bool = True
+    process_non_persistent: bool = False
+    enable_audit: bool = True
+    expiration: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyEntry:
+    """Policy of the destinations matching `destination` (a pattern); the most specific entry wins.
+
+    `options` holds the other attributes of ActiveMQ's policyEntry as written, under their own names, so that none is
+    lost on export; those the broker honours have fields here. Sizes are bytes, times milliseconds; None: the default.
+    """
+
+    destination: Destination
+    dead_letter: DeadLetterStrategy | None = None
+    queue_prefetch: int | None = None
+    topic_prefetch: int | None = None
+    memory_limit: int | None = None
+    send_fail_if_no_space: bool | None = None
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def id(self) -> str:
+        """What tells this definition from all others."""
+        return f"policyEntry:{self.destination}"
+
+
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """All that is declared, at one version."""
+
+    version: int = 0
+    virtual_destinations: tuple[VirtualDestination, ...] = (DEFAULT_VIRTUAL_TOPIC,)
+    policies: tuple[PolicyEntry, ...] = ()
+
+    def with_virtual_destination(self, new: VirtualDestination, replacing: str | None = None) -> Definitions:
+        """These definitions with `new` added, or put in the place of the one whose id is `replacing`.
+
+        Raises DefinitionRefused when another one has the id of the new one, or when there is none to replace.
+        """
+        old = {each.id: each for each in self.virtual_destinations}
+        if replacing is not None and replacing not in old:
+            raise DefinitionRefused(f"there is no definition {replacing!r} to replace")
+        if new.id in old and new.id != replacing:
+            raise DefinitionRefused(f"{new.kind} {_title(new)!r} is defined already")
+        if replacing is None:
+            return self._with(self.virtual_destinations + (new,))
+        return self._with(tuple(new if each.id == replacing else each for each in self.virtual_destinations))
+
+    def without_virtual_destination(self, id: str) -> Definitions:
+        """These definitions without the one of this id; raises DefinitionRefused when there is none."""
+        kept = tuple(each for each in self.virtual_destinations if each.id != id)
+        if len(kept) == len(self.virtual_destinations):
+            raise DefinitionRefused(f"there is no definition {id!r}")
+        return self._with(kept)
+
+    def _with(self, virtual_destinations: tuple[VirtualDestination, ...]) -> Definitions:
+        return Definitions(self.version, virtual_destinations, self.policies)
+
+
+def _title(definition: VirtualDestination) -> str:
+    match definition:
+        case Composite():
+            return definition.destination.name
+        case VirtualTopic():
+            return definition.name
+    return definition.kind
+
+
+# -- JSON: {"kind": ..., field: value, ...}; a field at its default is left out
+
+
+def to_json(definitions: Definitions) -> dict[str, Any]:
+    """The definitions as plain JSON values."""
+    return {
+        "version": definitions.version,
+        "virtualDestinations": [{"kind": each.kind, **_fields(each)} for each in definitions.virtual_destinations],
+        "policies": [_fields(each) for each in definitions.policies],
+    }
+
+
+def from_json(data: Mapping[str, Any]) -> Definitions:
+    """The inverse of to_json; raises DefinitionRefused for a kind or field it does not know."""
+    return Definitions(
+        version=int(data.get("version", 0)),
+        virtual_destinations=tuple(virtual_destination_from_json(each) for each in data["virtualDestinations"]),
+        policies=tuple(_build(PolicyEntry, each) for each in data.get("policies", ())),
+    )
+
+
+KINDS: dict[str, type] = {
+    "virtualTopic": VirtualTopic,
+    "compositeQueue": Composite,
+    "compositeTopic": Composite,
+    "mirroredQueue": MirroredQueue,
+}
+
+
+def virtual_destination_from_json(data: Mapping[str, Any]) -> VirtualDestination:
+    """One virtual destination from its JSON form; raises DefinitionRefused."""
+    kind = data.get("kind")
+    if kind not in KINDS:
+        raise DefinitionRefused(f"{kind!r} is not one of {', '.join(KINDS)}")
+    return _build(KINDS[kind], {name: value for name, value in data.items() if name != "kind"})
+
+
+def virtual_destination_to_json(definition: VirtualDestination) -> dict[str, Any]:
+    """One virtual destination in its JSON form."""
+    return {"kind": definition.kind, **_fields(definition)}
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    result = {}
+    for each in fields(record):
+        value = getattr(record, each.name)
+        if each.default is MISSING or value != each.default:
+            result[each.name] = _plain(value)
+    return result
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Destination():
+            return str(value)
+        case Leg() | DeadLetterStrategy():
+            return _fields(value)
+        case tuple():
+            return [_plain(each) for each in value]
+    return value
+
+
+def _build(cls: type, data: Mapping[str, Any]) -> Any:
+    known = {each.name for each in fields(cls)}
+    if unknown := sorted(set(data) - known):
+        raise DefinitionRefused(f"{cls.__name__} has no {', '.join(unknown)}")
+    return cls(**{name: _READERS.get(name, _same)(value) for name, value in data.items()})
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _pairs(value: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(each) for each in value)
+
+
+_READERS = {
+    "destination": Destination.parse,
+    "legs": lambda value: tuple(_build(Leg, each) for each in value),
+    "dead_letter": lambda value: None if value is None else _build(DeadLetterStrategy, value),
+    "options": _pairs,
+}

@@ -1,0 +1,86 @@
+"""Destination: the address of a queue or a topic, and how its text forms are read and written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+from brokerapp.errors import InvalidDestination
+
+#: One element, as a whole element of a pattern.
+ANY_ELEMENT = "*"
+#: Zero or more elements, as the last element of a pattern.
+ANY_REST = ">"
+#: Separates the elements of a name.
+SEPARATOR = "."
+
+
+class Kind(StrEnum):
+    """What a destination is."""
+
+    QUEUE = "queue"
+    TOPIC = "topic"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Destination:
+    """A queue or topic: `str()` is the native form `queue://orders.eu`, `.stomp` is `/queue/orders.eu`."""
+
+    kind: Kind
+    name: str
+
+    @staticmethod
+    def queue(name: str) -> Destination:
+        """The queue of this name."""
+        return Destination(Kind.QUEUE, name)
+
+    @staticmethod
+    def topic(name: str) -> Destination:
+        """The topic of this name."""
+        return Destination(Kind.TOPIC, name)
+
+    @staticmethod
+    def parse(text: str, default: Kind = Kind.QUEUE) -> Destination:
+        """Read `/queue/N`, `/topic/N`, `queue://N`, `topic://N` or a bare name, which is of the `default` kind.
+
+        Names are trimmed at both ends, an empty one raises InvalidDestination.
+        """
+        return _parse(text, default)
+
+    @property
+    def stomp(self) -> str:
+        """The form STOMP clients use."""
+        return f"/{self.kind}/{self.name}"
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether a whole element is a wildcard."""
+        return is_pattern(self.name)
+
+    def __str__(self) -> str:
+        return f"{self.kind}://{self.name}"
+
+
+def is_pattern(name: str) -> bool:
+    """Whether the name holds `*` as an element, or `>` as its last one."""
+    elements = name.split(SEPARATOR)
+    return ANY_ELEMENT in elements or elements[-1] == ANY_REST
+
+
+_PREFIXES = tuple(
+    (form.format(kind), kind) for kind in Kind for form in ("/{}/", "{}://")
+)
+
+
+@lru_cache(maxsize=16384)
+def _parse(text: str, default: Kind) -> Destination:
+    name, kind = text, default
+    for prefix, its_kind in _PREFIXES:
+        if text.startswith(prefix):
+            name, kind = text[len(prefix) :], its_kind
+            break
+    name = name.strip()
+    if not name:
+        raise InvalidDestination(text)
+    return Destination(kind, name)

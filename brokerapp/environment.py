@@ -1,0 +1,66 @@
+"""Environment: where an installation keeps its data and which ports and servers it uses, read from the environment once.
+
+Every variable has a default, so that nothing needs to be set; two installations differ in SLUICE_DATA and the ports.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """One installation. Paths are absolute; ports are TCP ports on `bind`."""
+
+    data: Path
+    bind: str
+    console_port: int
+    stomp_port: int
+    monitor_port: int
+    spark_port: int
+    broker_name: str
+    redis_url: str
+    database_url: str
+    spark_master: str
+
+    @staticmethod
+    def read(variables: Mapping[str, str] = os.environ) -> Environment:
+        """The environment that these variables describe."""
+        data = Path(variables.get("SLUICE_DATA", PROJECT / "var")).resolve()
+        return Environment(
+            data=data,
+            bind=variables.get("SLUICE_BIND", "127.0.0.1"),
+            console_port=int(variables.get("SLUICE_PORT", 8000)),
+            stomp_port=int(variables.get("SLUICE_STOMP_PORT", 61613)),
+            monitor_port=int(variables.get("SLUICE_MONITOR_PORT", 8161)),
+            spark_port=int(variables.get("SLUICE_SPARK_PORT", 15002)),
+            broker_name=variables.get("SLUICE_BROKER", "sluice"),
+            redis_url=variables.get("REDIS_URL", f"unix://{data}/store/valkey.sock"),
+            database_url=variables.get("DATABASE_URL", f"sqlite:///{data}/console.sqlite3"),
+            spark_master=variables.get("SPARK_MASTER", "local[2]"),
+        )
+
+    @property
+    def owns_store(self) -> bool:
+        """Whether the embedded Valkey in the data folder is the store."""
+        return self.redis_url.startswith(f"unix://{self.data}/")
+
+    @property
+    def archive(self) -> Path:
+        """Recorded traffic, as Parquet."""
+        return self.data / "archive"
+
+    @property
+    def results(self) -> Path:
+        """Results of analyses, a folder each."""
+        return self.data / "results"
+
+    @property
+    def spark(self) -> Path:
+        """Spark's configuration, token and scratch space."""
+        return self.data / "spark"

@@ -1,0 +1,106 @@
+"""Everything that can go wrong in the broker, by who must act: the peer, the operator, or the machine."""
+
+
+class BrokerError(Exception):
+    """Base of all errors of the broker. `code` is stable: clients and tests may rely on it."""
+
+    code = "broker-error"
+
+
+# -- the peer must act
+
+
+class ProtocolError(BrokerError):
+    """The peer sent what the protocol does not allow; the connection ends."""
+
+    code = "protocol"
+
+
+class RequestRefused(BrokerError):
+    """One frame could not be carried out; the connection goes on."""
+
+    code = "refused"
+
+
+class InvalidDestination(RequestRefused):
+    """A text that names no destination."""
+
+    code = "invalid-destination"
+
+    def __init__(self, text: str, rule: str = "expected /queue/NAME or /topic/NAME") -> None:
+        super().__init__(f"{text!r} is not a destination: {rule}")
+        self.text = text
+
+
+class SelectorSyntaxError(RequestRefused):
+    """A selector that does not parse; `position` is the 0-based offset of the offending character."""
+
+    code = "invalid-selector"
+
+    def __init__(self, text: str, position: int, reason: str) -> None:
+        super().__init__(f"selector {text!r} is wrong at position {position}: {reason}")
+        self.text, self.position, self.reason = text, position, reason
+
+
+class AccessDenied(RequestRefused):
+    """The principal lacks the named right."""
+
+    code = "access-denied"
+
+
+class AuthenticationFailed(ProtocolError):
+    """User name or password is wrong; the connection ends."""
+
+    code = "authentication-failed"
+
+
+# -- the operator must act
+
+
+class DestinationNotFound(BrokerError):
+    """An operator named a destination that does not exist."""
+
+    code = "destination-not-found"
+
+
+class DefinitionRefused(BrokerError):
+    """A definition that cannot be applied: what is wrong with it, in one sentence."""
+
+    code = "definition-refused"
+
+
+class DefinitionConflict(BrokerError):
+    """Somebody changed the definitions since they were read; `current` is the version that stands now."""
+
+    code = "definition-conflict"
+
+    def __init__(self, expected: int, current: int) -> None:
+        super().__init__(f"definitions are at version {current}, not {expected}: read them again")
+        self.current = current
+
+
+class ConfigurationRefused(BrokerError):
+    """A configuration file that cannot be used."""
+
+    code = "configuration"
+
+
+class LimitExceeded(RequestRefused):
+    """A limit an operator set stands in the way; nothing was stored."""
+
+    code = "limit-exceeded"
+
+
+# -- the machine must act
+
+
+class StoreUnavailable(BrokerError):
+    """The store does not answer."""
+
+    code = "store-unavailable"
+
+
+class Fenced(BrokerError):
+    """Another node took over; this one must stop."""
+
+    code = "fenced"

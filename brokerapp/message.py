@@ -1,0 +1,89 @@
+"""Message: what a client sent, in the form in which it is stored and delivered.
+
+A message is kept as the text of its STOMP headers (`head`, one escaped `name:value` line each) and its body, so that
+storing and delivering need no conversion: a MESSAGE frame is a few lines about the delivery, `head`, an empty line, `body`.
+What the broker itself must know of a message without reading the head stands in fields.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from brokerapp.destination import Destination
+
+#: JMS default priority.
+DEFAULT_PRIORITY = 4
+
+_UNESCAPED = {"\\n": "\n", "\\c": ":", "\\\\": "\\", "\\r": "\r"}
+
+
+def escape(text: str) -> str:
+    """A header name or value as STOMP 1.2 writes it."""
+    if "\\" in text or ":" in text or "\n" in text or "\r" in text:
+        return text.replace("\\", "\\\\").replace("\n", "\\n").replace(":", "\\c").replace("\r", "\\r")
+    return text
+
+
+def unescape(text: str) -> str:
+    """The inverse of escape; an escape STOMP does not define stays as it is."""
+    if "\\" not in text:
+        return text
+    parts, position = [], 0
+    while (found := text.find("\\", position)) >= 0:
+        pair = text[found : found + 2]
+        parts += (text[position:found], _UNESCAPED.get(pair, pair))
+        position = found + 2
+    return "".join(parts) + text[position:]
+
+
+@dataclass(slots=True)
+class Message:
+    """One message. Never changed after it was made; copies in several logs share it."""
+
+    id: str  #: message-id: the node's prefix and a number, e.g. `ID:sluice-5f3a:17`
+    head: bytes  #: header lines as sent to consumers, message-id included, destination not; each ends in a newline
+    body: bytes
+    persistent: bool = False
+    priority: int = DEFAULT_PRIORITY
+    expires: int = 0  #: milliseconds since the epoch; 0: never
+    born_us: int = 0  #: when it reached the first broker, microseconds since the epoch
+    _headers: dict[str, str] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The head as a mapping, values unescaped. Do not change it."""
+        if self._headers is None:
+            lines = (line.partition(":") for line in self.head.decode().split("\n") if line)
+            self._headers = {unescape(name): unescape(value) for name, _, value in lines}
+        return self._headers
+
+    def stored(self) -> bytes:
+        """The message as one value of the store: a line of broker's fields, the head, an empty line, the body."""
+        return b"%d %d %d %d\n%b\n%b" % (
+            self.persistent, self.priority, self.expires, self.born_us, self.head, self.body,
+        )
+
+    @staticmethod
+    def load(stored: bytes) -> Message:
+        """The inverse of stored()."""
+        end_of_fields = stored.index(b"\n")
+        end_of_head = stored.index(b"\n\n", end_of_fields) + 1
+        persistent, priority, expires, born_us = map(int, stored[:end_of_fields].split())
+        head = stored[end_of_fields + 1 : end_of_head]
+        return Message(
+            _id_of(head), head, stored[end_of_head + 1 :], persistent == 1, priority, expires, born_us
+        )
+
+
+def _id_of(head: bytes) -> str:
+    """The message-id: by convention the first line of a head."""
+    return unescape(head[len(b"message-id:") : head.index(b"\n")].decode())
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A message on its way to one physical destination."""
+
+    destination: Destination  #: where this copy goes
+    original: Destination | None = None  #: what its original-destination header names
+    shown: Destination | None = None  #: what its destination header names, when not `destination`

@@ -1,0 +1,98 @@
+"""What the broker tells about itself: records with the attribute names JMX gave them, as JSON-able values."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from brokerapp.destination import Destination
+
+
+@dataclass(slots=True)
+class DestinationStats:
+    """Numbers of one destination. Counts are since the destination's node started; sizes in bytes."""
+
+    destination: Destination
+    QueueSize: int = 0  #: messages not yet acknowledged, in flight included
+    EnqueueCount: int = 0  #: arrived (copies count where they land)
+    DequeueCount: int = 0  #: acknowledged, expired, removed, moved
+    DispatchCount: int = 0  #: handed to consumers; redeliveries count again
+    InFlightCount: int = 0  #: dispatched, not acknowledged
+    ExpiredCount: int = 0
+    DeadLetterCount: int = 0  #: left for a dead-letter queue
+    ConsumerCount: int = 0
+    ProducerCount: int = 0  #: connections that sent here and are still open
+    EnqueueBytes: int = 0
+    DequeueBytes: int = 0
+    Paused: bool = False
+    DLQ: bool = False  #: whether dead letters arrived here
+    version: int = 0  #: of the snapshot in which these numbers last changed
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; the destination in its native form."""
+        return {**asdict(self), "destination": str(self.destination)}
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> DestinationStats:
+        """The inverse of to_json."""
+        return DestinationStats(**{**data, "destination": Destination.parse(data["destination"])})
+
+
+@dataclass(slots=True)
+class ConnectionStats:
+    """One STOMP connection."""
+
+    id: str
+    client_id: str
+    remote_address: str
+    user: str
+    version: str  #: of STOMP
+    connected_ms: int  #: since the epoch
+    subscriptions: list[str] = field(default_factory=list)  #: destinations, in STOMP form
+    sent: int = 0  #: messages the client sent
+    delivered: int = 0  #: messages the client was sent
+    slow: bool = False  #: its socket does not take what is written
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+@dataclass(slots=True)
+class NodeStatus:
+    """One node and its connections, as of `seen_ms` (since the epoch)."""
+
+    node: str
+    broker: str
+    started_ms: int
+    seen_ms: int
+    address: list[str] = field(default_factory=list)  #: listeners, as URIs
+    connections: list[dict[str, Any]] = field(default_factory=list)  #: ConnectionStats
+    trace: dict[str, Any] = field(default_factory=dict)  #: recorded, dropped and pending trace events
+    store: dict[str, Any] = field(default_factory=dict)  #: fsync policy, bytes used, limit
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class BrowsedMessage:
+    """A message as seen without consuming it."""
+
+    seq: int  #: position in its log; grows with time of arrival, unique in the broker
+    id: str  #: message-id; all copies of one message share it
+    destination: str  #: STOMP form
+    original_destination: str | None  #: STOMP form
+    headers: dict[str, str]  #: as a consumer would get them, standard ones and properties
+    body: bytes
+    size: int  #: bytes of the body
+
+
+@dataclass(frozen=True, slots=True)
+class BrowsePage:
+    """Part of a log, in order. Ask on with `after=next`; `next` is None at the end."""
+
+    messages: list[BrowsedMessage]
+    scanned: int  #: messages looked at for this page
+    next: int | None
