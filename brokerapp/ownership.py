@@ -9,9 +9,11 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-LOCK_FILE = "lock"
+OWNER_LOCK = "owner.lock"  # held by the owner alone; holds its process id
+FAMILY_LOCK = "family.lock"  # held by the owner and by every child that inherits it
 LOCK_POLL_SECONDS = 0.05
 
 _PR_SET_PDEATHSIG = 1
@@ -20,12 +22,24 @@ _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 class FolderTaken(Exception):
-    """The folder belongs to another process; `pid` is None when it has not said which."""
+    """The folder belongs to a live process, or to children that a dead one left behind."""
 
-    def __init__(self, folder: Path, pid: int | None) -> None:
-        owner = f"process {pid}" if pid else "another process"
+    def __init__(self, folder: Path, owner: str) -> None:
         super().__init__(f"{folder} is in use by {owner}: stop it, or choose another folder")
-        self.folder, self.pid = folder, pid
+        self.folder = folder
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claimed folder, until `release` or the death of this process and of all children that inherited `family`."""
+
+    owner: int
+    family: int
+
+    def release(self) -> None:
+        """Give the folder back, as far as this process is concerned."""
+        os.close(self.family)
+        os.close(self.owner)
 
 
 def dying_with_parent(death_signal: int = signal.SIGTERM) -> Callable[[], None]:
@@ -46,24 +60,38 @@ def dying_with_parent(death_signal: int = signal.SIGTERM) -> Callable[[], None]:
     return in_child
 
 
-def claim(folder: Path, patience: float = 0.0) -> int:
-    """Make this process the folder's only owner; the descriptor that holds it, for as long as it is open anywhere.
+def claim(folder: Path, patience: float = 0.0) -> Claim:
+    """Make this process the folder's only owner.
 
-    A child that inherits the descriptor keeps the folder claimed after its parent's death. Waits up to `patience`
-    seconds for the present owner to go, then raises FolderTaken.
+    Raises FolderTaken: at once when another owner lives, and after `patience` seconds when one is dead but children
+    that inherited its `family` descriptor have not ended by then.
     """
-    descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    owner = os.open(folder / OWNER_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    if not _locked(owner):
+        pid = _pid_in(owner)
+        os.close(owner)
+        raise FolderTaken(folder, f"process {pid}")
+    family = os.open(folder / FAMILY_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + patience
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() < deadline:
-                time.sleep(LOCK_POLL_SECONDS)
-                continue
-            text = os.pread(descriptor, 32, 0).strip()
-            os.close(descriptor)
-            raise FolderTaken(folder, int(text) if text.isdigit() else None) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
-        return descriptor
+    while not _locked(family):
+        if time.monotonic() > deadline:
+            pid = _pid_in(owner)
+            os.close(family)
+            os.close(owner)
+            raise FolderTaken(folder, f"processes that process {pid} left behind")
+        time.sleep(LOCK_POLL_SECONDS)
+    os.ftruncate(owner, 0)
+    os.pwrite(owner, str(os.getpid()).encode(), 0)
+    return Claim(owner, family)
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _pid_in(descriptor: int) -> str:
+    return os.pread(descriptor, 32, 0).decode().strip() or "(unknown)"

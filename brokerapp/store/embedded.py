@@ -4,7 +4,7 @@
     folder/valkey.sock      where it listens; there is no TCP port (see `socket_for` for long paths)
     folder/store.url        its URL, for whoever comes later
     folder/valkey.log       what the server says
-    folder/lock             held by the owner and by the server: the folder is free only when both are gone
+    folder/*.lock           held by the owner and by the server: the folder is free only when both are gone
 
 `python -m brokerapp.store.embedded FOLDER` becomes the server, for a supervisor that watches processes.
 """
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Self
 
 from brokerapp.errors import StoreUnavailable
-from brokerapp.ownership import FolderTaken, claim, dying_with_parent
+from brokerapp.ownership import Claim, FolderTaken, claim, dying_with_parent
 
 SOCKET_PATH_LIMIT = 107  # bytes of sockaddr_un.sun_path, without its final NUL
 SOCKET_FOLDER_PREFIX = "sluice-store-"
@@ -81,7 +81,7 @@ class EmbeddedStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
         self.socket: Path | None = None
-        self._claim: int | None = None
+        self._claim: Claim | None = None
         self._server: subprocess.Popen[bytes] | None = None
 
     @property
@@ -134,7 +134,7 @@ class EmbeddedStore:
                 server.wait()
         if self._claim is not None:
             self._discard_socket()
-            os.close(self._claim)
+            self._claim.release()
             self._claim = None
 
     def __enter__(self) -> Self:
@@ -144,8 +144,8 @@ class EmbeddedStore:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def claim(self) -> int:
-        """Become the folder's only owner and settle where the server listens; the lock's descriptor."""
+    def claim(self) -> Claim:
+        """Become the folder's only owner and settle where the server listens."""
         if self._claim is not None:
             return self._claim
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -203,7 +203,7 @@ class EmbeddedStore:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    pass_fds=[self._claim],
+                    pass_fds=[self._claim.family],
                     process_group=0,  # Ctrl-C at a terminal is for the owner, who stops the server after the nodes
                     preexec_fn=dying_with_parent(),
                 )
@@ -233,7 +233,9 @@ class EmbeddedStore:
 def become(folder: Path) -> None:
     """Turn this process into the server of the folder; returns only by raising StoreUnavailable."""
     store = EmbeddedStore(folder)
-    os.set_inheritable(store.claim(), True)
+    claimed = store.claim()
+    os.set_inheritable(claimed.owner, True)
+    os.set_inheritable(claimed.family, True)
     command = store.command()
     os.execv(command[0], command)
 

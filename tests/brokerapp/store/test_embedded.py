@@ -14,6 +14,7 @@ import pytest
 import redis
 
 from brokerapp.errors import StoreUnavailable
+from brokerapp.ownership import claim
 from brokerapp.store import embedded
 from brokerapp.store.embedded import SOCKET_PATH_LIMIT, EmbeddedStore, answer_to_ping
 
@@ -23,6 +24,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 OWNER = """
 import sys, time
 from pathlib import Path
+from brokerapp.ownership import claim
 from brokerapp.store import embedded
 from brokerapp.store.embedded import EmbeddedStore
 store = EmbeddedStore(Path(sys.argv[1]))
@@ -115,13 +117,28 @@ def test_not_even_a_stopped_server_outlives_its_owner(folder, owner):
         assert answer_to_ping(store.socket) == "+PONG"
 
 
-def test_a_second_owner_is_refused_and_told_who_the_first_is(folder, owner, monkeypatch):
-    monkeypatch.setattr(embedded, "LEFTOVER_PATIENCE_SECONDS", 0.2)
+def test_a_second_owner_is_refused_and_told_who_the_first_is(folder, owner):
     process, server = owner
+    asked = time.monotonic()
     with pytest.raises(StoreUnavailable, match=f"in use by process {process.pid}"):
         EmbeddedStore(folder).start()
+    assert time.monotonic() - asked < 1
     assert not gone(server)
     assert answer_to_ping(folder / "valkey.sock") == "+PONG"
+
+
+def test_what_a_dead_owner_left_behind_keeps_the_folder_until_it_ends(folder, monkeypatch):
+    monkeypatch.setattr(embedded, "LEFTOVER_PATIENCE_SECONDS", 0.1)
+    folder.mkdir()
+    family = claim(folder)
+    child = subprocess.Popen(["sleep", "60"], pass_fds=[family.family])
+    family.release()
+    with pytest.raises(StoreUnavailable, match=f"in use by processes that process {os.getpid()} left behind"):
+        EmbeddedStore(folder).start()
+    child.kill()
+    child.wait()
+    with EmbeddedStore(folder) as store:
+        assert client(store.url).ping()
 
 
 def test_a_server_started_from_a_brief_thread_lives_on(folder):
