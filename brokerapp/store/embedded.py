@@ -75,6 +75,12 @@ def answer_to_ping(path: Path, timeout: float = 1.0) -> str | None:
         return None
 
 
+def answers(folder: Path) -> bool:
+    """Whether the store of this folder is up and has loaded what it holds."""
+    note = folder / "store.url"
+    return note.exists() and answer_to_ping(Path(note.read_text().removeprefix("unix://"))) == "+PONG"
+
+
 class EmbeddedStore:
     """The server of one folder, and its owner's handle on it. Calls block; use one thread at a time."""
 
