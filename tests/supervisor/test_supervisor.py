@@ -38,8 +38,9 @@ time.sleep(60)
 '''
 PARENT = '''
 import subprocess
-print("its child is", subprocess.Popen(["sleep", "60"]).pid)
-raise SystemExit(subprocess.Popen(["sleep", "60"]).wait())
+child = subprocess.Popen(["sleep", "60"])
+print("its child is", child.pid)
+raise SystemExit(child.wait())
 '''
 STUBBORN = '''
 import signal, time
