@@ -1,5 +1,6 @@
 """The supervisor with real child processes, real kills and real ports."""
 
+import contextlib
 import os
 import re
 import signal
@@ -117,9 +118,11 @@ def started(tmp_path):
 
     yield start
     for run in runs:
-        if run.process.poll() is None:
-            run.process.kill()
-        run.process.wait()
+        run.process.terminate()
+        run.process.wait(PATIENCE)
+        for orphan in re.findall(r"its child is (\d+)", run.said):  # of a supervisor that the test killed
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(orphan), signal.SIGKILL)
 
 
 def test_parts_start_in_order_each_after_the_one_before_is_ready(started):
