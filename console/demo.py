@@ -67,7 +67,7 @@ def orders_per_second(elapsed: float) -> float:
     """How many orders come in a second, `elapsed` seconds after the start: days with their waves, and bursts."""
     if elapsed % BURST_EVERY_SECONDS > BURST_EVERY_SECONDS - BURST_SECONDS:
         return BURST_RATE
-    wave = (1 - math.cos(2 * math.pi * elapsed / DAY_SECONDS)) / 2
+    wave = (1 + math.sin(2 * math.pi * elapsed / DAY_SECONDS)) / 2  # it opens in mid-morning
     return QUIET_RATE + (BUSY_RATE - QUIET_RATE) * wave
 
 
