@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test bench lint clean java browser
+.PHONY: help setup run demo test bench lint clean java browser peers
 
 PYTHON := .venv/bin/python
 INSTALLED := .venv/.installed
@@ -28,7 +28,7 @@ demo: setup ## run a small order business against a running Sluice (FOR=120 seco
 test: setup browser ## all tests, or a part of them (T=tests/supervisor)
 	@$(PYTHON) -m pytest $(T)
 
-bench: setup ## measure against ActiveMQ and RabbitMQ, side by side
+bench: setup peers ## measure against ActiveMQ and RabbitMQ, side by side
 	@$(PYTHON) -m benchmarks
 
 lint: setup ## what the linter has to say
@@ -69,5 +69,10 @@ java:
 
 browser:
 	@command -v chromium >/dev/null || { $(APT_INSTALL) chromium chromium-sandbox fonts-liberation; }
+
+# What the benchmark compares with. It runs its own instances on free ports, whatever the packages start.
+peers:
+	@[ -e /usr/share/activemq/bin/activemq.jar ] || { $(APT_INSTALL) activemq; }
+	[ -e /usr/lib/rabbitmq/bin/rabbitmq-server ] || { $(APT_INSTALL) rabbitmq-server; }
 
 .ONESHELL:

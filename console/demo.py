@@ -20,13 +20,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import stomp
+from django.conf import settings
 from stomp.exception import StompException
 from stomp.utils import Frame
+
+from console import firstadmin
+from console.processes import reachable
 
 ORDERS = "/topic/VirtualTopic.Orders"
 INVOICES = "/queue/Invoices"
 DEAD_LETTERS = "ActiveMQ.DLQ"
 
+SECONDS = 120.0  # how long it runs when nobody says
 DAY_SECONDS = 60.0  # the business has its morning rush and its night within a minute
 QUIET_RATE, BUSY_RATE, BURST_RATE = 4.0, 24.0, 40.0  # orders a second
 BURST_EVERY_SECONDS, BURST_SECONDS = 17.0, 2.0
@@ -231,6 +236,15 @@ def run(host: str, port: int, login: str, passcode: str, seconds: float) -> Outc
     finally:
         business.close()
     return Outcome(time.monotonic() - started, business.confirmed, business.done, business.refused)
+
+
+def run_here(seconds: float = SECONDS, login: str = firstadmin.NAME, passcode: str | None = None) -> Outcome:
+    """Run the business on this installation's broker, as its first admin unless told otherwise. Raises DemoFailed."""
+    passcode = passcode or firstadmin.kept_password()
+    if passcode is None:
+        raise DemoFailed(f"no password for {login}: {firstadmin.password_file()} does not exist")
+    here = settings.SLUICE
+    return run(reachable(here.bind), here.stomp_port, login, passcode, seconds=seconds)
 
 
 def _connection(host: str, port: int, login: str, passcode: str) -> stomp.StompConnection12:

@@ -112,7 +112,7 @@ def _trouble(bind: str, number: int) -> str | None:
 
 def console_answers(environment: Environment) -> bool:
     """Whether an HTTP request to the console gets an answer that is no server error."""
-    connection = http.client.HTTPConnection(_reachable(environment.bind), environment.console_port, timeout=ASK_SECONDS)
+    connection = http.client.HTTPConnection(reachable(environment.bind), environment.console_port, timeout=ASK_SECONDS)
     try:
         connection.request("HEAD", "/")
         return connection.getresponse().status < 500
@@ -125,12 +125,12 @@ def console_answers(environment: Environment) -> bool:
 def stomp_connects(environment: Environment) -> bool:
     """Whether the STOMP port accepts connections."""
     try:
-        socket.create_connection((_reachable(environment.bind), environment.stomp_port), ASK_SECONDS).close()
+        socket.create_connection((reachable(environment.bind), environment.stomp_port), ASK_SECONDS).close()
     except OSError:
         return False
     return True
 
 
-def _reachable(bind: str) -> str:
+def reachable(bind: str) -> str:
     """The address to call for a server bound to `bind`."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bind, bind)

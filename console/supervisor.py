@@ -152,7 +152,7 @@ class Supervisor:
     """
 
     def __init__(self, parts: Sequence[Part], folder: Path, say: Say) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._claim: Claim = claim(folder, patience=LEFTOVER_PATIENCE_SECONDS)
         self._parts, self._say = parts, say
         self._logs = folder / "log"
