@@ -17,6 +17,7 @@ from typing import Any
 from brokerapp.destination import Destination
 from brokerapp.message import Message
 from brokerapp.selectors import Selector
+from brokerapp.snapshot import DestinationStats
 
 #: Messages read from the store at once: a few hundred kilobytes at common sizes, one round trip.
 PAGE = 500
@@ -73,12 +74,13 @@ class MessageLog:
     """One queue. Numbers are those of DestinationStats."""
 
     __slots__ = (
-        "changed", "consumers", "counts", "depth", "destination", "dispatched", "in_flight", "loaded", "may_have_been_delivered",
+        "consumers", "counts", "depth", "destination", "dispatched", "in_flight", "loaded", "may_have_been_delivered",
         "name", "paging", "paused", "pending_appends", "ready", "returned", "turn", "unloaded",
     )  # fmt: skip
 
-    def __init__(self, destination: Destination, depth: int = 0, suspect: int = 0) -> None:
-        self.destination = destination
+    def __init__(self, counts: DestinationStats, depth: int = 0, suspect: int = 0) -> None:
+        self.counts = counts
+        self.destination = destination = counts.destination
         self.name = str(destination)
         self.depth = depth
         self.unloaded = depth
