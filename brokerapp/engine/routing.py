@@ -41,6 +41,7 @@ class Route:
     topics: list[Copy] = field(default_factory=list)
     depends_on_message: bool = False
     dropping: set[str] = field(default_factory=set)  #: queues whose copy may be dropped when they are full
+    rows: list[list[tuple[str, str, str]]] | None = None  #: `queues` as the store takes them, once the broker made them
 
 
 def route(message: Message, destination: Destination, topology: Topology) -> Route:

@@ -27,8 +27,7 @@ ACTIVEMQ_OPTION = "activemq."
 
 #: SEND headers that are not properties of the message: instructions, or written by the broker itself.
 NOT_PROPERTIES = frozenset(
-    "destination receipt transaction content-length persistent priority expires timestamp message-id redelivered "
-    "subscription ack amq-msg-type original-destination JMSXUserID".split()
+    ["destination", "receipt", "transaction", "content-length", "persistent", "priority", "expires", "timestamp", "message-id", "redelivered", "subscription", "ack", "amq-msg-type", "original-destination", "JMSXUserID"]
 )
 #: JMS names that set the STOMP header of the same meaning.
 JMS_SETTERS = {

@@ -6,13 +6,13 @@ import json
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import redis.asyncio as redis
-from redis.backoff import NoBackoff
 from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, ResponseError
 
 from brokerapp.errors import DefinitionConflict, Fenced, StoreUnavailable
@@ -41,7 +41,8 @@ class RedisStore:
     def __init__(self, url: str, broker: str) -> None:
         self.url, self.keys = url, Keys(broker)
         # The caller decides what to do about a lost connection: the driver must not repeat a commit by itself.
-        self._redis = redis.from_url(url, retry=Retry(NoBackoff(), 0), health_check_interval=0)
+        self._redis = redis.from_url(url, protocol=2, retry=Retry(NoBackoff(), 0), health_check_interval=0)
+        self._redis.response_callbacks.clear()  # answers as the server gives them, whatever the driver makes of a command
 
     async def open(self) -> None:
         """Load the function library."""
@@ -76,15 +77,19 @@ class RedisStore:
         rows = await self._call("read", [self.keys.log(log)], [self.keys.payload_prefix, after, count])
         return [_entry(row) for row in rows if row[1]]
 
-    async def drop(self, log: str, session: str) -> int:
-        """Remove a log with what it holds; how many messages that were."""
+    async def drop(self, log: str, session: str, keep: bool = False) -> int:
+        """Remove a log with what it holds, or only what it holds (`keep`); how many messages that were.
+
+        `session` is the node's, or "" when no node runs.
+        """
+        await self.open()
         keys = self.keys
         removed, left = 0, 1
         while left:
             gone, left = await self._call(
                 "drop",
                 [keys.state, keys.logs, keys.used, keys.marks, keys.log(log)],
-                [session, keys.payload_prefix, log, DROP_BATCH],
+                [session, keys.payload_prefix, log, DROP_BATCH, int(keep)],
             )
             removed += gone
         return removed
@@ -315,11 +320,11 @@ def _encode_settles(settles: Sequence, indices: dict[str, int], args: list[Any])
 
 def _entry(row: Sequence[bytes]) -> StoredEntry:
     seq, stored, payload, original, shown = row
-    return StoredEntry(int(seq), Message.load(stored), int(payload or 0), original.decode(), shown.decode())
+    return StoredEntry(
+        int(seq), Message.load(stored), int(payload or 0), len(stored), original.decode(), shown.decode()
+    )
 
 
-def _pairs(reply: Any) -> Any:
-    """HGETALL's answer as pairs, whichever way the driver gives it."""
-    if isinstance(reply, dict):
-        return reply.items()
+def _pairs(reply: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """HGETALL's answer as pairs."""
     return zip(reply[::2], reply[1::2], strict=True)
