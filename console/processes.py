@@ -11,21 +11,34 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from brokerapp.environment import Environment
-from brokerapp.store.embedded import answers
+from brokerapp.store.embedded import STOP_PATIENCE_SECONDS, answers
 from console.supervisor import Part
 
 ASK_SECONDS = 1.0
 CLOSING_SECONDS = 5  # for browsers' WebSockets and STOMP clients to be told that the process ends
+WEB_GRACE_SECONDS = 20.0  # closing, and then the node stores all it was asked to
 
 
 def parts(environment: Environment) -> list[Part]:
     """The process table. The store comes first and ends last; the web process hosts the broker node."""
     python = sys.executable
-    worker = [python, "-m", "celery", "-A", "console.celery", "worker", "--loglevel", "INFO", "--without-mingle"]
+    worker = [
+        python,
+        "-m",
+        "celery",
+        "-A",
+        "console.celery",
+        "worker",
+        "--loglevel",
+        "INFO",
+        "--without-mingle",
+        "--without-gossip",
+    ]
     store = Part(
         "store",
         [python, "-m", "brokerapp.store.embedded", str(environment.store)],
         ready=lambda: answers(environment.store),
+        grace=STOP_PATIENCE_SECONDS,
     )
     others = [
         Part(
@@ -33,10 +46,11 @@ def parts(environment: Environment) -> list[Part]:
             [
                 *(python, "-m", "uvicorn", "console.asgi:application", "--no-access-log"),
                 *("--host", environment.bind, "--port", str(environment.console_port)),
-                *("--lifespan", "on", "--ws", "websockets", "--timeout-graceful-shutdown", str(CLOSING_SECONDS)),
+                *("--lifespan", "on", "--ws", "websockets-sansio", "--timeout-graceful-shutdown", str(CLOSING_SECONDS)),
             ],
             environment={"SLUICE_HOST_NODE": "1"},
             ready=lambda: console_answers(environment) and stomp_connects(environment),
+            grace=WEB_GRACE_SECONDS,
         ),
         Part("archiver", [python, "-m", "analytics.archiver"]),
         Part("spark", [python, "-m", "analytics.spark_server"]),

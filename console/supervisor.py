@@ -24,7 +24,7 @@ FIRST_DELAY_SECONDS = 0.5  # before the first restart; doubles with every death 
 LONGEST_DELAY_SECONDS = 30.0  # and never more: what is mended comes back by itself
 STEADY_SECONDS = 60.0  # who ran this long starts again with the first delay
 READY_PATIENCE_SECONDS = 60.0  # then the next part is started all the same
-GRACE_SECONDS = 10.0  # between TERM and KILL
+GRACE_SECONDS = 10.0
 LEFTOVER_PATIENCE_SECONDS = 15.0  # for the children of a killed supervisor, which got their TERM when it died
 LOG_LIMIT_BYTES = 20_000_000  # of each log; one older file of the same size is kept
 SHOWN_AT_ONCE_BYTES = 65_536  # of a log in one tick
@@ -40,6 +40,7 @@ class Part:
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
     ready: Callable[[], bool] = lambda: True
+    grace: float = GRACE_SECONDS  # between TERM and KILL, when everything stops
     orphan_signal: signal.Signals = signal.SIGTERM  # what it gets when the supervisor is killed
 
 
@@ -203,7 +204,7 @@ class Supervisor:
         self._say("stopping")
         for child in reversed(self._children):
             child.terminate()
-            deadline = time.monotonic() + GRACE_SECONDS
+            deadline = time.monotonic() + child.part.grace
             while not child.ended():
                 if self._stops_asked > 1 or time.monotonic() > deadline:
                     self._say(f"{child.part.name} does not end: killed")

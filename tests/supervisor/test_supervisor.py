@@ -28,7 +28,6 @@ from console.supervisor import Part, Supervisor
 
 folder = Path(sys.argv[1])
 supervisor.FIRST_DELAY_SECONDS = 0.1
-supervisor.GRACE_SECONDS = 0.3
 python = sys.executable
 
 FIRST = '''
@@ -55,7 +54,7 @@ parts = [
     Part("parent", [python, "-c", PARENT]),
 ]
 if "stubborn" in sys.argv:
-    parts.append(Part("stubborn", [python, "-c", STUBBORN]))
+    parts.append(Part("stubborn", [python, "-c", STUBBORN], grace=0.3))
 
 def say(line):
     print(line, flush=True)
