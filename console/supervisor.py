@@ -34,12 +34,16 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One process to keep running. `ready` asks, without waiting long, whether it can do its work yet."""
+    """One process to keep running.
+
+    With `ready`, those after it in the table need it: they start when it says yes, and have ended before it is asked
+    to end. It must not wait long for its answer.
+    """
 
     name: str
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
-    ready: Callable[[], bool] = lambda: True
+    ready: Callable[[], bool] | None = None
     grace: float = GRACE_SECONDS  # between TERM and KILL, when everything stops
     orphan_signal: signal.Signals = signal.SIGTERM  # what it gets when the supervisor is killed
 
@@ -88,7 +92,7 @@ class Child:
         self.log = Log(folder / f"{part.name}.log", lambda line: say(f"{part.name:<14} | {line}"))
         self.process: subprocess.Popen[bytes] | None = None
         self.born = time.monotonic()
-        self._started_at = self._due = 0.0
+        self._started_at = self._due = self._patience_ends = 0.0
         self._deaths = 0
 
     def tick(self, now: float) -> None:
@@ -102,16 +106,21 @@ class Child:
 
     def ready(self) -> bool:
         """Whether it runs and says that it can do its work."""
-        return self.process is not None and self.part.ready()
+        return self.process is not None and (self.part.ready is None or self.part.ready())
 
     def terminate(self) -> None:
         """Ask it to end."""
+        self._patience_ends = time.monotonic() + self.part.grace
         if self.process is not None:
             self.process.terminate()
 
-    def ended(self) -> bool:
-        """Whether it is gone, and its own children with it."""
+    def ended(self, hurry: bool) -> bool:
+        """Whether it is gone, and its own children with it; asked again and again after `terminate`."""
+        self.log.follow()
         if self.process is not None and self.process.poll() is None:
+            if hurry or time.monotonic() > self._patience_ends:
+                self._say(f"{self.part.name} does not end: killed")
+                self.kill()
             return False
         self.kill()
         return True
@@ -202,18 +211,20 @@ class Supervisor:
 
     def _stop(self) -> None:
         self._say("stopping")
+        asked: list[Child] = []
         for child in reversed(self._children):
+            if child.part.ready is not None:
+                self._wait_for(asked)
+                asked = []
             child.terminate()
-            deadline = time.monotonic() + child.part.grace
-            while not child.ended():
-                if self._stops_asked > 1 or time.monotonic() > deadline:
-                    self._say(f"{child.part.name} does not end: killed")
-                    child.kill()
-                child.log.follow()
-                time.sleep(TICK_SECONDS / 5)
-            child.log.follow()
+            asked.append(child)
+        self._wait_for(asked)
         self._claim.release()
         self._say("stopped")
+
+    def _wait_for(self, children: list[Child]) -> None:
+        while children := [child for child in children if not child.ended(hurry=self._stops_asked > 1)]:
+            time.sleep(TICK_SECONDS / 5)
 
 
 def _end(code: int) -> str:
