@@ -20,6 +20,7 @@ from pathlib import Path
 from brokerapp.ownership import Claim, claim, dying_with_parent
 
 TICK_SECONDS = 0.1
+ASK_SECONDS = 0.25  # between two questions whether a part is ready
 FIRST_DELAY_SECONDS = 0.5  # before the first restart; doubles with every death that follows too soon
 LONGEST_DELAY_SECONDS = 30.0  # and never more: what is mended comes back by itself
 STEADY_SECONDS = 60.0  # who ran this long starts again with the first delay
@@ -92,7 +93,8 @@ class Child:
         self.log = Log(folder / f"{part.name}.log", lambda line: say(f"{part.name:<14} | {line}"))
         self.process: subprocess.Popen[bytes] | None = None
         self.born = time.monotonic()
-        self._started_at = self._due = self._patience_ends = 0.0
+        self._started_at = self._due = self._ask_again = self._patience_ends = 0.0
+        self._is_ready = False
         self._deaths = 0
 
     def tick(self, now: float) -> None:
@@ -104,9 +106,14 @@ class Child:
         elif self.process.poll() is not None:
             self._bury(now)
 
-    def ready(self) -> bool:
-        """Whether it runs and says that it can do its work."""
-        return self.process is not None and (self.part.ready is None or self.part.ready())
+    def ready(self, now: float) -> bool:
+        """Whether it runs and has said, since it was started, that it can do its work."""
+        if self.process is None:
+            return False
+        if not self._is_ready and now >= self._ask_again:
+            self._is_ready = self.part.ready is None or self.part.ready()
+            self._ask_again = now + ASK_SECONDS
+        return self._is_ready
 
     def terminate(self) -> None:
         """Ask it to end."""
@@ -132,7 +139,7 @@ class Child:
                 os.killpg(self.process.pid, signal.SIGKILL)
 
     def _start(self, now: float) -> None:
-        self._started_at = now
+        self._started_at, self._is_ready = now, False
         with self.log.path.open("ab") as output:
             self.process = subprocess.Popen(
                 self.part.command,
@@ -180,11 +187,13 @@ class Supervisor:
         waiting, announced = list(self._parts), False
         try:
             while not self._stops_asked:
-                self._tick()
-                if waiting and self._may_start_next():
+                now = time.monotonic()
+                for child in self._children:
+                    child.tick(now)
+                if waiting and self._may_start_next(now):
                     part = waiting.pop(0)
                     self._children.append(Child(part, self._logs, self._claim.family, say=self._say))
-                elif not waiting and not announced and all(child.ready() for child in self._children):
+                elif not waiting and not announced and all(child.ready(now) for child in self._children):
                     announced = True
                     announce()
                 else:
@@ -195,16 +204,11 @@ class Supervisor:
     def _ask_to_stop(self, *_: object) -> None:
         self._stops_asked += 1
 
-    def _tick(self) -> None:
-        now = time.monotonic()
-        for child in self._children:
-            child.tick(now)
-
-    def _may_start_next(self) -> bool:
-        if not self._children or self._children[-1].ready():
+    def _may_start_next(self, now: float) -> bool:
+        if not self._children or self._children[-1].ready(now):
             return True
         last = self._children[-1]
-        if time.monotonic() - last.born < READY_PATIENCE_SECONDS:
+        if now - last.born < READY_PATIENCE_SECONDS:
             return False
         self._say(f"{last.part.name} is not ready after {READY_PATIENCE_SECONDS:g} s, going on: see {last.log.path}")
         return True
