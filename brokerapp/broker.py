@@ -22,7 +22,7 @@ from brokerapp.engine.message_log import Entry, MessageLog, Subscription
 from brokerapp.engine.routing import Route, route
 from brokerapp.engine.topology import Topology
 from brokerapp.errors import AccessDenied, InvalidDestination, LimitExceeded, RequestRefused
-from brokerapp.message import Copy, Message
+from brokerapp.message import Copy, Message, escape
 from brokerapp.queues import Queues
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recording.schema import DEAD_LETTER, DROP, EXPIRE, FORWARD, REDELIVER
@@ -70,6 +70,7 @@ class Broker:
         self.clients: dict[str, Client] = {}
         self._committer = committer
         self._id_prefix = f"ID:{name}-{session}:"
+        self._escaped_prefix = escape(self._id_prefix)
         self._messages = 0
 
     def redefine(self, definitions: Definitions) -> None:
@@ -149,13 +150,14 @@ class Broker:
     def _message(self, send: Send) -> Message:
         now_us = time.time_ns() // 1000
         self._messages += 1
-        id = f"{self._id_prefix}{self._messages}"
+        number = self._messages
         timestamp = now_us // 1000 if send.timestamp is None else send.timestamp
         persistent = "persistent:true\n" if send.persistent else ""
         head = (
-            f"message-id:{id}\nexpires:{send.expires}\npriority:{send.priority}\ntimestamp:{timestamp}\n"
+            f"message-id:{self._escaped_prefix}{number}\nexpires:{send.expires}\npriority:{send.priority}\ntimestamp:{timestamp}\n"
             f"{persistent}{send.properties}"
         )
+        id = f"{self._id_prefix}{number}"
         return Message(id, head.encode(), send.body, send.persistent, send.priority, send.expires, now_us)
 
     def _place(self, client: Client, message: Message, destination: Destination) -> Placed:
@@ -247,14 +249,15 @@ class Broker:
             for each in targets:
                 self._require(client, "read", each)
         selector = compile_selector(subscribe.selector) if subscribe.selector else None
-        if (old := client.subscriptions.get(subscribe.id)) is not None:
+        name = subscription_name(subscribe.id, subscribe.destination)
+        if (old := client.subscriptions.get(name)) is not None:
             self._end(client, old)
         client.keys += 1
         subscription = Subscription(
-            subscribe.id, str(client.keys), client, targets, subscribe.ack_mode,
+            subscribe.id, name, str(client.keys), client, targets, subscribe.ack_mode,
             self._prefetch(targets[0], subscribe.options.get("prefetchSize")), selector,
         )  # fmt: skip
-        client.subscriptions[subscribe.id] = client.by_key[subscription.key] = subscription
+        client.subscriptions[name] = client.by_key[subscription.key] = subscription
         for target in targets:
             if target.kind is Kind.QUEUE:
                 self.queues.join(subscription, target)
@@ -280,14 +283,16 @@ class Broker:
 
     def unsubscribe(self, client: Client, unsubscribe: Unsubscribe) -> None:
         """End a subscription; what it holds goes back. Raises RequestRefused."""
-        subscription = client.subscriptions.get(unsubscribe.id)
+        name = subscription_name(unsubscribe.id, unsubscribe.destination)
+        subscription = client.subscriptions.get(name)
         if subscription is None:
-            raise RequestRefused(f"no subscription matched the id {unsubscribe.id!r}")
+            raise RequestRefused(f"no subscription matched {name!r}")
         self._end(client, subscription)
         self._barrier(client, unsubscribe.receipt)
 
     def _end(self, client: Client, subscription: Subscription) -> None:
-        client.subscriptions.pop(subscription.id, None)
+        if client.subscriptions.get(subscription.name) is subscription:
+            del client.subscriptions[subscription.name]
         client.by_key.pop(subscription.key, None)
         held = subscription.unacked.values()
         now_us = time.time_ns() // 1000
@@ -475,6 +480,11 @@ class Broker:
     def _refuse(self, client: Client, error: RequestRefused, receipt: str | None) -> None:
         client.sink.refuse(error, receipt)
         self.delivery.dirty[client] = None
+
+
+def subscription_name(id: str | None, destination: str | None) -> str:
+    """What tells a client's subscriptions apart: the id it gave, or else the destination."""
+    return id if id is not None else str(destination)
 
 
 @lru_cache(maxsize=16384)
