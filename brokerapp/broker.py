@@ -21,8 +21,8 @@ from brokerapp.engine.dead_letters import DEFAULT_STRATEGY, dead_letter, dead_le
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
 from brokerapp.engine.routing import Route, route
 from brokerapp.engine.topology import Topology
-from brokerapp.errors import AccessDenied, InvalidDestination, LimitExceeded, RequestRefused
-from brokerapp.message import Copy, Message
+from brokerapp.errors import AccessDenied, InvalidDestination, LimitExceeded, ProtocolError, RequestRefused
+from brokerapp.message import Copy, Message, escape
 from brokerapp.queues import Queues
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recording.schema import DEAD_LETTER, DROP, EXPIRE, FORWARD, REDELIVER
@@ -55,6 +55,28 @@ class Group:
         self.rows.append((log.name, original, shown))
 
 
+class Request(Unit):
+    """A unit with the client that waits for it. A class of its own because there is one for every message."""
+
+    __slots__ = ("broker", "client", "placed", "receipt", "undo")
+
+    def __init__(
+        self,
+        broker: Broker,
+        client: Client,
+        placed: Sequence[Placed],
+        appends: list[tuple[bytes, list[tuple[str, str, str]]]],
+        settles: Sequence[Entry],
+        receipt: str | None,
+        undo: Callable[[], None] | None,
+    ) -> None:
+        self.appends, self.settles = appends, settles
+        self.broker, self.client, self.placed, self.receipt, self.undo = broker, client, placed, receipt, undo
+
+    def done(self, seq: int, refused: bool) -> None:
+        self.broker.finish(self, seq, refused)
+
+
 class Broker:
     """One node's view of the broker. `session` tells this run of the node from all others; message-ids begin with it."""
 
@@ -68,8 +90,10 @@ class Broker:
         self.queues.topology = self.topology = Topology(definitions, self._interest)
         self.access: Access | None = None  #: None: everybody may do everything
         self.clients: dict[str, Client] = {}
+        self._client_ids: set[str] = set()
         self._committer = committer
         self._id_prefix = f"ID:{name}-{session}:"
+        self._escaped_prefix = escape(self._id_prefix)
         self._messages = 0
 
     def redefine(self, definitions: Definitions) -> None:
@@ -94,13 +118,17 @@ class Broker:
     # -- clients
 
     def connect(self, client: Client) -> None:
-        """A client is there."""
+        """A client is there. Raises ProtocolError when another one has its client id: the newcomer must go."""
+        if client.client_id in self._client_ids:
+            raise ProtocolError(f"client-id {client.client_id!r} is connected already")
+        self._client_ids.add(client.client_id)
         self.clients[client.id] = client
 
     def disconnect(self, client: Client) -> None:
         """A client is gone: its transactions end in nothing, what it held goes back."""
         if self.clients.pop(client.id, None) is None:
             return
+        self._client_ids.discard(client.client_id)
         for name in list(client.transactions):
             self._roll_back(client, client.transactions.pop(name))
         for subscription in list(client.subscriptions.values()):
@@ -149,13 +177,14 @@ class Broker:
     def _message(self, send: Send) -> Message:
         now_us = time.time_ns() // 1000
         self._messages += 1
-        id = f"{self._id_prefix}{self._messages}"
+        number = self._messages
         timestamp = now_us // 1000 if send.timestamp is None else send.timestamp
         persistent = "persistent:true\n" if send.persistent else ""
         head = (
-            f"message-id:{id}\nexpires:{send.expires}\npriority:{send.priority}\ntimestamp:{timestamp}\n"
+            f"message-id:{self._escaped_prefix}{number}\nexpires:{send.expires}\npriority:{send.priority}\ntimestamp:{timestamp}\n"
             f"{persistent}{send.properties}"
         )
+        id = f"{self._id_prefix}{number}"
         return Message(id, head.encode(), send.body, send.persistent, send.priority, send.expires, now_us)
 
     def _place(self, client: Client, message: Message, destination: Destination) -> Placed:
@@ -186,28 +215,33 @@ class Broker:
         placed: Sequence[Placed],
         settled: Sequence[tuple[Subscription, str, Entry]],
         receipt: str | None,
-        refused: Callable[[], None] | None = None,
+        undo: Callable[[], None] | None = None,
     ) -> None:
-        """Let it happen, all or nothing; then tell the client if it asked."""
+        """Let it happen, all or nothing; then tell the client if it asked. `undo` is called when a limit refuses it."""
         appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
-        stored = [entry for _, _, entry in settled if entry.seq]
+        stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
         if not appends and not stored and not client.pending:
             self._happened(placed, 0)
             self._confirm(client, receipt)
             return
-
-        def done(seq: int, was_refused: bool) -> None:
-            client.ended_unit()
-            if not was_refused:
-                self._happened(placed, seq)
-                self._confirm(client, receipt)
-                return
-            if refused is not None:
-                refused()
-            self._refuse(client, LimitExceeded(f"the broker's store is full: nothing of this was kept{_named(placed)}"), receipt)
-
         client.started_unit()
-        self._committer.submit(Unit(appends, stored, done))
+        self._committer.submit(Request(self, client, placed, appends, stored, receipt, undo))
+
+    def finish(self, request: Request, seq: int, refused: bool) -> None:
+        """The store did what a client asked, or a limit stood in the way."""
+        client, placed = request.client, request.placed
+        client.ended_unit()
+        if not refused:
+            self._happened(placed, seq)
+            self._confirm(client, request.receipt)
+            return
+        if request.undo is not None:
+            request.undo()
+        self._refuse(
+            client,
+            LimitExceeded(f"the broker's store is full: nothing of this was kept{_named(placed)}"),
+            request.receipt,
+        )
 
     def _happened(self, placed: Sequence[Placed], seq: int) -> None:
         for each in placed:
@@ -247,14 +281,15 @@ class Broker:
             for each in targets:
                 self._require(client, "read", each)
         selector = compile_selector(subscribe.selector) if subscribe.selector else None
-        if (old := client.subscriptions.get(subscribe.id)) is not None:
+        name = subscription_name(subscribe.id, subscribe.destination)
+        if (old := client.subscriptions.get(name)) is not None:
             self._end(client, old)
         client.keys += 1
         subscription = Subscription(
-            subscribe.id, str(client.keys), client, targets, subscribe.ack_mode,
+            subscribe.id, name, str(client.keys), client, targets, subscribe.ack_mode,
             self._prefetch(targets[0], subscribe.options.get("prefetchSize")), selector,
         )  # fmt: skip
-        client.subscriptions[subscribe.id] = client.by_key[subscription.key] = subscription
+        client.subscriptions[name] = client.by_key[subscription.key] = subscription
         for target in targets:
             if target.kind is Kind.QUEUE:
                 self.queues.join(subscription, target)
@@ -280,14 +315,16 @@ class Broker:
 
     def unsubscribe(self, client: Client, unsubscribe: Unsubscribe) -> None:
         """End a subscription; what it holds goes back. Raises RequestRefused."""
-        subscription = client.subscriptions.get(unsubscribe.id)
+        name = subscription_name(unsubscribe.id, unsubscribe.destination)
+        subscription = client.subscriptions.get(name)
         if subscription is None:
-            raise RequestRefused(f"no subscription matched the id {unsubscribe.id!r}")
+            raise RequestRefused(f"no subscription matched {name!r}")
         self._end(client, subscription)
         self._barrier(client, unsubscribe.receipt)
 
     def _end(self, client: Client, subscription: Subscription) -> None:
-        client.subscriptions.pop(subscription.id, None)
+        if client.subscriptions.get(subscription.name) is subscription:
+            del client.subscriptions[subscription.name]
         client.by_key.pop(subscription.key, None)
         held = subscription.unacked.values()
         now_us = time.time_ns() // 1000
@@ -463,7 +500,7 @@ class Broker:
 
         client.started_unit()
         if client.pending > 1 or self._committer.busy:
-            self._committer.submit(Unit(done=done))
+            self._committer.submit(Unit(then=done))
         else:
             done()
 
@@ -475,6 +512,11 @@ class Broker:
     def _refuse(self, client: Client, error: RequestRefused, receipt: str | None) -> None:
         client.sink.refuse(error, receipt)
         self.delivery.dirty[client] = None
+
+
+def subscription_name(id: str | None, destination: str | None) -> str:
+    """What tells a client's subscriptions apart: the id it gave, or else the destination."""
+    return id if id is not None else str(destination)
 
 
 @lru_cache(maxsize=16384)
