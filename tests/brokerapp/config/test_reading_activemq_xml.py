@@ -92,7 +92,8 @@ def found(config, what):
         (
             virtual(
                 '<virtualTopic name="A.>" prefix="C.*." postfix=".Q" selectorAware="true" local="TRUE"'
-                ' concurrentSend="true" transactedSend="true" dropOnResourceLimit="true" setOriginalDestination="false"/>'
+                ' concurrentSend="true" transactedSend="true" dropOnResourceLimit="true"'
+                ' setOriginalDestination="false"/>'
             ),
             (VirtualTopic("A.>", "C.*.", ".Q", True, True, True, True, True, False),),
         ),
