@@ -57,11 +57,7 @@ def test_an_explanation_comes_to_what_the_selector_comes_to(random):
 
 
 @settings(max_examples=300, deadline=None)
-@given(
-    st.text()
-    | st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
-    | st.lists(st.sampled_from(WORDS)).map("".join)
-)
+@given(st.text() | words.map(" ".join) | words.map("".join))
 @example("n = 1e999")
 @example("n = " + "9" * 5000)
 @example("REGEX('(', n)")
