@@ -1,0 +1,51 @@
+"""Selectors: SQL-92 conditions on the headers of a message, as JMS has them.
+
+`compile_selector(text)` is the one entrance. A selector has one tree (`tree.py`) and three readers of it: the predicate
+of the broker (`evaluate.py`), the Spark column of the analyses and the explanation for people (`explain.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from brokerapp.selectors.evaluate import predicate
+from brokerapp.selectors.parser import parse
+from brokerapp.selectors.tree import Node, properties
+from brokerapp.selectors.values import number
+
+__all__ = ["Selector", "compile_selector", "number"]
+
+#: Selectors kept compiled.
+CACHED_SELECTORS = 8192
+
+
+class Selector:
+    """A compiled selector. Equal texts give the same object as long as it is cached."""
+
+    __slots__ = ("evaluate", "properties", "text", "tree")
+
+    #: Text as given, prefixes included.
+    text: str
+    tree: Node
+    #: Names of the properties and JMS identifiers it reads.
+    properties: frozenset[str]
+    #: From a message's STOMP headers to True, False or None (unknown). Never raises.
+    evaluate: Callable[[Mapping[str, str]], bool | None]
+
+    def __init__(self, text: str, tree: Node) -> None:
+        self.text, self.tree = text, tree
+        self.properties, self.evaluate = properties(tree), predicate(tree)
+
+    def matches(self, headers: Mapping[str, str]) -> bool:
+        """Whether the selector is TRUE for a message with these STOMP headers."""
+        return self.evaluate(headers) is True
+
+    def __repr__(self) -> str:
+        return f"Selector({self.text!r})"
+
+
+@lru_cache(maxsize=CACHED_SELECTORS)
+def compile_selector(text: str) -> Selector:
+    """The selector this text is. Raises SelectorSyntaxError, also for a text that holds no condition at all."""
+    return Selector(text, parse(text))

@@ -1,0 +1,332 @@
+"""Tree -> predicate: a function from a message's headers to TRUE, FALSE or unknown (None).
+
+The tree is compiled to closures once, types being known then, so that a message costs about one call a node. No closure
+raises: what cannot be computed is unknown.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from brokerapp.selectors.functions import split, template
+from brokerapp.selectors.identifiers import plain_header, reader
+from brokerapp.selectors.like import Wildcard, elements
+from brokerapp.selectors.tree import (
+    And,
+    Arithmetic,
+    Between,
+    Call,
+    Compare,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Negative,
+    Node,
+    Not,
+    Or,
+    Property,
+    type_of,
+)
+from brokerapp.selectors.values import Value, ValueType, number, truth
+
+Headers = Mapping[str, str]
+Predicate = Callable[[Headers], bool | None]
+Scalar = Callable[[Headers], Value | None]
+
+TEXT, NUMBER, BOOLEAN = ValueType.TEXT, ValueType.NUMBER, ValueType.BOOLEAN
+
+RELATIONS = {
+    "=": operator.eq, "<>": operator.ne,
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+#: The relation that holds between b and a when this one holds between a and b.
+MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+OPERATIONS = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul,
+    "/": operator.truediv, "%": math.fmod,
+}  # fmt: skip
+
+
+def predicate(node: Node) -> Predicate:
+    """The condition as a function of a message's headers."""
+    match node:
+        case And(operands):
+            return _both(*map(predicate, operands)) if len(operands) == 2 else _all(operands)
+        case Or(operands):
+            return _any(operands)
+        case Not(operand):
+            return _not(predicate(operand))
+        case Compare(relation, left, right):
+            return _compare(relation, left, right)
+        case Between(value, low, high):
+            return _both(_compare(">=", value, low), _compare("<=", value, high))
+        case Like(value, pattern, escape):
+            return _like(value, pattern, escape)
+        case In(value, choices):
+            return _in(value, choices)
+        case IsNull(operand):
+            value = scalar(operand)
+            return lambda headers: value(headers) is None
+        case Call(function, arguments):
+            return _CONDITIONS[function](*arguments)
+    return _truth(node)
+
+
+def scalar(node: Node) -> Scalar:
+    """The operand as a function of a message's headers."""
+    match node:
+        case Literal(value):
+            return lambda headers: value
+        case Property(name):
+            return reader(name)
+        case Arithmetic(operation, left, right):
+            return _compute(OPERATIONS[operation], _double(left), _double(right))
+        case Negative(operand):
+            return _compute(operator.mul, _double(operand), lambda headers: -1.0)
+        case Call("REPLACE", (value, pattern, replacement)):
+            return _replace(scalar(value), re.compile(pattern.value), replacement.value)
+    return predicate(node)
+
+
+# -- connectives
+
+
+def _both(left: Predicate, right: Predicate) -> Predicate:
+    def both(headers: Headers) -> bool | None:
+        first = left(headers)
+        if first is False:
+            return False
+        second = right(headers)
+        return False if second is False else first and second
+
+    return both
+
+
+def _all(operands: tuple[Node, ...]) -> Predicate:
+    predicates = tuple(map(predicate, operands))
+
+    def all_of(headers: Headers) -> bool | None:
+        result: bool | None = True
+        for each in predicates:
+            value = each(headers)
+            if value is False:
+                return False
+            if value is None:
+                result = None
+        return result
+
+    return all_of
+
+
+def _any(operands: tuple[Node, ...]) -> Predicate:
+    predicates = tuple(map(predicate, operands))
+
+    def any_of(headers: Headers) -> bool | None:
+        result: bool | None = False
+        for each in predicates:
+            value = each(headers)
+            if value is True:
+                return True
+            if value is None:
+                result = None
+        return result
+
+    return any_of
+
+
+def _not(operand: Predicate) -> Predicate:
+    def negation(headers: Headers) -> bool | None:
+        value = operand(headers)
+        return None if value is None else not value
+
+    return negation
+
+
+def _truth(node: Node) -> Predicate:
+    """A literal or property as a condition: text says `true` or not, a number is not true."""
+    value, type = scalar(node), type_of(node)
+    if type is TEXT:
+        return _converted(value, truth)
+    return _converted(value, lambda known: False) if type is NUMBER else value
+
+
+# -- comparisons
+
+
+def _compare(relation: str, left: Node, right: Node) -> Predicate:
+    types = {type_of(left), type_of(right)}
+    if isinstance(left, Literal):
+        relation, left, right = MIRRORED[relation], right, left
+    holds, unlike = RELATIONS[relation], relation == "<>"
+    if BOOLEAN in types and (NUMBER in types or relation not in ("=", "<>")):
+        return _related(lambda a, b: unlike, scalar(left), scalar(right))
+    if BOOLEAN in types:
+        return _related(holds, _read(left, truth), _read(right, truth))
+    if types != {TEXT, NUMBER}:
+        return _related(holds, scalar(left), scalar(right))
+    if isinstance(right, Literal) and type_of(right) is NUMBER:
+        return _compare_with_number(holds, unlike, left, right.value)
+    return _compare_as_numbers(holds, unlike, left, right)
+
+
+def _related(holds: Callable[[Value, Value], bool], left: Scalar, right: Scalar) -> Predicate:
+    def compare(headers: Headers) -> bool | None:
+        a, b = left(headers), right(headers)
+        return None if a is None or b is None else holds(a, b)
+
+    return compare
+
+
+def _compare_with_number(
+    holds: Callable[[Value, Value], bool], unlike: bool, text: Node, constant: int | float
+) -> Predicate:
+    """Text with a number that is known now: the comparison selectors mostly consist of."""
+    value = scalar(text)
+    if isinstance(text, Property) and (name := plain_header(text.name)):
+
+        def compare_property(headers: Headers) -> bool | None:
+            known = headers.get(name)
+            if known is None:
+                return None
+            read = number(known)
+            return unlike if read is None else holds(read, constant)
+
+        return compare_property
+
+    def compare(headers: Headers) -> bool | None:
+        known = value(headers)
+        if known is None:
+            return None
+        read = number(known)
+        return unlike if read is None else holds(read, constant)
+
+    return compare
+
+
+def _compare_as_numbers(holds: Callable[[Value, Value], bool], unlike: bool, left: Node, right: Node) -> Predicate:
+    """Text with a number; text that is none is unlike it."""
+    reads = [number if type_of(each) is TEXT else _same for each in (left, right)]
+
+    def compare(a: Value, b: Value) -> bool:
+        x, y = reads[0](a), reads[1](b)
+        return unlike if x is None or y is None else holds(x, y)
+
+    return _related(compare, scalar(left), scalar(right))
+
+
+def _read(node: Node, reading: Callable[[str], Value | None]) -> Scalar:
+    """The operand, read in this way when it is text."""
+    return _converted(scalar(node), reading) if type_of(node) is TEXT else scalar(node)
+
+
+def _converted(value: Scalar, reading: Callable[[Value], Value | None]) -> Scalar:
+    def convert(headers: Headers) -> Value | None:
+        known = value(headers)
+        return None if known is None else reading(known)
+
+    return convert
+
+
+def _same(value: Value) -> Value:
+    return value
+
+
+# -- text
+
+
+def _like(node: Node, pattern: str, escape: str | None) -> Predicate:
+    if type_of(node) is not TEXT:
+        return _converted(scalar(node), lambda known: False)
+    return _find(_like_pattern(pattern, escape).fullmatch, scalar(node))
+
+
+def _like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
+    """The pattern as a regular expression that takes linear time for each %.
+
+    A run ends at the first place where what follows it up to the next % fits: all that stands between two % has a fixed
+    length, so no later place can do better, and the atomic groups keep the matcher from trying them.
+    """
+    runs = [""]
+    for each in elements(pattern, escape):
+        if each is Wildcard.ANY_RUN:
+            runs.append("")
+        else:
+            runs[-1] += "." if each is Wildcard.ANY_CHARACTER else re.escape(each)
+    first, *middle = runs
+    last = middle.pop() if middle else None
+    return re.compile(
+        first + "".join(f"(?>.*?{each})" for each in middle if each) + ("" if last is None else f".*{last}"), re.DOTALL
+    )
+
+
+def _find(search: Callable[[str], object | None], value: Scalar) -> Predicate:
+    return _converted(value, lambda known: search(known) is not None)
+
+
+def _in(node: Property, choices: tuple[str, ...]) -> Predicate:
+    if type_of(node) is not TEXT:
+        return lambda headers: None
+    return _converted(scalar(node), frozenset(choices).__contains__)
+
+
+# -- arithmetic
+
+
+def _double(node: Node) -> Scalar:
+    """The operand as a double: text read as a number; truth and NULL are unknown."""
+    match type_of(node):
+        case ValueType.TEXT:
+            value = _converted(scalar(node), number)
+        case ValueType.NUMBER:
+            value = scalar(node)
+        case _:
+            return lambda headers: None
+    return _converted(value, float)
+
+
+def _compute(operation: Callable[[float, float], float], left: Scalar, right: Scalar) -> Scalar:
+    def compute(headers: Headers) -> float | None:
+        a, b = left(headers), right(headers)
+        if a is None or b is None:
+            return None
+        try:
+            result = operation(a, b)
+        except (ZeroDivisionError, ValueError, OverflowError):
+            return None
+        return result if math.isfinite(result) else None
+
+    return compute
+
+
+# -- functions
+
+
+def _replace(value: Scalar, pattern: re.Pattern[str], replacement: str) -> Scalar:
+    return _converted(value, partial(pattern.sub, template(pattern, replacement)))
+
+
+def _in_list(members: Call, value: Node) -> Predicate:
+    """Whether a member of the list equals the value."""
+    if members.function == "MAKELIST":
+        return _any(tuple(Compare("=", value, each) for each in members.arguments))
+    text, pattern = members.arguments
+    parts, read = partial(split, re.compile(pattern.value)), _READINGS.get(type_of(value), _same)
+    return _related(lambda known, wanted: wanted in map(read, parts(known)), scalar(text), scalar(value))
+
+
+def _regex(pattern: Literal, value: Node) -> Predicate:
+    return _find(re.compile(pattern.value).search, scalar(value))
+
+
+#: The functions that are conditions.
+_CONDITIONS = {"REGEX": _regex, "INLIST": _in_list}
+
+#: How text is read that is compared with a value of this type.
+_READINGS = {NUMBER: number, BOOLEAN: truth}

@@ -1,0 +1,120 @@
+"""What the names in a selector stand for: JMS identifiers and their STOMP aliases; all others are user properties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from brokerapp.destination import Destination
+from brokerapp.errors import InvalidDestination
+from brokerapp.selectors.values import Value, ValueType, number, truth
+
+PERSISTENT, NON_PERSISTENT = "PERSISTENT", "NON_PERSISTENT"
+
+
+def _same(text: str) -> str:
+    return text
+
+
+def _delivery_mode(text: str) -> str:
+    return PERSISTENT if truth(text) else NON_PERSISTENT
+
+
+def _native(text: str) -> str:
+    """A destination header in native form: `/queue/orders` is `queue://orders`."""
+    kind, _, name = text.removeprefix("/remote-").removeprefix("/").partition("/")
+    if kind in ("temp-queue", "temp-topic"):
+        return f"{kind}://{name}"
+    try:
+        return str(Destination.parse(text))
+    except InvalidDestination:
+        return text
+
+
+class Form(Enum):
+    """How a header becomes the value of an identifier: the type of that value, and its reading."""
+
+    TEXT = ValueType.TEXT, _same
+    NUMBER = ValueType.NUMBER, number
+    BOOLEAN = ValueType.BOOLEAN, truth
+    DELIVERY_MODE = ValueType.TEXT, _delivery_mode
+    DESTINATION = ValueType.TEXT, _native
+
+    def __init__(self, type: ValueType, read: Callable[[str], Value | None]) -> None:
+        self.type, self.read = type, read
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """The value is that of the first of `headers` a message has, else `default` (None: unknown)."""
+
+    headers: tuple[str, ...]
+    form: Form = Form.TEXT
+    default: str | None = None
+
+
+#: JMS identifier -> the STOMP headers that carry it. Defaults are what JMS says of a message that does not say.
+JMS: dict[str, Identifier] = {
+    "JMSDestination": Identifier(("original-destination", "destination"), Form.DESTINATION),
+    "JMSReplyTo": Identifier(("reply-to",), Form.DESTINATION),
+    "JMSMessageID": Identifier(("message-id",)),
+    "JMSCorrelationID": Identifier(("correlation-id",)),
+    "JMSType": Identifier(("type",)),
+    "JMSPriority": Identifier(("priority",), Form.NUMBER, "4"),
+    "JMSTimestamp": Identifier(("timestamp",), Form.NUMBER, "0"),
+    "JMSExpiration": Identifier(("expires",), Form.NUMBER, "0"),
+    "JMSDeliveryMode": Identifier(("persistent",), Form.DELIVERY_MODE, "false"),
+    "JMSRedelivered": Identifier(("redelivered",), Form.BOOLEAN, "false"),
+    "JMSXDeliveryCount": Identifier(("JMSXDeliveryCount",), Form.NUMBER, "1"),
+    "JMSXGroupSeq": Identifier(("JMSXGroupSeq",), Form.NUMBER),
+    "JMSXGroupFirstForConsumer": Identifier(("JMSXGroupFirstForConsumer",), Form.BOOLEAN, "false"),
+    "JMSActiveMQBrokerInTime": Identifier(("JMSActiveMQBrokerInTime",), Form.NUMBER),
+    "JMSActiveMQBrokerOutTime": Identifier(("JMSActiveMQBrokerOutTime",), Form.NUMBER),
+}
+
+#: STOMP's own names, accepted beside those of JMS. `persistent` is the boolean a STOMP client writes.
+STOMP: dict[str, Identifier] = {
+    "destination": JMS["JMSDestination"],
+    "reply-to": JMS["JMSReplyTo"],
+    "message-id": JMS["JMSMessageID"],
+    "correlation-id": JMS["JMSCorrelationID"],
+    "type": JMS["JMSType"],
+    "priority": JMS["JMSPriority"],
+    "timestamp": JMS["JMSTimestamp"],
+    "expires": JMS["JMSExpiration"],
+    "redelivered": JMS["JMSRedelivered"],
+    "persistent": Identifier(("persistent",), Form.BOOLEAN, "false"),
+}
+
+_KNOWN = JMS | STOMP
+
+
+def identifier(name: str) -> Identifier:
+    """What `name` stands for; a name that is not in the tables is the user property so called."""
+    return _KNOWN.get(name) or Identifier((name,))
+
+
+def plain_header(name: str) -> str | None:
+    """The one header whose text is the value of `name` as it is, when there is such a header."""
+    known = identifier(name)
+    return known.headers[0] if known == Identifier(known.headers[:1]) else None
+
+
+def reader(name: str) -> Callable[[Mapping[str, str]], Value | None]:
+    """A function from a message's headers to the value of `name`, None when unknown."""
+    if header := plain_header(name):
+        return lambda headers: headers.get(header)
+    known = identifier(name)
+    read, default, (first, *others) = known.form.read, known.default, known.headers
+
+    def read_first(headers: Mapping[str, str]) -> Value | None:
+        text = headers.get(first)
+        for other in others:
+            if text is None:
+                text = headers.get(other)
+        if text is None:
+            text = default
+        return None if text is None else read(text)
+
+    return read_first

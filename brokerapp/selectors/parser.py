@@ -1,0 +1,309 @@
+"""Selector text -> tree, by operator precedence.
+
+    loosest to tightest:   OR   AND   NOT   = <> IS   < <= > >= LIKE BETWEEN IN   + -   * / %   signs
+
+NOT binds as SQL and JMS have it: `NOT x = 5` is NOT (x = 5) (ActiveMQ binds it tighter). Operators of one level group
+from the left. What cannot be meant is refused here, with its position: orderings of text, truth or NULL literals,
+`= NULL`, IN with anything but text literals after a property, LIKE without a literal pattern, a value as a condition.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from brokerapp.errors import SelectorSyntaxError
+from brokerapp.selectors.functions import template
+from brokerapp.selectors.tokens import Token, tokens
+from brokerapp.selectors.tree import (
+    FUNCTIONS,
+    And,
+    Arithmetic,
+    Between,
+    Call,
+    Compare,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Negative,
+    Node,
+    Not,
+    Or,
+    Property,
+    type_of,
+)
+from brokerapp.selectors.values import ValueType
+
+#: Levels of nesting a selector may have; chains of AND and OR count as one.
+MAX_DEPTH = 64
+
+_LOOSEST, _OR, _AND, _NOT, _EQUALITY, _RELATION, _SUM, _PRODUCT, _SIGN = range(9)
+
+_LEVELS = {
+    "OR": _OR, "AND": _AND, "=": _EQUALITY, "<>": _EQUALITY, "IS": _EQUALITY, "<": _RELATION, "<=": _RELATION,
+    ">": _RELATION, ">=": _RELATION, "NOT": _RELATION, "LIKE": _RELATION, "BETWEEN": _RELATION, "IN": _RELATION,
+    "+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT,
+}  # fmt: skip
+
+_CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
+
+#: What each function takes: a pattern and a replacement are text literals; a last `...` repeats what is before it.
+_PATTERN, _REPLACEMENT = _LITERALS = "a pattern as text literal", "a replacement as text literal"
+_SCALAR, _REPEATED = "a value", "..."
+_SIGNATURES: dict[str, tuple[str, ...]] = {
+    "REGEX": (_PATTERN, ValueType.TEXT),
+    "INLIST": (ValueType.LIST, _SCALAR),
+    "MAKELIST": (_SCALAR, _REPEATED),
+    "SPLIT": (ValueType.TEXT, _PATTERN),
+    "REPLACE": (ValueType.TEXT, _PATTERN, _REPLACEMENT),
+}
+
+
+def parse(text: str) -> Node:
+    """The tree of a selector. Raises SelectorSyntaxError, and nothing else, for what is none."""
+    return _Parser(text).selector()
+
+
+class _Part(NamedTuple):
+    """A node, where its text starts, and how many levels it has."""
+
+    node: Node
+    start: int
+    depth: int = 1
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = iter(tokens(text))
+        self.next: Token = next(self.tokens)
+        self.nesting = 0
+
+    def selector(self) -> Node:
+        if self.next.kind == "end":
+            raise self.error(self.next.position, "there is no condition")
+        whole = self.condition(self.expression(_LOOSEST))
+        self.take("end", "an operator or the end")
+        return whole.node
+
+    # -- tokens
+
+    def take(self, kind: str | None = None, wanted: str = "") -> Token:
+        """The next token, which must be of `kind` when one is given."""
+        token = self.next
+        if kind is not None and token.kind != kind:
+            raise self.unexpected(token, wanted or kind)
+        if token.kind != "end":
+            self.next = next(self.tokens)
+        return token
+
+    def took(self, kind: str) -> bool:
+        """Whether the next token was of this kind; then it is taken."""
+        return self.next.kind == kind and bool(self.take())
+
+    def unexpected(self, token: Token, wanted: str = "a condition or value") -> SelectorSyntaxError:
+        found = token.source if token.kind == "end" else repr(token.source)
+        return self.error(token.position, f"unexpected {found}, expected {wanted}")
+
+    def error(self, position: int, reason: str) -> SelectorSyntaxError:
+        return SelectorSyntaxError(self.text, position, reason)
+
+    # -- expressions
+
+    def expression(self, level: int) -> _Part:
+        """An expression of operators that bind tighter than `level`."""
+        self.nesting += 1
+        if self.nesting > MAX_DEPTH:
+            raise self.too_deep(self.next.position)
+        left = self.prefix()
+        while _LEVELS.get(self.next.kind, _LOOSEST) > level:
+            left = self.infix(left, self.take())
+        self.nesting -= 1
+        return left
+
+    def prefix(self) -> _Part:
+        token = self.take()
+        match token.kind:
+            case "text" | "number":
+                return _Part(Literal(token.value), token.position)
+            case "TRUE" | "FALSE" | "NULL":
+                return _Part(Literal(_CONSTANTS[token.kind]), token.position)
+            case "name" if self.next.kind == "(":
+                return self.call(token)
+            case "name":
+                return _Part(Property(token.value), token.position)
+            case "(":
+                inner = self.expression(_LOOSEST)
+                self.take(")")
+                return inner._replace(start=token.position)
+            case "NOT":
+                return self.made(Not, self.condition(self.expression(_NOT)), start=token.position)
+            case "-":
+                return self.negative(self.expression(_SIGN), token.position)
+            case "+":
+                return self.expression(_SIGN)
+            case "XPATH" | "XQUERY":
+                raise self.error(token.position, f"{token.kind} is not supported: selectors see headers, not bodies")
+        raise self.unexpected(token)
+
+    def infix(self, left: _Part, operator: Token) -> _Part:
+        match operator.kind:
+            case "OR" | "AND":
+                return self.joined(left, operator.kind)
+            case "=" | "<>":
+                right = self.expression(_EQUALITY)
+                self.check_equality(left, right)
+                return self.made(lambda a, b: Compare(operator.kind, a, b), left, right)
+            case "<" | "<=" | ">" | ">=":
+                left, right = self.orderable(left), self.orderable(self.expression(_RELATION))
+                return self.made(lambda a, b: Compare(operator.kind, a, b), left, right)
+            case "+" | "-" | "*" | "/" | "%":
+                left, right = self.scalar(left), self.scalar(self.expression(_LEVELS[operator.kind]))
+                return self.made(lambda a, b: Arithmetic(operator.kind, a, b), left, right)
+            case "IS":
+                negated = self.took("NOT")
+                self.take("NULL")
+                test = self.made(IsNull, self.scalar(left))
+                return self.made(Not, test) if negated else test
+            case "NOT":
+                return self.made(Not, self.test(left, self.take()))
+        return self.test(left, operator)
+
+    def test(self, left: _Part, operator: Token) -> _Part:
+        """LIKE, BETWEEN and IN, after their operator."""
+        match operator.kind:
+            case "LIKE":
+                return self.like(left)
+            case "BETWEEN":
+                low = self.expression(_RELATION)
+                self.take("AND")
+                bounds = low, self.expression(_RELATION)
+                return self.made(Between, *(self.orderable(each) for each in (left, *bounds)))
+            case "IN":
+                return self.in_list(left)
+        raise self.unexpected(operator, "LIKE, BETWEEN or IN")
+
+    def like(self, left: _Part) -> _Part:
+        pattern = self.take("text", "a pattern as text literal").value
+        escape = None
+        if self.took("ESCAPE"):
+            token = self.take("text", "one character as text literal")
+            escape = token.value
+            if len(escape) != 1:
+                raise self.error(token.position, "ESCAPE takes one character")
+        return self.made(lambda value: Like(value, pattern, escape), self.scalar(left))
+
+    def in_list(self, left: _Part) -> _Part:
+        if not isinstance(left.node, Property):
+            raise self.error(left.start, "only a property can stand before IN")
+        self.take("(")
+        choices = [self.take("text", "a text literal").value]
+        while self.took(","):
+            choices.append(self.take("text", "a text literal").value)
+        self.take(")")
+        return self.made(lambda value: In(value, tuple(choices)), left)
+
+    def negative(self, operand: _Part, start: int) -> _Part:
+        if isinstance(operand.node, Literal) and type_of(operand.node) is ValueType.NUMBER:
+            return _Part(Literal(-operand.node.value), start)
+        return self.made(Negative, self.scalar(operand), start=start)
+
+    def joined(self, left: _Part, operator: str) -> _Part:
+        """`left AND right AND ..`: one node for the whole chain."""
+        cls, level = (And, _AND) if operator == "AND" else (Or, _OR)
+        parts = [self.condition(left), self.condition(self.expression(level))]
+        while self.took(operator):
+            parts.append(self.condition(self.expression(level)))
+        return self.made(lambda *nodes: cls(nodes), *parts)
+
+    def call(self, name: Token) -> _Part:
+        function = name.value
+        if function not in FUNCTIONS:
+            raise self.error(name.position, f"there is no function {function!r}; there are {', '.join(FUNCTIONS)}")
+        self.take("(")
+        arguments = [self.expression(_LOOSEST)]
+        while self.took(","):
+            arguments.append(self.expression(_LOOSEST))
+        self.take(")")
+        self.check_arguments(name, arguments)
+        return self.made(lambda *nodes: Call(function, nodes), *arguments, start=name.position)
+
+    # -- what is made, and what is refused
+
+    def made(self, make, *parts: _Part, start: int | None = None) -> _Part:
+        """The node that `make` makes of the parts' nodes."""
+        return self.bounded(
+            _Part(
+                make(*(each.node for each in parts)),
+                parts[0].start if start is None else start,
+                1 + max(each.depth for each in parts),
+            )
+        )
+
+    def bounded(self, part: _Part) -> _Part:
+        if part.depth > MAX_DEPTH:
+            raise self.too_deep(part.start)
+        return part
+
+    def too_deep(self, position: int) -> SelectorSyntaxError:
+        return self.error(position, f"nested more than {MAX_DEPTH} levels deep")
+
+    def condition(self, part: _Part) -> _Part:
+        """The part, which must be able to be TRUE or FALSE."""
+        types = ValueType.BOOLEAN, ValueType.NOTHING
+        if not isinstance(part.node, Property) and type_of(part.node) not in types:
+            raise self.error(part.start, "this is a value, not a condition")
+        return part
+
+    def scalar(self, part: _Part) -> _Part:
+        """The part, which must not be a list."""
+        if type_of(part.node) is ValueType.LIST:
+            raise self.error(part.start, "a list can only stand in INLIST")
+        return part
+
+    def orderable(self, part: _Part) -> _Part:
+        """The part, which must be able to be smaller or larger than another."""
+        node, type = self.scalar(part).node, type_of(part.node)
+        constant_text = isinstance(node, Literal) and type is ValueType.TEXT
+        truth = type is ValueType.BOOLEAN and not isinstance(node, Property)
+        if constant_text or truth or type is ValueType.NOTHING:
+            raise self.error(part.start, "only numbers and properties can be ordered")
+        return part
+
+    def check_equality(self, left: _Part, right: _Part) -> None:
+        for each in (self.scalar(left), self.scalar(right)):
+            if type_of(each.node) is ValueType.NOTHING:
+                raise self.error(each.start, "nothing equals NULL: write IS NULL or IS NOT NULL")
+        both_constant = isinstance(left.node, Literal) and isinstance(right.node, Literal)
+        if both_constant and (type_of(left.node) is ValueType.BOOLEAN) != (type_of(right.node) is ValueType.BOOLEAN):
+            raise self.error(left.start, "TRUE and FALSE can only be compared with each other and with properties")
+
+    def check_arguments(self, name: Token, arguments: list[_Part]) -> None:
+        wanted = _SIGNATURES[name.value]
+        if wanted[-1] == _REPEATED:
+            wanted = (wanted[0],) * len(arguments)
+        if len(arguments) != len(wanted):
+            raise self.error(name.position, f"{name.value} takes {len(wanted)} arguments, not {len(arguments)}")
+        for part, kind in zip(arguments, wanted, strict=True):
+            self.check_argument(name.value, part, kind)
+        try:
+            _check_patterns(*(each.node for each, kind in zip(arguments, wanted, strict=True) if kind in _LITERALS))
+        except (re.error, OverflowError, RecursionError) as wrong:
+            raise self.error(name.position, f"{name.value} cannot use its pattern: {wrong}") from wrong
+
+    def check_argument(self, function: str, part: _Part, wanted: str) -> None:
+        node, type = part.node, type_of(part.node)
+        if wanted in _LITERALS:
+            fits = isinstance(node, Literal) and type is ValueType.TEXT
+        else:
+            fits = type is not ValueType.LIST if wanted == _SCALAR else type == wanted
+        if not fits:
+            raise self.error(part.start, f"{function} takes {wanted} here")
+
+
+def _check_patterns(pattern: Literal | None = None, replacement: Literal | None = None) -> None:
+    """Raise what `re` raises for a pattern or replacement it cannot use."""
+    if pattern is not None:
+        compiled = re.compile(pattern.value)
+        template(compiled, "" if replacement is None else replacement.value)

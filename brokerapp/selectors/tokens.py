@@ -1,0 +1,127 @@
+"""Text of a selector -> tokens.
+
+Comments (`-- to the end of line`, `/* .. */`) and blanks separate tokens and are dropped. Names are letters, digits,
+`_` and `$`; the hyphenated names of STOMP's own headers are names, too. Under the prefix `hyphenated_props:` every name
+may hold hyphens, and any name may be written in double quotes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from brokerapp.errors import SelectorSyntaxError
+from brokerapp.selectors.identifiers import STOMP
+
+#: Characters a selector may have.
+MAX_LENGTH = 16_384
+
+KEYWORDS = frozenset(
+    ("AND", "OR", "NOT", "BETWEEN", "IN", "LIKE", "ESCAPE", "IS", "NULL", "TRUE", "FALSE", "XPATH", "XQUERY")
+)
+
+#: Prefixes ActiveMQ gives a meaning. The first says what is always so here.
+CONVERT, HYPHENATED = "convert_string_expressions:", "hyphenated_props:"
+
+
+class Token(NamedTuple):
+    """`kind` is a keyword, an operator, or name, text or number (only these have a `value`), or end."""
+
+    kind: str
+    position: int
+    source: str
+    value: str | int | float | None = None
+
+
+_NAME = r"(?:[^\W\d]|\$)[\w$]*"
+_HYPHENATED_NAME = r"(?:[^\W\d]|\$)[\w$-]*"
+_STOMP_NAME = rf"(?:{'|'.join(name for name in STOMP if '-' in name)})(?![\w$-])"
+
+_PATTERN = r"""
+    (?P<blank>  \s+ | --[^\n\r]* | /\*.*?\*/ )
+  | (?P<number> 0[xX][\w$]* | (?:\d|\.\d)(?:[eE][+-]?(?=\d)|[\w.$])* )
+  | (?P<text>   '(?:[^']|'')*' )
+  | (?P<name>   {name} )
+  {quoted}
+  | (?P<operator> <> | <= | >= | [=<>+\-*/%(),] )
+"""
+
+
+def _compiled(name: str, quoted: str) -> re.Pattern[str]:
+    return re.compile(_PATTERN.format(name=name, quoted=quoted), re.VERBOSE | re.DOTALL)
+
+
+_PLAIN = _compiled(f"{_STOMP_NAME} | {_NAME}", "")
+_WITH_HYPHENS = _compiled(_HYPHENATED_NAME, '| (?P<quoted> "(?:[^"]|"")+" )')
+
+#: Form of a numeric literal -> its value. Leading zeros make a number octal, as in ActiveMQ.
+_NUMBERS = (
+    (re.compile(r"(0[xX][0-9a-fA-F]+)[lL]?"), lambda digits: int(digits, 16)),
+    (re.compile(r"(0[0-7]*)[lL]?"), lambda digits: int(digits, 8)),
+    (re.compile(r"([1-9][0-9]*)[lL]?"), int),
+    (re.compile(r"((?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?)"), float),
+)
+
+#: Numeric literals are smaller than this (doubles end a little later) and have at most so many characters.
+_LARGEST, _LONGEST = 1e300, 400
+
+_UNEXPECTED = {
+    "'": "this text literal does not end",
+    '"': "text is written in single quotes, names without quotes",
+    "/*": "this comment does not end",
+    "!=": "'!=' is written '<>'",
+}
+
+
+def tokens(text: str) -> list[Token]:
+    """The tokens of a selector, the last of kind `end`. Raises SelectorSyntaxError."""
+    if len(text) > MAX_LENGTH:
+        raise SelectorSyntaxError(text[:40] + "...", MAX_LENGTH, f"a selector may have {MAX_LENGTH} characters")
+    position, hyphenated = _after_prefixes(text)
+    pattern = _WITH_HYPHENS if hyphenated else _PLAIN
+    result = []
+    while position < len(text):
+        match = pattern.match(text, position)
+        if match is None or (match[0] == "/" and text.startswith("/*", position)):
+            raise SelectorSyntaxError(text, position, _what_is_wrong(text, position))
+        if match.lastgroup != "blank":
+            result.append(_token(text, match))
+        position = match.end()
+    return [*result, Token("end", len(text), "the end")]
+
+
+def _after_prefixes(text: str) -> tuple[int, bool]:
+    """Where the condition starts, and whether names may hold hyphens. Each prefix once, in any order."""
+    position, waiting = 0, [CONVERT, HYPHENATED]
+    while found := next((prefix for prefix in waiting if text.startswith(prefix, position)), None):
+        waiting.remove(found)
+        position += len(found)
+    return position, HYPHENATED not in waiting
+
+
+def _token(text: str, match: re.Match[str]) -> Token:
+    source, position = match[0], match.start()
+    match match.lastgroup:
+        case "number":
+            return Token("number", position, source, _number(text, position, source))
+        case "text":
+            return Token("text", position, source, source[1:-1].replace("''", "'"))
+        case "quoted":
+            return Token("name", position, source, source[1:-1].replace('""', '"'))
+        case "name" if source.upper() not in KEYWORDS:
+            return Token("name", position, source, source)
+    return Token(source.upper(), position, source)
+
+
+def _number(text: str, position: int, source: str) -> int | float:
+    for form, read in _NUMBERS:
+        if (match := form.fullmatch(source)) is not None:
+            if len(source) <= _LONGEST and (value := read(match[1])) <= _LARGEST:
+                return value
+            raise SelectorSyntaxError(text, position, f"{source[:20]} is too large a number")
+    raise SelectorSyntaxError(text, position, f"{source!r} is not a number")
+
+
+def _what_is_wrong(text: str, position: int) -> str:
+    reasons = (reason for start, reason in _UNEXPECTED.items() if text.startswith(start, position))
+    return next(reasons, f"unexpected {text[position]!r}")

@@ -1,0 +1,168 @@
+"""The tree of a selector: what the parser makes and every backend reads (predicate, Spark column, explanation).
+
+    selector   a condition: And, Or, Not, Compare, Between, Like, In, IsNull, a boolean Call, a Property, a Literal
+    operand    Literal, Property, Arithmetic, Negative, Call, or a condition where its truth is compared
+
+`x NOT IN (..)`, `x NOT LIKE ..`, `x NOT BETWEEN ..` and `x IS NOT NULL` are Not(..): in three-valued logic that is the
+same. And and Or hold all operands of a chain, so that long chains do not make deep trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+from brokerapp.selectors.identifiers import identifier
+from brokerapp.selectors.values import ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant; None is NULL."""
+
+    value: str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A user property or JMS identifier of the message, by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """TRUE and FALSE exchanged; unknown stays unknown."""
+
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """FALSE if an operand is, else unknown if one is, else TRUE. Two operands or more."""
+
+    operands: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """TRUE if an operand is, else unknown if one is, else FALSE. Two operands or more."""
+
+    operands: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`operator` is one of = <> < <= > >=."""
+
+    operator: str
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """value >= low AND value <= high."""
+
+    value: Node
+    low: Node
+    high: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """Text like a pattern of % (any run) and _ (any character); `escape` makes the next %, _ or itself literal."""
+
+    value: Node
+    pattern: str
+    escape: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """Text that is one of the choices."""
+
+    value: Property
+    choices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """Whether the operand is unknown; never unknown itself."""
+
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """`operator` is one of + - * / %. Computed in doubles; what cannot be computed is unknown."""
+
+    operator: str
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    """Minus the operand."""
+
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One of FUNCTIONS with its arguments; patterns are text literals."""
+
+    function: str
+    arguments: tuple[Node, ...]
+
+
+Node = Literal | Property | Not | And | Or | Compare | Between | Like | In | IsNull | Arithmetic | Negative | Call
+
+#: ActiveMQ's functions and what they give.
+FUNCTIONS: dict[str, ValueType] = {
+    "REGEX": ValueType.BOOLEAN,  # REGEX('pattern', text): whether the pattern is found
+    "INLIST": ValueType.BOOLEAN,  # INLIST(list, value)
+    "MAKELIST": ValueType.LIST,  # MAKELIST(value, ...)
+    "SPLIT": ValueType.LIST,  # SPLIT(text, 'pattern')
+    "REPLACE": ValueType.TEXT,  # REPLACE(text, 'pattern', 'replacement'), $1 being the first group
+}
+
+
+def type_of(node: Node) -> ValueType:
+    """The type of what the node comes to, when it is known."""
+    match node:
+        case Literal(None):
+            return ValueType.NOTHING
+        case Literal(bool()):
+            return ValueType.BOOLEAN
+        case Literal(str()):
+            return ValueType.TEXT
+        case Literal() | Arithmetic() | Negative():
+            return ValueType.NUMBER
+        case Property(name):
+            return identifier(name).form.type
+        case Call(function):
+            return FUNCTIONS[function]
+    return ValueType.BOOLEAN
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The nodes right under this one, in the order of the text."""
+    for each in fields(node):
+        value = getattr(node, each.name)
+        if isinstance(value, Node):
+            yield value
+        elif isinstance(value, tuple):
+            yield from (part for part in value if isinstance(part, Node))
+
+
+def properties(node: Node) -> frozenset[str]:
+    """The names of all properties and JMS identifiers in the tree."""
+    found, waiting = set(), [node]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Property):
+            found.add(node.name)
+        waiting += children(node)
+    return frozenset(found)

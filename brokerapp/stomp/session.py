@@ -1,0 +1,253 @@
+"""StompSession: one client's protocol state. Frames in, actions out; deliveries in, bytes out. No sockets, no clock, no broker.
+
+    NEW --CONNECT or STOMP--> CONNECTED --DISCONNECT--> CLOSED      a ProtocolError leads to CLOSED from anywhere
+
+What differs between versions stands in tables, not in subclasses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from brokerapp.actions import Abort, Action, Begin, Commit, Connect, Disconnect, Send, Settle, Subscribe, Unsubscribe
+from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
+from brokerapp.message import DEFAULT_PRIORITY, escape, unescape
+from brokerapp.stomp.frames import Frame, encode
+
+SERVER = "Sluice/0.1.0"
+#: Best first.
+VERSIONS = ("1.2", "1.1", "1.0")
+ACK_MODES = frozenset({"auto", "client", "client-individual"})
+#: The header of ACK and NACK that names the message.
+ACK_HEADER = {"1.0": "message-id", "1.1": "message-id", "1.2": "id"}
+#: A heart-beat asked for more often than this (milliseconds) is sent this often: a floor against busy loops.
+HEART_BEAT_FLOOR_MS = 100
+ACTIVEMQ_OPTION = "activemq."
+
+#: SEND headers that are not properties of the message: instructions, or written by the broker itself.
+NOT_PROPERTIES = frozenset(
+    ["destination", "receipt", "transaction", "content-length", "persistent", "priority", "expires", "timestamp", "message-id", "redelivered", "subscription", "ack", "amq-msg-type", "original-destination", "JMSXUserID"]
+)
+#: JMS names that set the STOMP header of the same meaning.
+JMS_SETTERS = {
+    "JMSCorrelationID": "correlation-id",
+    "JMSExpiration": "expires",
+    "JMSPriority": "priority",
+    "JMSReplyTo": "reply-to",
+    "JMSTimestamp": "timestamp",
+    "JMSType": "type",
+}
+
+
+class State(StrEnum):
+    """Of a session."""
+
+    NEW = "new"
+    CONNECTED = "connected"
+    CLOSED = "closed"
+
+
+class StompSession:
+    """What the client has said so far, as far as the protocol cares."""
+
+    def __init__(self) -> None:
+        self.state = State.NEW
+        self.version = "1.0"
+        self.heart_beat = (0, 0)  #: milliseconds: what the server sends, what it expects
+
+    def receive(self, frame: Frame) -> Action:
+        """What the client asks with this frame. Raises ProtocolError (the end) or RequestRefused (this frame only)."""
+        handler = HANDLERS.get((self.state, frame.command))
+        if handler is None:
+            raise ProtocolError(self._why_not(frame.command))
+        return handler(self, frame.headers, frame)
+
+    def _why_not(self, command: str) -> str:
+        if self.state is State.NEW:
+            return f"the first frame must be CONNECT or STOMP, not {command[:40]!r}"
+        if command in ("CONNECT", "STOMP"):
+            return f"{command} on a connection that is connected already"
+        return f"{command[:40]!r} is not a command of a client"
+
+    # -- frames of the client
+
+    def _connect(self, headers: dict[str, str], _frame: Frame) -> Action:
+        offered = headers.get("accept-version", "1.0").replace(" ", "").split(",")
+        version = next((each for each in VERSIONS if each in offered), None)
+        if version is None:
+            raise ProtocolError(f"no common version: {','.join(offered)[:80]} offered, {','.join(VERSIONS)} supported")
+        ours, theirs = _heart_beat(headers.get("heart-beat", "0,0"))
+        self.version, self.heart_beat, self.state = version, (ours, theirs), State.CONNECTED
+        answer = {"version": version, "server": SERVER, "heart-beat": f"{ours},{theirs}"}
+        if "request-id" in headers:
+            answer["response-id"] = headers["request-id"]
+        return Connect(headers.get("login"), headers.get("passcode"), headers.get("client-id"), answer)
+
+    def _send(self, headers: dict[str, str], frame: Frame) -> Action:
+        destination = headers.get("destination")
+        if not destination:
+            raise RequestRefused("SEND without a destination header")
+        if "JMS" in "".join(headers):
+            headers = _with_jms_setters(headers)
+        lines = [f"{escape(name)}:{escape(value)}\n" for name, value in headers.items() if name not in NOT_PROPERTIES]
+        if _is_bytes(headers):
+            lines.append(f"content-length:{len(frame.body)}\n")
+        timestamp = headers.get("timestamp")
+        return Send(
+            destination,
+            "".join(lines),
+            frame.body,
+            headers.get("persistent") == "true",
+            min(9, max(0, _number(headers, "priority", DEFAULT_PRIORITY))),
+            _number(headers, "expires", 0),
+            None if timestamp is None else _number(headers, "timestamp", 0),
+            headers.get("transaction"),
+            headers.get("receipt"),
+        )
+
+    def _subscribe(self, headers: dict[str, str], _frame: Frame) -> Action:
+        destination, id = headers.get("destination"), headers.get("id")
+        if not destination:
+            raise RequestRefused("SUBSCRIBE without a destination header")
+        if id is None:
+            if self.version != "1.0":
+                raise RequestRefused("SUBSCRIBE without an id header")
+            id = destination
+        ack_mode = headers.get("ack", "auto")
+        options = {
+            name[len(ACTIVEMQ_OPTION) :]: value for name, value in headers.items() if name.startswith(ACTIVEMQ_OPTION)
+        }
+        return Subscribe(
+            id,
+            destination,
+            ack_mode if ack_mode in ACK_MODES else "auto",
+            headers.get("selector") or None,
+            headers.get("browser") == "true",
+            options,
+            headers.get("receipt"),
+        )
+
+    def _unsubscribe(self, headers: dict[str, str], _frame: Frame) -> Action:
+        id = headers.get("id")
+        if id is None and self.version == "1.0":
+            id = headers.get("destination")
+        if id is None:
+            raise RequestRefused("UNSUBSCRIBE without an id header")
+        return Unsubscribe(id, headers.get("receipt"))
+
+    def _settle(self, headers: dict[str, str], frame: Frame) -> Action:
+        if frame.command == "NACK" and self.version == "1.0":
+            raise RequestRefused("NACK is not a command of STOMP 1.0")
+        name = ACK_HEADER[self.version]
+        ack_id = headers.get(name)
+        if ack_id is None:
+            raise RequestRefused(f"{frame.command} without the header {name}")
+        subscription = headers.get("subscription") if self.version == "1.1" else None
+        return Settle(
+            ack_id, subscription, frame.command == "ACK", headers.get("transaction"), headers.get("receipt")
+        )
+
+    def _transaction(self, headers: dict[str, str], frame: Frame) -> Action:
+        name = headers.get("transaction")
+        if not name:
+            raise RequestRefused(f"{frame.command} without a transaction header")
+        return TRANSACTION_ACTIONS[frame.command](name, headers.get("receipt"))
+
+    def _disconnect(self, headers: dict[str, str], _frame: Frame) -> Action:
+        self.state = State.CLOSED
+        return Disconnect(headers.get("receipt"))
+
+    # -- frames to the client
+
+    def connected(self, headers: dict[str, str], session: str) -> bytes:
+        """The answer to a CONNECT that was accepted."""
+        return encode("CONNECTED", {**headers, "session": session}, version=self.version)
+
+    def receipt(self, id: str) -> bytes:
+        """A RECEIPT."""
+        return encode("RECEIPT", {"receipt-id": id}, version=self.version)
+
+    def error(self, error: BrokerError, receipt: str | None = None) -> bytes:
+        """An ERROR that says what was wrong, in one sentence, with the error's stable code."""
+        text = str(error)
+        headers = {"message": text, "code": error.code, "content-type": "text/plain"}
+        if receipt is not None:
+            headers["receipt-id"] = receipt
+        return encode("ERROR", headers, text.encode(), version=self.version)
+
+    def message_prefix(self, destination: str, subscription: str) -> bytes:
+        """The first lines of the MESSAGE frames that a subscription gets from a destination."""
+        quote = str if self.version == "1.0" else escape
+        return f"MESSAGE\ndestination:{quote(destination)}\nsubscription:{quote(subscription)}\n".encode()
+
+    def header(self, name: str, value: str) -> bytes:
+        """One more header line of a MESSAGE."""
+        return f"{name}:{value if self.version == '1.0' else escape(value)}\n".encode()
+
+    def head(self, head: bytes) -> bytes:
+        """A message's stored header lines, which are written as 1.2 has them, as this version has them."""
+        if self.version == "1.2" or b"\\" not in head:
+            return head
+        if self.version == "1.1":
+            return head.replace(b"\\r", b"\r")
+        pairs = (line.partition(":") for line in head.decode().split("\n") if line)
+        return "".join(f"{_plain(name)}:{_plain(value)}\n" for name, _, value in pairs).encode()
+
+
+HANDLERS: dict[tuple[State, str], Callable[[StompSession, dict[str, str], Frame], Action]] = {
+    (State.NEW, "CONNECT"): StompSession._connect,
+    (State.NEW, "STOMP"): StompSession._connect,
+    (State.CONNECTED, "SEND"): StompSession._send,
+    (State.CONNECTED, "SUBSCRIBE"): StompSession._subscribe,
+    (State.CONNECTED, "UNSUBSCRIBE"): StompSession._unsubscribe,
+    (State.CONNECTED, "ACK"): StompSession._settle,
+    (State.CONNECTED, "NACK"): StompSession._settle,
+    (State.CONNECTED, "BEGIN"): StompSession._transaction,
+    (State.CONNECTED, "COMMIT"): StompSession._transaction,
+    (State.CONNECTED, "ABORT"): StompSession._transaction,
+    (State.CONNECTED, "DISCONNECT"): StompSession._disconnect,
+}
+TRANSACTION_ACTIONS = {"BEGIN": Begin, "COMMIT": Commit, "ABORT": Abort}
+
+
+def _heart_beat(text: str) -> tuple[int, int]:
+    """What the server sends and expects, in milliseconds: the client's two numbers, swapped, none below the floor."""
+    parts = text.split(",")
+    if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts):
+        raise ProtocolError(f"heart-beat:{text[:40]} is not two numbers of milliseconds")
+    client_sends, client_wants = (int(part) and max(int(part), HEART_BEAT_FLOOR_MS) for part in parts)
+    return client_wants, client_sends
+
+
+def _is_bytes(headers: dict[str, str]) -> bool:
+    """Whether the message is one of bytes: content-length makes it so, unless amq-msg-type says otherwise."""
+    kind = headers.get("amq-msg-type")
+    if kind is None:
+        return "content-length" in headers
+    if kind not in ("text", "bytes"):
+        raise RequestRefused(f"amq-msg-type:{kind} is neither text nor bytes")
+    return kind == "bytes"
+
+
+def _with_jms_setters(headers: dict[str, str]) -> dict[str, str]:
+    result = {JMS_SETTERS.get(name, name): value for name, value in headers.items()}
+    mode = result.pop("JMSDeliveryMode", None)
+    if mode is not None:
+        result["persistent"] = "true" if mode.upper() in ("2", "PERSISTENT") else "false"
+    return result
+
+
+def _number(headers: dict[str, str], name: str, default: int) -> int:
+    text = headers.get(name)
+    if text is None:
+        return default
+    try:
+        return int(text)
+    except ValueError:
+        raise RequestRefused(f"{name}:{text[:40]} is not a whole number") from None
+
+
+def _plain(text: str) -> str:
+    """Header text for 1.0, which has no escapes: what would break a line is left out."""
+    return unescape(text).replace("\n", " ").replace("\r", " ")

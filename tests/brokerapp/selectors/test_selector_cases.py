@@ -1,0 +1,76 @@
+"""The table of cases, put to the parser and the predicate."""
+
+import time
+
+import pytest
+
+from brokerapp.errors import SelectorSyntaxError
+from brokerapp.selectors import compile_selector
+from brokerapp.selectors.parser import MAX_DEPTH
+from brokerapp.selectors.tokens import MAX_LENGTH
+from tests.brokerapp.selectors.cases import CASES, REFUSED
+
+
+@pytest.mark.parametrize(("text", "headers", "expected"), CASES)
+def test_a_selector_is_true_false_or_unknown(text, headers, expected):
+    selector = compile_selector(text)
+    assert selector.evaluate(headers) is expected
+    assert selector.matches(headers) is (expected is True)
+
+
+@pytest.mark.parametrize(("text", "position"), REFUSED)
+def test_what_cannot_be_meant_is_refused_with_its_position(text, position):
+    with pytest.raises(SelectorSyntaxError) as refused:
+        compile_selector(text)
+    assert refused.value.position == position
+
+
+def test_a_selector_says_what_it_reads():
+    selector = compile_selector("region = 'eu' AND (JMSPriority > 4 OR INLIST(MAKELIST(a, b), region)) OR c IN ('x')")
+    assert selector.properties == {"region", "JMSPriority", "a", "b", "c"}
+
+
+def test_one_text_is_compiled_once():
+    assert compile_selector("n = 4711") is compile_selector("n = 4711")
+
+
+def test_300_alternatives_are_no_depth():
+    selector = compile_selector(" OR ".join(f"n = {i}" for i in range(300)))
+    assert selector.matches({"n": "299"})
+    assert not selector.matches({"n": "300"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 8000 + "a" + ")" * 8000,
+        "(" * 8000,
+        "NOT " * 4000 + "a",
+        "-" + " -" * 8000 + "a = 1",
+        "a = 1" + " + 1" * 4000,
+        "a" + " = a" * 4000,
+        "+ " * 8000 + "a",
+        "REGEX('x', " + "REPLACE(" * 1000,
+    ],
+)
+def test_deep_nesting_is_refused_by_its_limit(text):
+    with pytest.raises(SelectorSyntaxError, match=f"more than {MAX_DEPTH} levels"):
+        compile_selector(text)
+
+
+def test_as_deep_as_allowed_is_compiled_and_evaluated():
+    assert compile_selector("(" * (MAX_DEPTH - 1) + "a" + ")" * (MAX_DEPTH - 1)).matches({"a": "true"})
+    assert compile_selector("NOT " * (MAX_DEPTH - 2) + "a").matches({"a": "true"})
+    assert compile_selector("a" + " + 1" * (MAX_DEPTH - 2) + " > 0").matches({"a": "1"})
+
+
+def test_a_selector_has_a_length_limit():
+    with pytest.raises(SelectorSyntaxError, match=str(MAX_LENGTH)):
+        compile_selector("a" * (MAX_LENGTH + 1))
+
+
+def test_like_takes_no_more_than_linear_time_for_each_wildcard():
+    selector = compile_selector("name LIKE '" + "%a" * 30 + "%b'")
+    started = time.perf_counter()
+    assert selector.evaluate({"name": "a" * 5000}) is False
+    assert time.perf_counter() - started < 1
