@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from brokerapp.actions import Abort, Begin, Commit, Send, Settle, Subscribe, Unsubscribe
 from brokerapp.client import MAX_TRANSACTIONS, Client, Placed, Transaction
@@ -15,12 +16,13 @@ from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions
 from brokerapp.delivery import Delivery, is_queue
 from brokerapp.destination import Destination, Kind
+from brokerapp.engine.access import Access
 from brokerapp.engine.dead_letters import DEFAULT_STRATEGY, dead_letter, dead_letter_destination
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
 from brokerapp.engine.routing import Route, route
 from brokerapp.engine.topology import Topology
-from brokerapp.errors import InvalidDestination, LimitExceeded, RequestRefused
-from brokerapp.message import Message
+from brokerapp.errors import AccessDenied, InvalidDestination, LimitExceeded, RequestRefused
+from brokerapp.message import Copy, Message, escape
 from brokerapp.queues import Queues
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recording.schema import DEAD_LETTER, DROP, EXPIRE, FORWARD, REDELIVER
@@ -35,6 +37,24 @@ DEFAULT_PREFETCH = {Kind.QUEUE: 1000, Kind.TOPIC: 32767}
 MAX_NAME = 1024
 
 
+class Group:
+    """Queues that get a copy of the same message, each once: as the broker, the store and the recorder name them."""
+
+    __slots__ = ("logs", "names", "rows")
+
+    def __init__(self) -> None:
+        self.logs: list[MessageLog] = []
+        self.rows: list[tuple[str, str, str]] = []  #: name, original and shown destination, see Unit
+        self.names: list[str] = []
+
+    def add(self, log: MessageLog, copy: Copy) -> None:
+        """One queue more."""
+        self.logs.append(log)
+        self.names.append(log.name)
+        original, shown = (each.stomp if each else "" for each in (copy.original, copy.shown))
+        self.rows.append((log.name, original, shown))
+
+
 class Broker:
     """One node's view of the broker. `session` tells this run of the node from all others; message-ids begin with it."""
 
@@ -46,9 +66,11 @@ class Broker:
         self.delivery = Delivery(committer, recorder, stats, self._expired)
         self.queues = Queues(committer, self.delivery, stats)
         self.queues.topology = self.topology = Topology(definitions, self._interest)
+        self.access: Access | None = None  #: None: everybody may do everything
         self.clients: dict[str, Client] = {}
         self._committer = committer
         self._id_prefix = f"ID:{name}-{session}:"
+        self._escaped_prefix = escape(self._id_prefix)
         self._messages = 0
 
     def redefine(self, definitions: Definitions) -> None:
@@ -85,12 +107,26 @@ class Broker:
         for subscription in list(client.subscriptions.values()):
             self._end(client, subscription)
         for destination in client.producing_to:
-            self.stats.of(destination).ProducerCount -= 1
-            self.stats.touch(destination)
+            self._count_producer(destination, -1)
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
         """A client says good-bye: it goes when all that it asked before is done."""
         self._barrier(client, receipt, then)
+
+    def _count_producer(self, destination: Destination, change: int) -> None:
+        stats = self.stats.of(destination)
+        stats.ProducerCount += change
+        self.stats.changed.add(stats)
+
+    def _require(self, client: Client, verb: str, destination: Destination) -> None:
+        """Raise AccessDenied unless the client may; to be the first at a queue it must also be allowed to create it."""
+        assert self.access is not None
+        verbs = [verb]
+        if destination.kind is Kind.QUEUE and not destination.is_pattern and destination not in self.queues:
+            verbs.append("admin")
+        for each in verbs:
+            if not self.access.may(client.principal, each, destination):
+                raise AccessDenied(f"user {client.principal.name} is not authorized to {each} {destination}")
 
     # -- sending
 
@@ -98,7 +134,11 @@ class Broker:
         """Publish. Raises RequestRefused; the receipt follows when the message is stored."""
         transaction = client.transaction(send.transaction) if send.transaction is not None else None
         message = self._message(send)
-        placed = [self._place(client, message, each) for each in destinations(send.destination)]
+        targets = destinations(send.destination)
+        if self.access is not None:
+            for each in targets:
+                self._require(client, "write", each)
+        placed = [self._place(client, message, each) for each in targets]
         client.sent += 1
         if transaction is None:
             self._submit(client, placed, (), send.receipt)
@@ -110,13 +150,14 @@ class Broker:
     def _message(self, send: Send) -> Message:
         now_us = time.time_ns() // 1000
         self._messages += 1
-        id = f"{self._id_prefix}{self._messages}"
+        number = self._messages
         timestamp = now_us // 1000 if send.timestamp is None else send.timestamp
         persistent = "persistent:true\n" if send.persistent else ""
         head = (
-            f"message-id:{id}\nexpires:{send.expires}\npriority:{send.priority}\ntimestamp:{timestamp}\n"
+            f"message-id:{self._escaped_prefix}{number}\nexpires:{send.expires}\npriority:{send.priority}\ntimestamp:{timestamp}\n"
             f"{persistent}{send.properties}"
         )
+        id = f"{self._id_prefix}{number}"
         return Message(id, head.encode(), send.body, send.persistent, send.priority, send.expires, now_us)
 
     def _place(self, client: Client, message: Message, destination: Destination) -> Placed:
@@ -124,14 +165,22 @@ class Broker:
         self.recorder.enqueue(message.born_us, message, str(destination))
         if destination not in client.producing_to:
             client.producing_to.add(destination)
-            self.stats.of(destination).ProducerCount += 1
-            self.stats.touch(destination)
+            self._count_producer(destination, 1)
         found = route(message, destination, self.topology)
-        if found.rows is None:
-            for copy in found.queues:
-                self.queues.ensure(copy.destination)
-            found.rows = rows_of(found)
-        return Placed(message, message.stored() if found.rows else b"", destination, found)
+        if found.groups is None:
+            found.groups = self._groups(found)
+        return Placed(message, message.stored() if found.groups else b"", destination, found)
+
+    def _groups(self, found: Route) -> list[Group]:
+        """The queues of a route, which exist from now on, in groups of which none has a queue twice."""
+        groups: list[Group] = []
+        for copy in found.queues:
+            log = self.queues.ensure(copy.destination)
+            group = next((each for each in groups if log not in each.logs), None)
+            if group is None:
+                groups.append(group := Group())
+            group.add(log, copy)
+        return groups
 
     def _submit(
         self,
@@ -142,7 +191,7 @@ class Broker:
         refused: Callable[[], None] | None = None,
     ) -> None:
         """Let it happen, all or nothing; then tell the client if it asked."""
-        appends = [(each.stored, rows) for each in placed for rows in each.route.rows or ()]
+        appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
         stored = [entry for _, _, entry in settled if entry.seq]
         if not appends and not stored and not client.pending:
             self._happened(placed, 0)
@@ -164,29 +213,28 @@ class Broker:
 
     def _happened(self, placed: Sequence[Placed], seq: int) -> None:
         for each in placed:
-            for rows in each.route.rows or ():
-                self._stored(each, rows, seq)
+            for group in each.route.groups:
+                self._stored(each, group, seq)
                 seq += 1
             for copy in each.route.topics:
                 self.delivery.publish(each.message, copy)
 
-    def _stored(self, placed: Placed, rows: Sequence[tuple[str, str, str]], seq: int) -> None:
+    def _stored(self, placed: Placed, group: Group, seq: int) -> None:
         """The store holds these copies: count them, and offer them to those who consume now."""
         message, size, body_size = placed.message, len(placed.stored), len(placed.message.body)
-        payload = seq if len(rows) > 1 else 0
-        touched = self.delivery.touched
-        for name, original, shown in rows:
-            log = self.queues[name]
+        payload = seq if len(group.logs) > 1 else 0
+        touched, changed = self.delivery.touched, self.stats.changed
+        for log, (name, original, shown) in zip(group.logs, group.rows, strict=True):
             counts = log.counts
             counts.EnqueueCount += 1
             counts.EnqueueBytes += body_size
-            self.stats.touch(log.destination)
+            changed.add(counts)
             if log.consumers:
                 log.offer(Entry(name, seq, message, payload, size, original, shown))
                 touched[log] = None
             else:
                 log.offer_unseen()
-        self.recorder.copies(FORWARD, message.born_us, message, str(placed.destination), [row[0] for row in rows])
+        self.recorder.copies(FORWARD, message.born_us, message, str(placed.destination), group.names)
 
     # -- consuming
 
@@ -196,16 +244,20 @@ class Broker:
             raise RequestRefused("browser:true is not served yet: browse with the console or brokerctl")
         if "subscriptionName" in subscribe.options:
             raise RequestRefused("activemq.subscriptionName: durable subscriptions are not served yet")
-        targets = tuple(destinations(subscribe.destination))
+        targets = destinations(subscribe.destination)
+        if self.access is not None:
+            for each in targets:
+                self._require(client, "read", each)
         selector = compile_selector(subscribe.selector) if subscribe.selector else None
-        if (old := client.subscriptions.get(subscribe.id)) is not None:
+        name = subscription_name(subscribe.id, subscribe.destination)
+        if (old := client.subscriptions.get(name)) is not None:
             self._end(client, old)
         client.keys += 1
         subscription = Subscription(
-            subscribe.id, str(client.keys), client, targets, subscribe.ack_mode,
+            subscribe.id, name, str(client.keys), client, targets, subscribe.ack_mode,
             self._prefetch(targets[0], subscribe.options.get("prefetchSize")), selector,
         )  # fmt: skip
-        client.subscriptions[subscribe.id] = client.by_key[subscription.key] = subscription
+        client.subscriptions[name] = client.by_key[subscription.key] = subscription
         for target in targets:
             if target.kind is Kind.QUEUE:
                 self.queues.join(subscription, target)
@@ -231,14 +283,16 @@ class Broker:
 
     def unsubscribe(self, client: Client, unsubscribe: Unsubscribe) -> None:
         """End a subscription; what it holds goes back. Raises RequestRefused."""
-        subscription = client.subscriptions.get(unsubscribe.id)
+        name = subscription_name(unsubscribe.id, unsubscribe.destination)
+        subscription = client.subscriptions.get(name)
         if subscription is None:
-            raise RequestRefused(f"no subscription matched the id {unsubscribe.id!r}")
+            raise RequestRefused(f"no subscription matched {name!r}")
         self._end(client, subscription)
         self._barrier(client, unsubscribe.receipt)
 
     def _end(self, client: Client, subscription: Subscription) -> None:
-        client.subscriptions.pop(subscription.id, None)
+        if client.subscriptions.get(subscription.name) is subscription:
+            del client.subscriptions[subscription.name]
         client.by_key.pop(subscription.key, None)
         held = subscription.unacked.values()
         now_us = time.time_ns() // 1000
@@ -255,8 +309,9 @@ class Broker:
     def _count_topic_consumers(self, target: Destination) -> None:
         names = [target] if not target.is_pattern else [d for d in self.stats.known() if d.kind is Kind.TOPIC]
         for topic in names:
-            self.stats.of(topic).ConsumerCount = len(self.delivery.subscribers(topic.name))
-            self.stats.touch(topic)
+            stats = self.stats.of(topic)
+            stats.ConsumerCount = len(self.delivery.subscribers(topic.name))
+            self.stats.changed.add(stats)
 
     # -- settling
 
@@ -278,14 +333,14 @@ class Broker:
         if transaction is not None:
             transaction.settled += settled
             self._confirm(client, settle.receipt)
-        elif settle.receipt is None:
-            self._account(settled)
-            for _, _, entry in settled:
-                if entry.seq:
-                    self._committer.settle(entry)
-        else:
-            self._account(settled)
+            return
+        self._account(settled)
+        if settle.receipt is not None:
             self._submit(client, (), settled, settle.receipt)
+            return
+        for _, _, entry in settled:
+            if entry.seq:
+                self._committer.settle(entry)
 
     def resume(self, subscription: Subscription) -> None:
         """It may be given messages again."""
@@ -327,17 +382,20 @@ class Broker:
         self._record(DROP if target is None else DEAD_LETTER, now_us, entry, consumer, cause)
         log.settled(entry)
         log.counts.DequeueCount += 1
-        self.stats.touch(log.destination)
+        self.stats.changed.add(log.counts)
         if target is None:
             self._committer.settle(entry)
             return
         log.counts.DeadLetterCount += 1
         message = dead_letter(entry.message, log.destination, cause, strategy, now_us // 1000)
         found = route(message, target, self.topology)
-        for copy in found.queues:
-            self.queues.ensure(copy.destination).counts.DLQ = True
-        placed = Placed(message, message.stored(), target, Route(found.queues, found.topics, rows=rows_of(found)))
-        appends = [(placed.stored, rows) for rows in placed.route.rows or ()]
+        if found.groups is None:
+            found.groups = self._groups(found)
+        for group in found.groups:
+            for each in group.logs:
+                each.counts.DLQ = True
+        placed = Placed(message, message.stored(), target, found)
+        appends = [(placed.stored, group.rows) for group in found.groups]
 
         def done(seq: int, refused: bool) -> None:
             if refused:  # no room for the dead letter: it stays where it is
@@ -424,7 +482,13 @@ class Broker:
         self.delivery.dirty[client] = None
 
 
-def destinations(text: str) -> list[Destination]:
+def subscription_name(id: str | None, destination: str | None) -> str:
+    """What tells a client's subscriptions apart: the id it gave, or else the destination."""
+    return id if id is not None else str(destination)
+
+
+@lru_cache(maxsize=16384)
+def destinations(text: str) -> tuple[Destination, ...]:
     """One destination, or a list (`/queue/A,/topic/B`): each element of its own kind, a queue when it has no prefix."""
     found = [Destination.parse(part) for part in text.split(",") if part.strip()]
     if not found:
@@ -434,20 +498,7 @@ def destinations(text: str) -> list[Destination]:
             raise InvalidDestination(text[:80], f"a name has at most {MAX_NAME} characters")
         if each.name.startswith("/temp-") or each.name.startswith("/remote-temp-"):
             raise InvalidDestination(each.name, "temporary destinations are not served yet")
-    return list(dict.fromkeys(found))
-
-
-def rows_of(found: Route) -> list[list[tuple[str, str, str]]]:
-    """The copies for queues as the store takes them, in groups of which none has a queue twice."""
-    groups: list[dict[str, tuple[str, str, str]]] = []
-    for copy in found.queues:
-        name = str(copy.destination)
-        row = (name, copy.original.stomp if copy.original else "", copy.shown.stomp if copy.shown else "")
-        group = next((each for each in groups if name not in each), None)
-        if group is None:
-            groups.append(group := {})
-        group[name] = row
-    return [list(group.values()) for group in groups]
+    return tuple(dict.fromkeys(found))
 
 
 def _take(subscription: Subscription, ack_id: str) -> list[tuple[Subscription, str, Entry]]:

@@ -42,11 +42,13 @@ class Delivery:
         self.touched: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
         self.waiting: dict[Subscription, None] = {}  # of topics, with messages pending
         self.dirty: dict[Client, None] = {}
+        self._now_us = 0  # of this pump
 
     # -- once a tick
 
     def pump(self) -> None:
         """Give out what can be given, then let it go to the sockets."""
+        self._now_us = time.time_ns() // 1000
         while self.touched:
             touched, self.touched = self.touched, {}
             for log in touched:
@@ -73,14 +75,13 @@ class Delivery:
     # -- queues
 
     def _give_from_log(self, log: MessageLog, subscription: Subscription, entry: Entry) -> None:
-        message = entry.message
-        now_us = time.time_ns() // 1000
+        message, now_us = entry.message, self._now_us
         if message.expires and message.expires <= now_us // 1000:
             subscription.credit += 1
             self._expired(log, entry)
             return
         log.counts.DispatchCount += 1
-        self._stats.touch(log.destination)
+        self._stats.changed.add(log.counts)
         original = native(entry.original) if entry.original else log.name
         consumer = subscription.client.client_id
         self._recorder.event(DISPATCH, now_us, message, log.name, original, consumer, None)
@@ -98,7 +99,7 @@ class Delivery:
         log.settled(entry)
         log.counts.DequeueCount += 1
         log.counts.DequeueBytes += len(entry.message.body)
-        self._stats.touch(log.destination)
+        self._stats.changed.add(log.counts)
         original = native(entry.original) if entry.original else log.name
         self._recorder.event(ACK, now_us, entry.message, log.name, original, consumer, None)
 
@@ -145,7 +146,7 @@ class Delivery:
         stats = self._stats.of(copy.destination)
         stats.EnqueueCount += 1
         stats.EnqueueBytes += len(message.body)
-        self._stats.touch(copy.destination)
+        self._stats.changed.add(stats)
         for subscription in self.subscribers(copy.destination.name):
             original = copy.original.stomp if copy.original else ""
             entry = Entry(str(copy.destination), 0, message, original=original, shown=copy.destination.stomp)
@@ -187,7 +188,7 @@ class Delivery:
             subscription.credit -= 1
             stats.InFlightCount += 1
             ack_id = self._ack_id(subscription, entry)
-        self._stats.touch(topic)
+        self._stats.changed.add(stats)
         self._hand_over(subscription, entry, ack_id)
 
     def account_topic_ack(self, subscription: Subscription, entry: Entry, now_us: int) -> None:
@@ -196,7 +197,7 @@ class Delivery:
         stats = self._stats.of(topic)
         stats.DequeueCount += 1
         stats.DequeueBytes += len(entry.message.body)
-        self._stats.touch(topic)
+        self._stats.changed.add(stats)
         original = native(entry.original or entry.shown)
         self._recorder.event(ACK, now_us, entry.message, entry.log, original, subscription.client.client_id, None)
 

@@ -11,11 +11,13 @@ import os
 import socket
 import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from brokerapp.broker import Broker
 from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions, from_json, to_json
+from brokerapp.destination import Destination, Kind
+from brokerapp.engine.access import Access, Grant
 from brokerapp.errors import Fenced, StoreUnavailable
 from brokerapp.recording.recorder import BATCH, Recorder
 from brokerapp.requests import answer
@@ -48,12 +50,18 @@ class Listen:
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """What a node needs to know. `definitions` are put into a store that has none, or always when `impose` is set."""
+    """What a node needs to know.
+
+    `definitions` are put into a store that has none. With `impose` they come from a file: they replace those of the store when
+    the file says something else than it did last time, so that what operators changed since stays.
+    """
 
     broker: str
     redis_url: str
     listen: tuple[Listen, ...]
     definitions: Definitions = field(default_factory=Definitions)
+    destinations: tuple[Destination, ...] = ()  #: that exist from the start
+    grants: tuple[Grant, ...] | None = None  #: None: everybody may do everything
     impose: bool = False
     store_limit: int = 0  #: bytes; 0: half of the machine's memory
     alone: bool = False  #: nobody else can use this store, so a former node need not be waited for
@@ -89,7 +97,14 @@ class Node:
         self._committer = Committer(self._store, self.session, self._limits, self._pump)
         self.recorder, self._stats = Recorder(self.config.broker), Stats()
         self.broker = Broker(self.config.broker, self.session, self._committer, self.recorder, self._stats, definitions)
+        if self.config.grants is not None:
+            self.broker.access = Access(self.config.grants)
         self.broker.queues.recover(await self._store.recover(), last)
+        for destination in self.config.destinations:
+            if destination.kind is Kind.QUEUE:
+                self.broker.queues.ensure(destination)
+            else:
+                self._stats.of(destination)
         for name, work in (
             ("committer", self._committer.run), ("tick", self._tick), ("signals", self._follow), ("requests", self._serve),
         ):  # fmt: skip
@@ -107,12 +122,12 @@ class Node:
 
     async def _definitions(self) -> Definitions:
         version, text = await self._store.definitions()
-        if text is not None and not self.config.impose:
+        wanted = json.dumps(to_json(replace(self.config.definitions, version=0)), sort_keys=True)
+        if text is not None and not (self.config.impose and await self._store.imported() != wanted):
             return _load(version, text)
-        wanted = json.dumps(to_json(self.config.definitions))
-        if text is None or _without_version(text) != _without_version(wanted):
-            about = {"author": "node", "comment": "as configured", "time_ms": now_ms()}
-            version = await self._store.define(version, wanted, about)
+        about = {"author": "node", "comment": "as configured", "time_ms": now_ms()}
+        version = await self._store.define(version, wanted, about)
+        await self._store.set_imported(wanted)
         return _load(version, wanted)
 
     async def _listen(self) -> None:
@@ -221,7 +236,7 @@ class Node:
             await self._store.write_stats(self._snapshot, rows, [str(each) for each in gone])
         except StoreUnavailable:
             for each in changed:
-                self._stats.touch(each.destination)
+                self._stats.changed.add(each)
             raise
 
     async def _flush_trace(self, everything: bool = False) -> None:
@@ -269,10 +284,6 @@ def _load(version: int, text: str) -> Definitions:
     return from_json({**json.loads(text), "version": version})
 
 
-def _without_version(text: str) -> dict:
-    return {**json.loads(text), "version": 0}
-
-
 def _is_dead_here(former: dict) -> bool:
     """Whether a node's process ran on this machine and is gone."""
     if former.get("host") != socket.gethostname():
@@ -289,10 +300,3 @@ def _is_dead_here(former: dict) -> bool:
 def _memory() -> int:
     """Bytes of the machine's memory."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-async def start_node(config: NodeConfig, authenticate: Authenticate | None = None) -> Node:
-    """A node that listens when this returns."""
-    node = Node(config, authenticate)
-    await node.start()
-    return node

@@ -36,6 +36,9 @@ class Queues:
     def __iter__(self) -> Iterator[MessageLog]:
         return iter(self._logs.values())
 
+    def __contains__(self, queue: Destination) -> bool:
+        return str(queue) in self._logs
+
     def __getitem__(self, log: str) -> MessageLog:
         return self._logs[log]
 
@@ -66,7 +69,6 @@ class Queues:
     def _add(self, queue: Destination, depth: int = 0, suspect: int = 0) -> MessageLog:
         log = MessageLog(self._stats.of(queue), depth, suspect)
         self._logs[log.name] = log
-        self._stats.touch(queue)
         self.topology.add_queue(queue.name)
         return log
 
@@ -106,7 +108,7 @@ class Queues:
         log.consumers.append(subscription)
         subscription.logs.append(log)
         log.counts.ConsumerCount = len(log.consumers)
-        self._stats.touch(log.destination)
+        self._stats.changed.add(log.counts)
         self._delivery.touched[log] = None
 
     def part(self, subscription: Subscription) -> None:
@@ -122,7 +124,7 @@ class Queues:
             log.forget_window()
             if not log.consumers:
                 self._committer.mark(log.name, self._closing_mark(log))
-            self._stats.touch(log.destination)
+            self._stats.changed.add(log.counts)
             self._delivery.touched[log] = None
         subscription.logs.clear()
 
@@ -140,7 +142,7 @@ class Queues:
             if log is not None:
                 log.take_back(back)
                 self._delivery.touched[log] = None
-                self._stats.touch(log.destination)
+                self._stats.changed.add(log.counts)
 
     def close(self) -> None:
         """The node stops: leave a mark on every queue that has one open."""

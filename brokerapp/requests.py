@@ -57,7 +57,7 @@ class Desk:
             removed += len(gone)
             log.depth -= len(gone)
             log.counts.DequeueCount += len(gone)
-            self._broker.stats.touch(log.destination)
+            self._broker.stats.changed.add(log.counts)
         await self._committer.drain()
         log.returned.clear()
         log.unloaded, log.loaded = max(0, log.depth - log.in_flight), after

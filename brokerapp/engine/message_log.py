@@ -45,7 +45,8 @@ class Entry:
 class Subscription:
     """A consumer's standing request. `client` is whatever the broker delivers through."""
 
-    id: str
+    id: str | None  #: what the client calls it in frames; None when it gave no id
+    name: str  #: what tells it from the client's others
     key: str  #: first part of its ack ids, unique among its client's
     client: Any
     destinations: tuple[Destination, ...]  #: names or patterns

@@ -1,0 +1,43 @@
+"""Every page of the console."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import LoginView, LogoutView
+from django.http import HttpResponse
+from django.urls import path
+
+from console.views import (
+    audit,
+    connections,
+    destinations,
+    overview,
+    preferences,
+)
+
+healthz = login_not_required(lambda request: HttpResponse("ok", content_type="text/plain"))
+
+urlpatterns = [
+    path("", overview.overview, name="overview"),
+    path("demo", overview.start_demo, name="demo"),
+    path("find", destinations.find, name="find"),
+    path("queues/", destinations.queues, name="queues"),
+    path("queues/new", destinations.create, {"kind": "queue"}, name="new-queue"),
+    path("queues/<path:name>/purge", destinations.purge, name="purge"),
+    path("queues/<path:name>/delete", destinations.delete, {"kind": "queue"}, name="delete-queue"),
+    path("queues/<path:name>/", destinations.detail, {"kind": "queue"}, name="queue"),
+    path("topics/", destinations.topics, name="topics"),
+    path("topics/new", destinations.create, {"kind": "topic"}, name="new-topic"),
+    path("topics/<path:name>/delete", destinations.delete, {"kind": "topic"}, name="delete-topic"),
+    path("topics/<path:name>/", destinations.detail, {"kind": "topic"}, name="topic"),
+    path("connections/", connections.connections, name="connections"),
+    path("audit/", audit.audit, name="audit"),
+    path("theme", preferences.theme, name="theme"),
+    path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("logout/", LogoutView.as_view(), name="logout"),
+    path("healthz", healthz, name="healthz"),
+]
+
+handler403 = "console.views.problems.denied"
+handler404 = "console.views.problems.missing"
+handler500 = "console.views.problems.broken"
