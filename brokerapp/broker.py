@@ -21,7 +21,7 @@ from brokerapp.engine.dead_letters import DEFAULT_STRATEGY, dead_letter, dead_le
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
 from brokerapp.engine.routing import Route, route
 from brokerapp.engine.topology import Topology
-from brokerapp.errors import AccessDenied, InvalidDestination, LimitExceeded, RequestRefused
+from brokerapp.errors import AccessDenied, InvalidDestination, LimitExceeded, ProtocolError, RequestRefused
 from brokerapp.message import Copy, Message, escape
 from brokerapp.queues import Queues
 from brokerapp.recording.recorder import Recorder
@@ -68,6 +68,7 @@ class Broker:
         self.queues.topology = self.topology = Topology(definitions, self._interest)
         self.access: Access | None = None  #: None: everybody may do everything
         self.clients: dict[str, Client] = {}
+        self._client_ids: set[str] = set()
         self._committer = committer
         self._id_prefix = f"ID:{name}-{session}:"
         self._escaped_prefix = escape(self._id_prefix)
@@ -95,13 +96,17 @@ class Broker:
     # -- clients
 
     def connect(self, client: Client) -> None:
-        """A client is there."""
+        """A client is there. Raises ProtocolError when another one has its client id: the newcomer must go."""
+        if client.client_id in self._client_ids:
+            raise ProtocolError(f"client-id {client.client_id!r} is connected already")
+        self._client_ids.add(client.client_id)
         self.clients[client.id] = client
 
     def disconnect(self, client: Client) -> None:
         """A client is gone: its transactions end in nothing, what it held goes back."""
         if self.clients.pop(client.id, None) is None:
             return
+        self._client_ids.discard(client.client_id)
         for name in list(client.transactions):
             self._roll_back(client, client.transactions.pop(name))
         for subscription in list(client.subscriptions.values()):

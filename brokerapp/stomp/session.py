@@ -80,8 +80,9 @@ class StompSession:
         version = next((each for each in VERSIONS if each in offered), None)
         if version is None:
             raise ProtocolError(f"no common version: {','.join(offered)[:80]} offered, {','.join(VERSIONS)} supported")
-        ours, theirs = _heart_beat(headers.get("heart-beat", "0,0"))
-        self.version, self.heart_beat, self.state = version, (ours, theirs), State.CONNECTED
+        self.version = version
+        self.heart_beat = ours, theirs = _heart_beat(headers.get("heart-beat", "0,0"))
+        self.state = State.CONNECTED
         answer = {"version": version, "server": SERVER, "heart-beat": f"{ours},{theirs}"}
         if "request-id" in headers:
             answer["response-id"] = headers["request-id"]
