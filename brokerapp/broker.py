@@ -55,6 +55,28 @@ class Group:
         self.rows.append((log.name, original, shown))
 
 
+class Request(Unit):
+    """A unit with the client that waits for it. A class of its own because there is one for every message."""
+
+    __slots__ = ("broker", "client", "placed", "receipt", "undo")
+
+    def __init__(
+        self,
+        broker: Broker,
+        client: Client,
+        placed: Sequence[Placed],
+        appends: list[tuple[bytes, list[tuple[str, str, str]]]],
+        settles: Sequence[Entry],
+        receipt: str | None,
+        undo: Callable[[], None] | None,
+    ) -> None:
+        self.appends, self.settles = appends, settles
+        self.broker, self.client, self.placed, self.receipt, self.undo = broker, client, placed, receipt, undo
+
+    def done(self, seq: int, refused: bool) -> None:
+        self.broker.finish(self, seq, refused)
+
+
 class Broker:
     """One node's view of the broker. `session` tells this run of the node from all others; message-ids begin with it."""
 
@@ -193,28 +215,33 @@ class Broker:
         placed: Sequence[Placed],
         settled: Sequence[tuple[Subscription, str, Entry]],
         receipt: str | None,
-        refused: Callable[[], None] | None = None,
+        undo: Callable[[], None] | None = None,
     ) -> None:
-        """Let it happen, all or nothing; then tell the client if it asked."""
+        """Let it happen, all or nothing; then tell the client if it asked. `undo` is called when a limit refuses it."""
         appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
-        stored = [entry for _, _, entry in settled if entry.seq]
+        stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
         if not appends and not stored and not client.pending:
             self._happened(placed, 0)
             self._confirm(client, receipt)
             return
-
-        def done(seq: int, was_refused: bool) -> None:
-            client.ended_unit()
-            if not was_refused:
-                self._happened(placed, seq)
-                self._confirm(client, receipt)
-                return
-            if refused is not None:
-                refused()
-            self._refuse(client, LimitExceeded(f"the broker's store is full: nothing of this was kept{_named(placed)}"), receipt)
-
         client.started_unit()
-        self._committer.submit(Unit(appends, stored, done))
+        self._committer.submit(Request(self, client, placed, appends, stored, receipt, undo))
+
+    def finish(self, request: Request, seq: int, refused: bool) -> None:
+        """The store did what a client asked, or a limit stood in the way."""
+        client, placed = request.client, request.placed
+        client.ended_unit()
+        if not refused:
+            self._happened(placed, seq)
+            self._confirm(client, request.receipt)
+            return
+        if request.undo is not None:
+            request.undo()
+        self._refuse(
+            client,
+            LimitExceeded(f"the broker's store is full: nothing of this was kept{_named(placed)}"),
+            request.receipt,
+        )
 
     def _happened(self, placed: Sequence[Placed], seq: int) -> None:
         for each in placed:
@@ -473,7 +500,7 @@ class Broker:
 
         client.started_unit()
         if client.pending > 1 or self._committer.busy:
-            self._committer.submit(Unit(done=done))
+            self._committer.submit(Unit(then=done))
         else:
             done()
 
