@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,3 +43,15 @@ def environment_variables(store_url, tmp_path) -> dict[str, str]:
     """The environment of an installation in the test's own folder."""
     ours = {"SLUICE_DATA": str(tmp_path), "SLUICE_BROKER": BROKER, "REDIS_URL": store_url, "PYTHONPATH": str(PROJECT)}
     return {**os.environ, **ours}
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """A classic session in this process."""
+    from analytics import session
+    from analytics.spark_server import java_home
+
+    os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "JAVA_HOME": str(java_home())}
+    made = session.local(tmp_path_factory.mktemp("spark"))
+    yield made
+    made.stop()
