@@ -114,13 +114,16 @@ def interrupt(session: SparkSession, run_id: str) -> list[str]:
 
 def interrupt_run(run_id: str, environment: Environment) -> bool:
     """Stop the run from another process; whether anything was running."""
-    session_id = Runs(environment).session_of(run_id)
+    runs = Runs(environment)
+    session_id = runs.session_of(run_id)
     if session_id is None:
         return False
     try:
         return bool(interrupt(attached(environment, session_id), run_id))
-    except SparkUnavailable:
+    except SparkUnavailable:  # so nothing runs there
         return False
+    finally:
+        runs.ended(run_id)
 
 
 def _reason(error: PySparkException, session: SparkSession) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import time
 from pathlib import Path
@@ -19,6 +20,10 @@ START_SECONDS = 60.0
 _LOOK_AGAIN_SECONDS = 0.25
 #: Four attempts make a dead server known in about five seconds; the client's default takes minutes.
 _PATIENCE = {"max_retries": 4, "initial_backoff": 200, "max_backoff": 2000}
+
+# The client writes every refused query to stderr, in full; who asked is told the reason anyway.
+for _name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+    logging.getLogger(_name).setLevel(logging.CRITICAL)
 
 _session: SparkSession | None = None
 

@@ -67,14 +67,21 @@ def cancel(run_id: str) -> None:
     """Stop a run wherever it is: waiting for a worker, in one, or in Spark."""
     environment = Environment.read()
     Runs(environment).cancel(run_id)
-    # Ending the worker's child also ends what Spark does for it. It is quick, so it comes before asking Spark itself,
-    # which catches what a child left behind that was killed in another way.
+    # SIGTERM lets the worker's child stop in Spark what it does for the run.
     current_app.control.revoke(run_id, terminate=True, signal="SIGTERM")
     _tell(run_id, "cancelled", reason="Cancelled.")
+    sweep.delay(run_id)
+
+
+@shared_task(queue="spark")
+def sweep(run_id: str) -> bool:
+    """Stop what Spark still does for a run whose worker is gone; whether there was anything.
+
+    Not part of cancel: only the workers of analyses have pyspark in memory, and loading it takes a second or two.
+    """
     from analytics.execution import interrupt_run
 
-    interrupt_run(run_id, environment)
-    Runs(environment).ended(run_id)
+    return interrupt_run(run_id, Environment.read())
 
 
 def _execute(run_id: str, request: Mapping[str, Any], environment: Environment) -> dict[str, Any]:
@@ -116,5 +123,7 @@ def _child_was_lost(sender: Task, exception: BaseException, args: Any, **_: Any)
     """A child that was killed cannot tell; its parent learns of it and does."""
     if sender.name != analyse.name or not isinstance(exception, WorkerLostError):
         return
-    if not Runs(Environment.read()).is_cancelled(args[0]):
-        _tell(args[0], "failed", reason="The worker's process was killed; the machine may have run out of memory.")
+    run_id = args[0]
+    if not Runs(Environment.read()).is_cancelled(run_id):
+        _tell(run_id, "failed", reason="The worker's process was killed; the machine may have run out of memory.")
+    sweep.delay(run_id)
