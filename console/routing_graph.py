@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from brokerapp.definitions import Composite, Definitions, MirroredQueue, VirtualDestination, VirtualTopic
 from brokerapp.destination import Destination, Kind
-from console.patterns import matches
+from brokerapp.engine.destination_map import matches
 
 #: Bounds the picture: targets shown of one source, and sources shown of one definition.
 MAX_TARGETS, MAX_SOURCES = 14, 10

@@ -51,3 +51,9 @@ def pretty(value: object) -> str:
 def breakable(name: str) -> SafeString:
     """A destination name that breaks after its dots where a line is too short for it."""
     return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in re.findall(r"[^.]*\.|[^.]+$", name)))
+
+
+@register.filter
+def get(mapping: dict, key: object) -> object:
+    """The value of a key that is not known before."""
+    return mapping.get(key)
