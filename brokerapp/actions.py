@@ -38,7 +38,7 @@ class Send:
 class Subscribe:
     """Consume from a destination. `options` are the `activemq.*` headers, without that prefix."""
 
-    id: str
+    id: str | None  #: None: named by its destination (STOMP 1.0)
     destination: str
     ack_mode: str
     selector: str | None
@@ -49,9 +49,10 @@ class Subscribe:
 
 @dataclass(slots=True)
 class Unsubscribe:
-    """End a subscription."""
+    """End a subscription: the one of this id or, when that is None, of this destination."""
 
-    id: str
+    id: str | None
+    destination: str | None
     receipt: str | None
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from brokerapp.destination import Destination
 from brokerapp.engine.access import ANONYMOUS, Principal
 from brokerapp.engine.message_log import Entry, Subscription
 from brokerapp.engine.routing import Route
 from brokerapp.errors import BrokerError, RequestRefused
-from brokerapp.destination import Destination
 from brokerapp.message import Message
 
 #: Open transactions of one client, and what one may hold: bounds on what a peer can make us keep.
@@ -33,6 +33,9 @@ class Sink(Protocol):
 
     def flush(self) -> None:
         """Everything told so far may go out."""
+
+    def close(self) -> None:
+        """End the connection."""
 
     def hold(self, held: bool) -> None:
         """Do not read on from the client, or do."""

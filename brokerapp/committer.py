@@ -78,6 +78,11 @@ class Committer:
         self._reads.append((log, after, count, callback))
         self._rouse()
 
+    @property
+    def busy(self) -> bool:
+        """Whether anything submitted is not done yet."""
+        return not self._idle.is_set()
+
     async def drain(self) -> None:
         """Wait until everything submitted is done."""
         await self._idle.wait()
@@ -102,7 +107,9 @@ class Committer:
     async def _round(self) -> None:
         batch, reads = self._take()
         if batch is not None:
-            committed = await self._until_answered(lambda: self._store.commit(self._session, batch, self._limits))
+            committed = Committed(0, frozenset())
+            if _writes(batch):
+                committed = await self._until_answered(lambda: self._store.commit(self._session, batch, self._limits))
             _report(batch, committed)
         for log, after, count, callback in reads:
             callback(await self._until_answered(lambda log=log, after=after, count=count: self._store.read(log, after, count)))
@@ -156,6 +163,10 @@ def _within_limits(units: list[Unit]) -> int:
         if (copies > MAX_COPIES or size > MAX_BYTES) and count:
             return count
     return min(len(units), MAX_UNITS)
+
+
+def _writes(batch: Batch) -> bool:
+    return bool(batch.creations or batch.marks or any(unit.appends or unit.settles for unit in batch.units))
 
 
 def _report(batch: Batch, committed: Committed) -> None:

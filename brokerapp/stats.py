@@ -7,11 +7,11 @@ from brokerapp.snapshot import DestinationStats
 
 
 class Stats:
-    """Numbers by destination. Whoever counts also says so with `touch`."""
+    """Numbers by destination."""
 
     def __init__(self) -> None:
         self._by_destination: dict[Destination, DestinationStats] = {}
-        self._changed: set[Destination] = set()
+        self.changed: set[DestinationStats] = set()  #: whoever changes numbers adds them here
         self._gone: set[Destination] = set()
 
     def of(self, destination: Destination) -> DestinationStats:
@@ -20,17 +20,14 @@ class Stats:
         if stats is None:
             stats = self._by_destination[destination] = DestinationStats(destination)
             self._gone.discard(destination)
-            self._changed.add(destination)
+            self.changed.add(stats)
         return stats
-
-    def touch(self, destination: Destination) -> None:
-        """Its numbers changed, or may have."""
-        self._changed.add(destination)
 
     def forget(self, destination: Destination) -> None:
         """The destination is deleted."""
-        self._by_destination.pop(destination, None)
-        self._changed.discard(destination)
+        stats = self._by_destination.pop(destination, None)
+        if stats is not None:
+            self.changed.discard(stats)
         self._gone.add(destination)
 
     def known(self) -> list[Destination]:
@@ -39,7 +36,7 @@ class Stats:
 
     def take_changes(self) -> tuple[list[DestinationStats], list[Destination]]:
         """What changed and what is gone since the last call."""
-        changed = [self._by_destination[each] for each in self._changed if each in self._by_destination]
-        gone = list(self._gone)
-        self._changed, self._gone = set(), set()
+        changed, gone = list(self.changed), list(self._gone)
+        self.changed.clear()
+        self._gone.clear()
         return changed, gone

@@ -1,0 +1,34 @@
+"""ActiveMQ's XML configuration, in and out: `read_config`, `import_definitions`, `export_xml`, `default_config`."""
+
+from brokerapp.config.broker_config import (
+    Authentication,
+    BrokerConfig,
+    Finding,
+    Grant,
+    NetworkConnector,
+    Outcome,
+    Plugin,
+    SystemUsage,
+    TransportConnector,
+    User,
+    default_config,
+)
+from brokerapp.config.reader import import_definitions, read_config
+from brokerapp.config.writer import export_xml
+
+__all__ = [
+    "Authentication",
+    "BrokerConfig",
+    "Finding",
+    "Grant",
+    "NetworkConnector",
+    "Outcome",
+    "Plugin",
+    "SystemUsage",
+    "TransportConnector",
+    "User",
+    "default_config",
+    "export_xml",
+    "import_definitions",
+    "read_config",
+]

@@ -45,9 +45,11 @@ class Entry:
 class Subscription:
     """A consumer's standing request. `client` is whatever the broker delivers through."""
 
-    id: str
+    id: str | None  #: what the client calls it in frames; None when it gave no id
+    name: str  #: what tells it from the client's others
+    key: str  #: first part of its ack ids, unique among its client's
     client: Any
-    destination: Destination
+    destinations: tuple[Destination, ...]  #: names or patterns
     ack_mode: str
     prefetch: int
     selector: Selector | None = None
@@ -109,6 +111,11 @@ class MessageLog:
             self.loaded = entry.seq
             self.ready.append(entry)
 
+    def offer_unseen(self) -> None:
+        """A message was stored while nobody consumes."""
+        self.depth += 1
+        self.unloaded += 1
+
     @property
     def wants_page(self) -> bool:
         """Whether the window should be filled from the store."""
@@ -119,11 +126,12 @@ class MessageLog:
     def load(self, entries: Iterable[Entry]) -> None:
         """What the store answered to reading on after `loaded`."""
         self.paging = False
-        for entry in entries:
+        count = 0
+        for count, entry in enumerate(entries, start=1):
             self.loaded = entry.seq
-            self.unloaded = max(0, self.unloaded - 1)
             entry.deliveries = self.returned.pop(entry.seq, 1 if entry.seq <= self.may_have_been_delivered else 0)
             self.ready.append(entry)
+        self.unloaded = max(0, self.unloaded - count) if count == PAGE else 0
 
     def take_back(self, entries: Iterable[Entry]) -> None:
         """Entries that were in flight return to their place, one delivery older."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from brokerapp.definitions import Composite, VirtualTopic
 from brokerapp.destination import Destination, Kind
@@ -41,6 +42,7 @@ class Route:
     topics: list[Copy] = field(default_factory=list)
     depends_on_message: bool = False
     dropping: set[str] = field(default_factory=set)  #: queues whose copy may be dropped when they are full
+    groups: Any = None  #: where the broker keeps its own form of `queues`
 
 
 def route(message: Message, destination: Destination, topology: Topology) -> Route:

@@ -29,6 +29,7 @@ MAX_BODY_BYTES = 100 * 1024 * 1024
 
 #: Commands whose body may hold NULs, counted by content-length; on others ActiveMQ ignores it.
 WITH_BODY = frozenset({"SEND", "MESSAGE", "ERROR", "RECEIPT"})
+LINE_ENDS = frozenset({b"\n", b"\r"})
 #: Commands whose headers are taken literally.
 LITERAL = frozenset({"CONNECT", "STOMP", "CONNECTED"})
 
@@ -70,7 +71,8 @@ class FrameParser:
         try:
             while True:
                 self._needed, self._until_nul = 1, False
-                position = _skip_line_ends(buffer, position)
+                if buffer[position : position + 1] in LINE_ENDS:
+                    position = _skip_line_ends(buffer, position)
                 found = self._frame_at(buffer, position)
                 if found is None:
                     break
@@ -92,14 +94,15 @@ class FrameParser:
             _check_open_head(buffer, start)
             return None
         command, headers = self._head(buffer[start:end])
-        length = headers.get("content-length") if command in WITH_BODY else None
-        if length is None:
+        if command not in WITH_BODY or (length := headers.get("content-length")) is None:
             nul = buffer.find(b"\0", body)
             if nul < 0:
                 self._until_nul = True
                 return None
             return Frame(command, headers, buffer[body:nul]), nul + 1
-        last = body + _content_length(length, self.max_body)
+        last = body + (int(length) if length.isdecimal() else _content_length(length))
+        if last - body > self.max_body:
+            raise ProtocolError(f"content-length:{length[:40]} exceeds the limit of {self.max_body} bytes")
         if last >= len(buffer):
             self._needed = last - start + 1
             return None
@@ -165,16 +168,10 @@ def _check_lines(command: str, lines: list[str]) -> None:
             raise ProtocolError(f"header {line[:40]!r} exceeds {MAX_HEADER_LINE_BYTES} bytes")
 
 
-def _content_length(text: str, limit: int) -> int:
-    try:
-        length = int(text.strip())
-    except ValueError:
-        length = -1
-    if length < 0:
+def _content_length(text: str) -> int:
+    if not text.strip().isdecimal():
         raise ProtocolError(f"content-length:{text[:40]} is not a number of bytes")
-    if length > limit:
-        raise ProtocolError(f"content-length:{length} exceeds the limit of {limit} bytes")
-    return length
+    return int(text)
 
 
 def encode(command: str, headers: Mapping[str, str], body: bytes = b"", version: str = "1.2") -> bytes:

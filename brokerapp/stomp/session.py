@@ -7,6 +7,7 @@ What differs between versions stands in tables, not in subclasses.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from enum import StrEnum
 
@@ -27,9 +28,10 @@ ACTIVEMQ_OPTION = "activemq."
 
 #: SEND headers that are not properties of the message: instructions, or written by the broker itself.
 NOT_PROPERTIES = frozenset(
-    "destination receipt transaction content-length persistent priority expires timestamp message-id redelivered "
-    "subscription ack amq-msg-type original-destination JMSXUserID".split()
+    ["destination", "receipt", "transaction", "content-length", "persistent", "priority", "expires", "timestamp", "message-id", "redelivered", "subscription", "ack", "amq-msg-type", "original-destination", "JMSXUserID"]
 )
+#: Escapes, of which 1.1 does not know the one of the carriage return: it is left out there.
+_NOT_IN_1_1 = re.compile(rb"\\.")
 #: JMS names that set the STOMP header of the same meaning.
 JMS_SETTERS = {
     "JMSCorrelationID": "correlation-id",
@@ -111,10 +113,8 @@ class StompSession:
         destination, id = headers.get("destination"), headers.get("id")
         if not destination:
             raise RequestRefused("SUBSCRIBE without a destination header")
-        if id is None:
-            if self.version != "1.0":
-                raise RequestRefused("SUBSCRIBE without an id header")
-            id = destination
+        if id is None and self.version != "1.0":
+            raise RequestRefused("SUBSCRIBE without an id header")
         ack_mode = headers.get("ack", "auto")
         options = {
             name[len(ACTIVEMQ_OPTION) :]: value for name, value in headers.items() if name.startswith(ACTIVEMQ_OPTION)
@@ -131,11 +131,9 @@ class StompSession:
 
     def _unsubscribe(self, headers: dict[str, str], _frame: Frame) -> Action:
         id = headers.get("id")
-        if id is None and self.version == "1.0":
-            id = headers.get("destination")
-        if id is None:
+        if id is None and (self.version != "1.0" or "destination" not in headers):
             raise RequestRefused("UNSUBSCRIBE without an id header")
-        return Unsubscribe(id, headers.get("receipt"))
+        return Unsubscribe(id, headers.get("destination"), headers.get("receipt"))
 
     def _settle(self, headers: dict[str, str], frame: Frame) -> Action:
         if frame.command == "NACK" and self.version == "1.0":
@@ -177,10 +175,11 @@ class StompSession:
             headers["receipt-id"] = receipt
         return encode("ERROR", headers, text.encode(), version=self.version)
 
-    def message_prefix(self, destination: str, subscription: str) -> bytes:
-        """The first lines of the MESSAGE frames that a subscription gets from a destination."""
+    def message_prefix(self, destination: str, subscription: str | None) -> bytes:
+        """The first lines of the MESSAGE frames that a subscription gets from a destination; 1.0 may have given it no id."""
         quote = str if self.version == "1.0" else escape
-        return f"MESSAGE\ndestination:{quote(destination)}\nsubscription:{quote(subscription)}\n".encode()
+        named = "" if subscription is None else f"subscription:{quote(subscription)}\n"
+        return f"MESSAGE\ndestination:{quote(destination)}\n{named}".encode()
 
     def header(self, name: str, value: str) -> bytes:
         """One more header line of a MESSAGE."""
@@ -191,7 +190,7 @@ class StompSession:
         if self.version == "1.2" or b"\\" not in head:
             return head
         if self.version == "1.1":
-            return head.replace(b"\\r", b"\r")
+            return _NOT_IN_1_1.sub(lambda found: b"" if found[0] == b"\\r" else found[0], head)
         pairs = (line.partition(":") for line in head.decode().split("\n") if line)
         return "".join(f"{_plain(name)}:{_plain(value)}\n" for name, _, value in pairs).encode()
 

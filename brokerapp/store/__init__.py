@@ -59,6 +59,7 @@ class StoredEntry:
     seq: int
     message: Message
     payload: int
+    size: int  #: bytes of the stored form
     original: str
     shown: str
 

@@ -152,8 +152,9 @@ local function claim(keys, args)
   return tonumber(redis.call('HGET', keys[1], 'seq')) or 0
 end
 
--- drop(KEYS = state, logs, used, marks, log, ARGV = session, payload prefix, log's name, limit)
--- Removes a log with what it holds, at most `limit` entries a call. Returns entries removed and those left.
+-- drop(KEYS = state, logs, used, marks, log, ARGV = session, payload prefix, log's name, limit, keep)
+-- Removes a log with what it holds, at most `limit` entries a call; with keep=1 only what it holds.
+-- Returns entries removed and those left.
 local function drop(keys, args)
   local state, logs, used, marks, log = keys[1], keys[2], keys[3], keys[4], keys[5]
   if args[1] ~= '' and redis.call('HGET', state, 'session') ~= args[1] then return redis.error_reply(FENCED) end
@@ -180,8 +181,10 @@ local function drop(keys, args)
   if left == 0 then
     redis.call('DEL', log)
     redis.call('HDEL', used, log)
-    redis.call('HDEL', logs, args[3])
-    redis.call('HDEL', marks, args[3])
+    if args[5] ~= '1' then
+      redis.call('HDEL', logs, args[3])
+      redis.call('HDEL', marks, args[3])
+    end
   else
     redis.call('HINCRBY', used, log, -held)
   end

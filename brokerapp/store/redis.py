@@ -6,13 +6,14 @@ import json
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import hiredis
 import redis.asyncio as redis
-from redis.backoff import NoBackoff
 from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, ResponseError
 
 from brokerapp.errors import DefinitionConflict, Fenced, StoreUnavailable
@@ -41,7 +42,10 @@ class RedisStore:
     def __init__(self, url: str, broker: str) -> None:
         self.url, self.keys = url, Keys(broker)
         # The caller decides what to do about a lost connection: the driver must not repeat a commit by itself.
-        self._redis = redis.from_url(url, retry=Retry(NoBackoff(), 0), health_check_interval=0)
+        pool = redis.ConnectionPool.from_url(url, protocol=2, retry=Retry(NoBackoff(), 0), health_check_interval=0)
+        pool.connection_class = _packing(pool.connection_class)
+        self._redis = redis.Redis.from_pool(pool)
+        self._redis.response_callbacks.clear()  # answers as the server gives them, whatever the driver makes of a command
 
     async def open(self) -> None:
         """Load the function library."""
@@ -76,15 +80,19 @@ class RedisStore:
         rows = await self._call("read", [self.keys.log(log)], [self.keys.payload_prefix, after, count])
         return [_entry(row) for row in rows if row[1]]
 
-    async def drop(self, log: str, session: str) -> int:
-        """Remove a log with what it holds; how many messages that were."""
+    async def drop(self, log: str, session: str, keep: bool = False) -> int:
+        """Remove a log with what it holds, or only what it holds (`keep`); how many messages that were.
+
+        `session` is the node's, or "" when no node runs.
+        """
+        await self.open()
         keys = self.keys
         removed, left = 0, 1
         while left:
             gone, left = await self._call(
                 "drop",
                 [keys.state, keys.logs, keys.used, keys.marks, keys.log(log)],
-                [session, keys.payload_prefix, log, DROP_BATCH],
+                [session, keys.payload_prefix, log, DROP_BATCH, int(keep)],
             )
             removed += gone
         return removed
@@ -199,6 +207,15 @@ class RedisStore:
             raise DefinitionConflict(expected, -new)
         return new
 
+    async def imported(self) -> str | None:
+        """The definitions last taken from a file, as JSON."""
+        text = await self._do("HGET", self.keys.definitions, "imported")
+        return text.decode() if text else None
+
+    async def set_imported(self, text: str) -> None:
+        """Remember what a file said."""
+        await self._do("HSET", self.keys.definitions, "imported", text)
+
     async def definition_history(self, limit: int) -> list[dict[str, Any]]:
         """What is known about the last changes, newest first."""
         current = int(await self._do("HGET", self.keys.definitions, "current") or 0)
@@ -273,6 +290,16 @@ class RedisStore:
             raise StoreUnavailable(str(error) or type(error).__name__) from error
 
 
+def _packing(connection_class: type) -> type:
+    """The driver's connection, packing commands in C as its blocking one does: a commit has thousands of arguments."""
+
+    class Packing(connection_class):
+        def pack_command(self, *args: Any) -> list[bytes]:
+            return [hiredis.pack_command(args)]
+
+    return Packing
+
+
 def now_ms() -> int:
     """Milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
@@ -288,8 +315,15 @@ def _encode_units(units: list) -> tuple[list[str], list[Any]]:
             args += (stored, len(copies))
             for log, original, shown in copies:
                 args += (indices.setdefault(log, len(indices)), original, shown)
-        _encode_settles(unit.settles, indices, args)
+        if unit.settles:
+            _encode_settles(unit.settles, indices, args)
+        else:
+            args += _NO_SETTLES
     return list(indices), args
+
+
+#: No groups of settled entries, no payloads, no bytes freed.
+_NO_SETTLES = (0, 0, 0)
 
 
 def _encode_settles(settles: Sequence, indices: dict[str, int], args: list[Any]) -> None:
@@ -315,11 +349,11 @@ def _encode_settles(settles: Sequence, indices: dict[str, int], args: list[Any])
 
 def _entry(row: Sequence[bytes]) -> StoredEntry:
     seq, stored, payload, original, shown = row
-    return StoredEntry(int(seq), Message.load(stored), int(payload or 0), original.decode(), shown.decode())
+    return StoredEntry(
+        int(seq), Message.load(stored), int(payload or 0), len(stored), original.decode(), shown.decode()
+    )
 
 
-def _pairs(reply: Any) -> Any:
-    """HGETALL's answer as pairs, whichever way the driver gives it."""
-    if isinstance(reply, dict):
-        return reply.items()
+def _pairs(reply: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """HGETALL's answer as pairs."""
     return zip(reply[::2], reply[1::2], strict=True)

@@ -1,0 +1,53 @@
+"""Fields of a definition <-> attributes of its element: one rule for reading and writing.
+
+An attribute is called like its field, in ActiveMQ's spelling (`forward_only` is `forwardOnly`), and has its default.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import fields
+from typing import Any
+
+from brokerapp.config.document import Element
+
+_READ = {
+    "str": Element.take,
+    "bool": Element.take_boolean,
+    "bool | None": Element.take_boolean,
+    "int": Element.take_integer,
+    "int | None": Element.take_integer,
+}
+
+#: Fields that hold bytes, which may be written with a unit.
+_SIZES = frozenset({"memory_limit"})
+
+
+def attribute_name(field: str) -> str:
+    """What ActiveMQ calls the attribute of this field."""
+    return re.sub(r"_([a-z])", lambda match: match[1].upper(), field)
+
+
+def read_fields(element: Element, cls: type, names: Collection[str]) -> dict[str, Any]:
+    """The values of those fields that have an attribute in the element."""
+    values = {}
+    for each in fields(cls):
+        if each.name in names:
+            read = Element.take_size if each.name in _SIZES else _READ[each.type]
+            if (value := read(element, attribute_name(each.name))) is not None:
+                values[each.name] = value
+    return values
+
+
+def written_fields(record: Any, names: Collection[str]) -> dict[str, str]:
+    """The attributes of a record, those at their default left out."""
+    return {
+        attribute_name(each.name): _text(value)
+        for each in fields(record)
+        if each.name in names and (value := getattr(record, each.name)) != each.default
+    }
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

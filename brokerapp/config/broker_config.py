@@ -1,0 +1,145 @@
+"""What a configuration file says: immutable records, in ActiveMQ's terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from brokerapp.definitions import Definitions
+from brokerapp.destination import Destination
+
+
+class Outcome(StrEnum):
+    """What became of a part of the file."""
+
+    TAKEN = "taken"  #: as it is
+    ADAPTED = "adapted"  #: in another form, the finding says which
+    IGNORED = "ignored"  #: understood, without effect here
+    UNKNOWN = "unknown"  #: not understood
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report: what became of `element` (a tag, or `tag@attribute`) in `line`, and why."""
+
+    line: int
+    element: str
+    what: Outcome
+    why: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.element} {self.what}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class TransportConnector:
+    """Where the broker listens. `port` 0 means any free one; `options` are those of the uri."""
+
+    name: str
+    scheme: str
+    host: str
+    port: int
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def uri(self) -> str:
+        """The uri, put together again."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        query = "&".join(f"{name}={value}" for name, value in self.options)
+        return f"{self.scheme}://{host}:{self.port}" + (f"?{query}" if query else "")
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkConnector:
+    """A link this broker wants to others. `options` holds the other attributes as written, under their own names."""
+
+    name: str
+    uri: str
+    dynamically_included: tuple[Destination, ...] = ()
+    statically_included: tuple[Destination, ...] = ()
+    excluded: tuple[Destination, ...] = ()
+    durable: tuple[Destination, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Somebody who may connect; without a password (it could not be read) nobody can as this user."""
+
+    name: str
+    password: str | None = field(repr=False)
+    groups: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Authentication:
+    """Who may connect. Without any users and anonymous access nobody can."""
+
+    users: tuple[User, ...] = ()
+    anonymous_access_allowed: bool = False
+    anonymous_user: str = "anonymous"
+    anonymous_group: str = "anonymous"
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Which groups may do what with the destinations matching `destination` (None: temporary ones)."""
+
+    destination: Destination | None
+    read: frozenset[str] = frozenset()
+    write: frozenset[str] = frozenset()
+    admin: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A plugin this version knows the name of: its attributes as written."""
+
+    name: str
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SystemUsage:
+    """Limits of the whole broker, in bytes; None: not set."""
+
+    memory: int | None = None
+    store: int | None = None
+    temp: int | None = None
+    send_fail_if_no_space: bool = False
+    send_fail_if_no_space_after_timeout: int = 0  #: milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """A broker as one file describes it, and the report on what in the file it does not say."""
+
+    name: str = "localhost"
+    connectors: tuple[TransportConnector, ...] = ()
+    definitions: Definitions = field(default_factory=Definitions)
+    destinations: tuple[Destination, ...] = ()  #: that exist from the start
+    network_connectors: tuple[NetworkConnector, ...] = ()
+    authentication: Authentication | None = None  #: None: everybody may connect
+    authorization: tuple[Grant, ...] | None = None  #: None: everybody may do everything
+    plugins: tuple[Plugin, ...] = ()
+    system_usage: SystemUsage = SystemUsage()
+    persistent: bool = True
+    scheduler_support: bool = False
+    advisory_support: bool = True
+    use_virtual_topics: bool = True
+    use_mirrored_queues: bool = False
+    use_virtual_dest_subs: bool = False
+    use_virtual_dest_subs_on_creation: bool = False
+    network_connector_start_async: bool = False
+    schedule_period_for_destination_purge: int = 0  #: milliseconds; 0: never
+    report: tuple[Finding, ...] = ()
+
+    @property
+    def users(self) -> tuple[User, ...]:
+        """Those who may connect by name."""
+        return self.authentication.users if self.authentication else ()
+
+
+def default_config(name: str, stomp_port: int, bind: str = "127.0.0.1") -> BrokerConfig:
+    """The broker that runs when no file is given: one STOMP connector, ActiveMQ's defaults for all else."""
+    return BrokerConfig(name=name, connectors=(TransportConnector("stomp", "stomp", bind, stomp_port),))

@@ -1,0 +1,108 @@
+"""`<transportConnectors>` and `<networkConnectors>` <-> connectors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import parse_qsl, urlsplit
+
+from lxml import etree
+
+from brokerapp.config.broker_config import NetworkConnector, Outcome, TransportConnector
+from brokerapp.config.document import Element
+from brokerapp.config.virtual_destinations import read_destination
+from brokerapp.destination import Destination
+
+#: A link as Markdown writes it, `[text](address)`, both being the same: a slip of web pages that quote configurations.
+_MARKDOWN_LINK = re.compile(r"\[([^\[\]]+)\]\(\1\)")
+
+#: Element -> field of a NetworkConnector.
+_BRIDGED = {
+    "dynamicallyIncludedDestinations": "dynamically_included",
+    "staticallyIncludedDestinations": "statically_included",
+    "excludedDestinations": "excluded",
+    "durableDestinations": "durable",
+}
+
+
+def read_transport_connectors(element: Element) -> Iterator[TransportConnector]:
+    """The connectors in `<transportConnectors>` whose uri can be read."""
+    element.note_rest("transportConnector")
+    for child in element.named("transportConnector"):
+        uri = _uri(child)
+        name = child.take("name") or uri
+        for attribute, _ in child.rest():
+            child.note(Outcome.IGNORED, "connectors are set up by their uri alone", attribute)
+        connector = _transport_connector(child, name, uri)
+        if connector is not None:
+            child.note(Outcome.TAKEN, f"{name} at {uri}")
+            yield connector
+
+
+def _transport_connector(element: Element, name: str, uri: str) -> TransportConnector | None:
+    if "${" in uri:
+        element.note(Outcome.IGNORED, f"nothing listens there: {uri} is not complete")
+        return None
+    try:
+        parts = urlsplit(uri)
+        port = parts.port
+    except ValueError as wrong:
+        raise element.refused(f"{uri!r} is not a uri such as stomp://0.0.0.0:61613: {wrong}") from wrong
+    if not parts.scheme or not parts.netloc:
+        raise element.refused(f"{uri!r} is not a uri such as stomp://0.0.0.0:61613")
+    options = tuple(parse_qsl(parts.query, keep_blank_values=True))
+    return TransportConnector(name, parts.scheme, parts.hostname or "", port or 0, options)
+
+
+def read_network_connectors(element: Element) -> Iterator[NetworkConnector]:
+    """The connectors in `<networkConnectors>`, as they are written."""
+    element.note_rest("networkConnector")
+    for child in element.named("networkConnector"):
+        uri, name = _uri(child), child.take("name") or "NC"
+        bridged = {field: tuple(_destinations(child.child(tag))) for tag, field in _BRIDGED.items()}
+        connector = NetworkConnector(name, uri, **bridged, options=child.rest())
+        child.note_rest(*_BRIDGED)
+        child.note(Outcome.TAKEN, f"{name} to {uri}")
+        yield connector
+
+
+def _uri(element: Element) -> str:
+    uri = element.need("uri").strip()
+    plain = _MARKDOWN_LINK.sub(r"\1", uri)
+    if plain != uri:
+        element.note(Outcome.ADAPTED, f"the address {plain} stood there as a Markdown link", "uri")
+    return plain
+
+
+def _destinations(element: Element | None) -> Iterator[Destination]:
+    for child in element.children if element is not None else ():
+        if child.tag in ("queue", "topic"):
+            yield from read_destination(child)
+        else:
+            child.note(Outcome.UNKNOWN, "only queue and topic are known here")
+
+
+# -- writing
+
+
+def write_transport_connectors(connectors: tuple[TransportConnector, ...]) -> etree._Element:
+    """`<transportConnectors>` with these."""
+    element = etree.Element("transportConnectors")
+    for each in connectors:
+        etree.SubElement(element, "transportConnector", name=each.name, uri=each.uri)
+    return element
+
+
+def write_network_connectors(connectors: tuple[NetworkConnector, ...]) -> etree._Element:
+    """`<networkConnectors>` with these."""
+    element = etree.Element("networkConnectors")
+    for each in connectors:
+        connector = etree.SubElement(
+            element, "networkConnector", {"name": each.name, "uri": each.uri, **dict(each.options)}
+        )
+        for tag, field in _BRIDGED.items():
+            if destinations := getattr(each, field):
+                group = etree.SubElement(connector, tag)
+                for destination in destinations:
+                    etree.SubElement(group, destination.kind.value, physicalName=destination.name)
+    return element

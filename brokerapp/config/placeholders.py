@@ -1,0 +1,27 @@
+"""`${name}` and `${name:default}` in a configuration file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_PLACEHOLDER = re.compile(r"\$\{([^${}:]+)(?::([^${}]*))?\}")
+
+
+def resolve(text: str, properties: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """The text with its placeholders replaced, and the names of those that have no value and stay as they are.
+
+    A name is looked up as it is, then in the form of an environment variable: `activemq.data`, then `ACTIVEMQ_DATA`.
+    """
+    missing = []
+
+    def value(match: re.Match[str]) -> str:
+        name, default = match.groups()
+        variable = name.upper().replace(".", "_").replace("-", "_")
+        found = properties.get(name, properties.get(variable, default))
+        if found is None:
+            missing.append(name)
+            return match[0]
+        return found
+
+    return _PLACEHOLDER.sub(value, text), tuple(missing)

@@ -1,0 +1,113 @@
+"""`<plugins>` -> who may connect, who may do what, and the plugins known by name.
+
+What guards the broker is never dropped: a guard that cannot be read lets nobody in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from brokerapp.config.broker_config import Authentication, Grant, Outcome, Plugin, User
+from brokerapp.config.document import Element
+from brokerapp.config.virtual_destinations import destinations, read_destination
+from brokerapp.destination import Kind
+
+_RIGHTS = ("read", "write", "admin")
+
+#: ActiveMQ's plugins that guard nothing, kept with their attributes.
+_KNOWN = frozenset((
+    "connectionDLQPlugin", "destinationDotFilePlugin", "destinationPathSeparatorPlugin", "discardingDLQBrokerPlugin",
+    "forcePersistencyModeBrokerPlugin", "loggingBrokerPlugin", "multicastTraceBrokerPlugin", "redeliveryPlugin",
+    "runtimeConfigurationPlugin", "statisticsBrokerPlugin", "timeStampingBrokerPlugin", "traceBrokerPathPlugin",
+    "udpTraceBrokerPlugin", "virtualSelectorCacheBrokerPlugin",
+))  # fmt: skip
+
+
+@dataclass(slots=True)
+class Plugins:
+    """What `<plugins>` says."""
+
+    authentication: Authentication | None = None
+    authorization: tuple[Grant, ...] | None = None
+    others: list[Plugin] = field(default_factory=list)
+
+
+def read_plugins(element: Element) -> Plugins:
+    """All plugins in `<plugins>`."""
+    found = Plugins()
+    element.note_rest(*(child.tag for child in element.children))
+    for child in element.children:
+        match child.tag:
+            case "simpleAuthenticationPlugin":
+                found.authentication = _simple_authentication(child)
+            case "authorizationPlugin":
+                found.authorization = tuple(_grants(child))
+            case tag if tag in _KNOWN:
+                child.note(Outcome.TAKEN, "kept with its attributes")
+                found.others.append(Plugin(tag, child.rest()))
+                child.note_rest()
+            case tag if "authentication" in tag.lower():
+                child.note(Outcome.UNKNOWN, "nobody can connect: only simpleAuthenticationPlugin is known")
+                found.authentication = found.authentication or Authentication()
+            case _:
+                child.note(Outcome.UNKNOWN, "there is no such plugin here")
+    return found
+
+
+def _simple_authentication(element: Element) -> Authentication:
+    allowed = element.take_boolean("anonymousAccessAllowed") or False
+    anonymous = Authentication()
+    user = element.take("anonymousUser") or anonymous.anonymous_user
+    group = element.take("anonymousGroup") or anonymous.anonymous_group
+    element.note_rest("users")
+    users = tuple(_user(child) for each in element.named("users") for child in each.named("authenticationUser"))
+    element.note(Outcome.TAKEN, f"{len(users)} users")
+    return Authentication(users, allowed, user, group)
+
+
+def _user(element: Element) -> User:
+    name, password = element.need("username"), element.take("password")
+    groups = _groups(element.take("groups"))
+    element.note_rest()
+    if password is None or "${" in password:
+        element.note(Outcome.UNKNOWN, f"{name} cannot connect: the password is not given", "password")
+        password = None
+    return User(name, password, groups)
+
+
+def _groups(text: str | None) -> frozenset[str]:
+    return frozenset(group.strip() for group in (text or "").split(",") if group.strip())
+
+
+def _grants(element: Element) -> Iterator[Grant]:
+    """The entries of an authorizationMap; none, so that nobody may do anything, when there is another kind of map."""
+    maps = [child for group in element.named("map") for child in group.children]
+    for each in maps:
+        if each.tag != "authorizationMap":
+            each.note(Outcome.UNKNOWN, "nobody may do anything: only authorizationMap is known")
+            continue
+        each.note_rest("authorizationEntries", "tempDestinationAuthorizationEntry", "defaultEntry")
+        for group in each.named("authorizationEntries"):
+            for entry in group.children:
+                yield from _entry(entry)
+        for group in each.named("tempDestinationAuthorizationEntry", "defaultEntry"):
+            for entry in group.children:
+                yield from _entry(entry, temporary=group.tag != "defaultEntry", default=group.tag == "defaultEntry")
+    element.note(Outcome.TAKEN, "who may read, write and administer")
+
+
+def _entry(element: Element, temporary: bool = False, default: bool = False) -> Iterator[Grant]:
+    targets = [each for kind in Kind if (names := element.take(kind)) for each in destinations(element, names, kind)]
+    if (nested := element.child("destination")) is not None:
+        targets += [each for child in nested.named("queue", "topic") for each in read_destination(child)]
+    if default:
+        targets = [each for kind in Kind for each in destinations(element, ">", kind)]
+        element.note(Outcome.ADAPTED, "the default entry became one for all queues and one for all topics")
+    rights = {right: _groups(element.take(right)) for right in _RIGHTS}
+    temporary = any([temporary, element.take_boolean("tempQueue"), element.take_boolean("tempTopic")])
+    element.note_rest("destination")
+    if not targets and not temporary:
+        raise element.refused("queue or topic says which destinations it is for")
+    for destination in [*targets, *([None] if temporary else [])]:
+        yield Grant(destination, **rights)

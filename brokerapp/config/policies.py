@@ -1,0 +1,185 @@
+"""`<destinationPolicy>` <-> policy entries with their dead letter strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from lxml import etree
+
+from brokerapp.config.attributes import read_fields, written_fields
+from brokerapp.config.broker_config import Outcome
+from brokerapp.config.document import Element
+from brokerapp.config.virtual_destinations import destinations, read_destination
+from brokerapp.definitions import DeadLetterStrategy, PolicyEntry
+from brokerapp.destination import ANY_REST, Destination, Kind
+
+#: Attributes that have a field of their own.
+_FIELDS = ("queue_prefetch", "topic_prefetch", "memory_limit", "send_fail_if_no_space")
+
+#: ActiveMQ's other attributes of a policyEntry: kept as options under these names.
+_OPTIONS = frozenset((
+    "advisoryForConsumed", "advisoryForDelivery", "advisoryForDiscardingMessages", "advisoryForDispatched",
+    "advisoryForFastProducers", "advisoryForSlowConsumers", "advisoryWhenFull", "allConsumersExclusiveByDefault",
+    "alwaysRetroactive", "blockedProducerWarningInterval", "consumersBeforeDispatchStarts",
+    "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "durableTopicPrefetch", "enableAudit",
+    "expireMessagesPeriod", "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
+    "inactiveTimoutBeforeGC", "includeBodyForAdvisory", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
+    "maxDestinations", "maxExpirePageSize", "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
+    "messageGroupMapFactoryType", "minimumMessageSize", "optimizeMessageStoreInFlightLimit", "optimizedDispatch",
+    "persistJMSRedelivered", "prioritizedMessages", "producerFlowControl", "queueBrowserPrefetch",
+    "reduceMemoryFootprint", "sendAdvisoryIfNoConsumers", "sendDuplicateFromStoreToDLQ",
+    "sendFailIfNoSpaceAfterTimeout", "storeUsageHighWaterMark", "strictOrderDispatch", "timeBeforeDispatchStarts",
+    "useCache", "useConsumerPriority", "usePrefetchExtension", "useTopicSubscriptionInflightStats",
+))  # fmt: skip
+
+#: What a policyEntry may hold besides its dead letter strategy: kept as options, each as the XML it is.
+_NESTED = frozenset((
+    "dispatchPolicy", "messageEvictionStrategy", "messageGroupMapFactory", "networkBridgeFilterFactory",
+    "pendingDurableSubscriberPolicy", "pendingMessageLimitStrategy", "pendingQueuePolicy", "pendingSubscriberPolicy",
+    "slowConsumerStrategy", "subscriptionRecoveryPolicy",
+))  # fmt: skip
+
+_DEAD_LETTER_COMMON = ("process_expired", "process_non_persistent", "enable_audit", "expiration")
+_DEAD_LETTER_NAMES = (
+    "queue_prefix", "topic_prefix", "queue_suffix", "topic_suffix",
+    "use_queue_for_queue_messages", "use_queue_for_topic_messages",
+)  # fmt: skip
+
+#: Element -> kind of strategy, and the fields it has.
+_STRATEGIES = {
+    "sharedDeadLetterStrategy": ("shared", _DEAD_LETTER_COMMON),
+    "individualDeadLetterStrategy": ("individual", _DEAD_LETTER_COMMON + _DEAD_LETTER_NAMES),
+    "discarding": ("discarding", _DEAD_LETTER_COMMON),
+}
+
+
+# -- reading
+
+
+def read_policies(element: Element) -> tuple[PolicyEntry, ...]:
+    """All policy entries in `<destinationPolicy>`; of several for one destination the last counts."""
+    found: dict[Destination, PolicyEntry] = {}
+    for policy_map in element.named("policyMap"):
+        for child in policy_map.children:
+            match child.tag:
+                case "policyEntries":
+                    for entry in child.children:
+                        for policy in _entries(entry):
+                            if policy.destination in found:
+                                entry.note(Outcome.ADAPTED, f"replaces the one before for {policy.destination}")
+                            found[policy.destination] = policy
+                case "defaultEntry":
+                    found = {each.destination: each for each in _default_entry(child)} | found
+                case _:
+                    child.note(Outcome.UNKNOWN, "only policyEntries and defaultEntry are known here")
+    return tuple(found.values())
+
+
+def _default_entry(element: Element) -> Iterator[PolicyEntry]:
+    for entry in element.children:
+        entry.note(Outcome.ADAPTED, "the default entry became one for all queues and one for all topics")
+        policy = _policy(entry, Destination.queue(ANY_REST))
+        yield policy
+        yield replace(policy, destination=Destination.topic(ANY_REST))
+
+
+def _entries(element: Element) -> Iterator[PolicyEntry]:
+    """What one policyEntry declares; nothing when it is about temporary destinations."""
+    if element.tag != "policyEntry":
+        raise element.refused("policyEntries holds policyEntry elements")
+    targets = [each for kind in Kind if (names := element.take(kind)) for each in destinations(element, names, kind)]
+    if (nested := element.child("destination")) is not None:
+        targets += [each for child in nested.named("queue", "topic") for each in read_destination(child)]
+    temporary = [kind for kind in ("tempQueue", "tempTopic") if element.take_boolean(kind)]
+    if not targets and not temporary:
+        raise element.refused("queue or topic says which destinations it is for")
+    if temporary:
+        element.note(Outcome.IGNORED, f"temporary destinations have no policy of their own ({', '.join(temporary)})")
+    if targets:
+        first, *others = targets
+        policy = _policy(element, first)
+        yield policy
+        yield from (replace(policy, destination=other) for other in others)
+
+
+def _policy(element: Element, destination: Destination) -> PolicyEntry:
+    values = read_fields(element, PolicyEntry, _FIELDS)
+    element.note(Outcome.TAKEN, str(destination))
+    strategy = element.child("deadLetterStrategy")
+    return PolicyEntry(
+        destination,
+        dead_letter=None if strategy is None else _dead_letter_strategy(strategy),
+        options=tuple(_options(element)),
+        **values,
+    )
+
+
+def _options(element: Element) -> Iterator[tuple[str, str]]:
+    for name, value in element.rest():
+        if name in _OPTIONS:
+            element.note(Outcome.TAKEN, value, name)
+            yield name, value
+        else:
+            element.note(Outcome.UNKNOWN, "a policyEntry has no such attribute", name)
+    for child in element.children:
+        if child.tag in _NESTED:
+            child.note(Outcome.TAKEN, "kept as it is written")
+            yield child.tag, "".join(each.source() for each in child.children)
+        elif child.tag not in ("deadLetterStrategy", "destination"):
+            child.note(Outcome.UNKNOWN, "a policyEntry holds no such element")
+
+
+def _dead_letter_strategy(element: Element) -> DeadLetterStrategy:
+    if len(element.children) != 1 or (strategy := element.children[0]).tag not in _STRATEGIES:
+        raise element.refused(f"takes one of {', '.join(_STRATEGIES)}")
+    kind, names = _STRATEGIES[strategy.tag]
+    values = read_fields(strategy, DeadLetterStrategy, names)
+    if kind == "shared" and (queue := _dead_letter_queue(strategy)) is not None:
+        values["dead_letter_queue"] = queue
+    for name, _ in strategy.rest():
+        strategy.note(Outcome.IGNORED, "every failed copy is kept, by queue and message id", name)
+    return DeadLetterStrategy(kind=kind, **values)
+
+
+def _dead_letter_queue(strategy: Element) -> str | None:
+    if (nested := strategy.child("deadLetterQueue")) is not None:
+        found = [each for child in nested.named("queue", "topic") for each in read_destination(child)]
+    else:
+        text = strategy.take("deadLetterQueue")
+        found = list(destinations(strategy, text, Kind.QUEUE)) if text else []
+    if not found:
+        return None
+    if len(found) > 1 or found[0].kind is not Kind.QUEUE:
+        raise strategy.refused("dead letters go to one queue")
+    return found[0].name
+
+
+# -- writing
+
+
+def write_policies(policies: tuple[PolicyEntry, ...]) -> etree._Element:
+    """`<destinationPolicy>` with these entries."""
+    element = etree.Element("destinationPolicy")
+    entries = etree.SubElement(etree.SubElement(element, "policyMap"), "policyEntries")
+    for policy in policies:
+        plain = {name: value for name, value in policy.options if name not in _NESTED}
+        entry = etree.SubElement(
+            entries, "policyEntry",
+            {policy.destination.kind.value: policy.destination.name, **written_fields(policy, _FIELDS), **plain},
+        )  # fmt: skip
+        if policy.dead_letter is not None:
+            entry.append(_written_strategy(policy.dead_letter))
+        for name, value in policy.options:
+            if name in _NESTED:
+                entry.append(etree.fromstring(f"<{name}>{value}</{name}>"))
+    return element
+
+
+def _written_strategy(strategy: DeadLetterStrategy) -> etree._Element:
+    element = etree.Element("deadLetterStrategy")
+    tag, names = next((tag, names) for tag, (kind, names) in _STRATEGIES.items() if kind == strategy.kind)
+    inner = etree.SubElement(element, tag, written_fields(strategy, names))
+    if strategy.kind == "shared" and strategy.dead_letter_queue != DeadLetterStrategy().dead_letter_queue:
+        etree.SubElement(etree.SubElement(inner, "deadLetterQueue"), "queue", physicalName=strategy.dead_letter_queue)
+    return element

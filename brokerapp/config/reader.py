@@ -1,0 +1,274 @@
+"""An activemq.xml -> BrokerConfig, with a report of what was taken, what was not, and why.
+
+Whole files, a `<broker>` alone, or a fragment of one (`<destinationInterceptors>`, `<plugins>`, `<compositeQueue>`) are
+read. What ActiveMQ refuses in definitions is refused here; what is not known of the broker itself is only reported.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from brokerapp.config.attributes import attribute_name, read_fields
+from brokerapp.config.broker_config import BrokerConfig, Finding, Outcome, SystemUsage
+from brokerapp.config.connectors import read_network_connectors, read_transport_connectors
+from brokerapp.config.document import CORE, OLD_CORE, Element, read_document
+from brokerapp.config.plugins import read_plugins
+from brokerapp.config.policies import read_policies
+from brokerapp.config.virtual_destinations import (
+    ELEMENTS,
+    read_destination,
+    read_interceptors,
+    read_virtual_destination,
+)
+from brokerapp.definitions import DEFAULT_VIRTUAL_TOPIC, Definitions, MirroredQueue, VirtualDestination
+from brokerapp.engine.loops import find_loop
+from brokerapp.errors import ConfigurationRefused
+
+#: Attributes of the broker that are fields of a BrokerConfig.
+_FIELDS = (
+    "persistent", "scheduler_support", "advisory_support", "use_virtual_topics", "use_mirrored_queues",
+    "use_virtual_dest_subs", "use_virtual_dest_subs_on_creation", "network_connector_start_async",
+    "schedule_period_for_destination_purge",
+)  # fmt: skip
+
+#: Attributes of the broker without effect here, and why.
+_IGNORED_ATTRIBUTES = {
+    **dict.fromkeys(
+        ("dataDirectory", "tmpDataDirectory", "schedulerDirectory", "deleteAllMessagesOnStartup",
+         "storeOpenWireVersion"),
+        "messages are kept in the store, wherever that is",
+    ),
+    **dict.fromkeys(
+        ("useJmx", "enableStatistics", "populateUserNameInMBeans", "mbeanInvocationTimeout"),
+        "the console shows what JMX showed",
+    ),
+    **dict.fromkeys(
+        ("persistenceThreadPriority", "taskRunnerPriority", "dedicatedTaskRunner", "useShutdownHook", "vmConnectorURI",
+         "systemExitOnShutdown", "systemExitOnShutdownExitCode", "useLoggingForShutdownErrors", "restartAllowed"),
+        "there is no Java machine to set up",
+    ),
+    **dict.fromkeys(("start", "startAsync"), "it starts when it is told to"),
+    "useLocalHostBrokerName": "the name is the one given",
+}  # fmt: skip
+
+#: Elements of the broker without effect here, and why.
+_IGNORED_ELEMENTS = {
+    **dict.fromkeys(
+        ("persistenceAdapter", "persistenceFactory", "tempDataStore", "jobSchedulerStore"),
+        "messages are kept in the store, wherever that is",
+    ),
+    **dict.fromkeys(("managementContext", "adminView"), "the console shows what JMX showed"),
+    **dict.fromkeys(
+        ("persistenceTaskRunnerFactory", "taskRunnerFactory", "shutdownHooks", "services", "brokerContext",
+         "ioExceptionHandler", "destinationFactory", "regionBroker"),
+        "there is no Java machine to set up",
+    ),
+    "sslContext": "certificates are set up with the listener",
+    "jmsBridgeConnectors": "there are no bridges to other JMS providers",
+    "proxyConnectors": "there is no proxy",
+}  # fmt: skip
+
+
+def read_config(path: str | Path, properties: Mapping[str, str] | None = None) -> BrokerConfig:
+    """The broker that the file describes.
+
+    Placeholders get their values from `properties`, then from environment variables. Raises ConfigurationRefused, which
+    names the line and the rule.
+    """
+    try:
+        text = Path(path).read_bytes()
+    except OSError as wrong:
+        raise ConfigurationRefused(f"cannot read {path}: {wrong.strerror}") from wrong
+    try:
+        return parse_config(text, ChainMap(dict(properties or {}), dict(os.environ)))
+    except ConfigurationRefused as wrong:
+        raise ConfigurationRefused(f"{path}: {wrong}") from wrong
+
+
+def import_definitions(
+    text: str | bytes, properties: Mapping[str, str] | None = None
+) -> tuple[Definitions, tuple[Finding, ...]]:
+    """The definitions in the text of an activemq.xml, or of a fragment of one, and the report on all of it."""
+    config = parse_config(text, properties or {})
+    return config.definitions, config.report
+
+
+def parse_config(text: str | bytes, properties: Mapping[str, str]) -> BrokerConfig:
+    """The broker that the text describes. Raises ConfigurationRefused."""
+    report: list[Finding] = []
+    root = read_document(text, properties, report)
+    match root.tag:
+        case "beans":
+            config = _read_broker(_broker_of(root))
+        case "broker":
+            config = _read_broker(root)
+        case tag if tag in ELEMENTS:
+            config = _with_definitions(BrokerConfig(), root, read_virtual_destination(root))
+        case tag if tag in _PARTS:
+            config = _read_parts(BrokerConfig(), [root])
+        case _:
+            raise root.refused("this is no part of a broker's configuration")
+    return replace(config, report=tuple(sorted(report, key=lambda finding: finding.line)))
+
+
+def _broker_of(beans: Element) -> Element:
+    """The `<broker>` in `<beans>`."""
+    broker = beans.child("broker")
+    if broker is None:
+        raise beans.refused("there is no <broker> in it")
+    for child in beans.children:
+        match child.tag:
+            case "broker" | "description":
+                pass
+            case "bean" if (child.take("class") or "").endswith("PropertyPlaceholderConfigurer"):
+                why = "placeholders are replaced, from the environment; property files are not read"
+                child.note(Outcome.ADAPTED, why)
+            case "import":
+                child.note(Outcome.IGNORED, "other files are not read: import them on their own")
+            case _:
+                child.note(Outcome.IGNORED, "only <broker> is read")
+    return broker
+
+
+def _read_broker(broker: Element) -> BrokerConfig:
+    if broker.namespace == OLD_CORE:
+        broker.note(Outcome.ADAPTED, f"the namespace {OLD_CORE} of the first versions is read as {CORE}", "xmlns")
+    values = read_fields(broker, BrokerConfig, _FIELDS)
+    name = broker.take("brokerName")
+    if other := broker.take("name"):
+        broker.note(Outcome.ADAPTED, "read as brokerName" if name is None else "brokerName counts", "name")
+        name = name or other
+    for field, value in values.items():
+        broker.note(Outcome.TAKEN, str(value).lower(), attribute_name(field))
+    for attribute, value in broker.rest():
+        why = _IGNORED_ATTRIBUTES.get(attribute)
+        broker.note(Outcome.IGNORED if why else Outcome.UNKNOWN, why or f"nothing here has it ({value})", attribute)
+    config = BrokerConfig(name=name or BrokerConfig().name, **values)
+    config = replace(config, definitions=Definitions(virtual_destinations=tuple(_built_in(config))))
+    return _read_parts(config, broker.children)
+
+
+def _built_in(config: BrokerConfig) -> Iterator[VirtualDestination]:
+    """What ActiveMQ declares when there is no section of virtual destinations."""
+    if config.use_virtual_topics:
+        yield DEFAULT_VIRTUAL_TOPIC
+    if config.use_mirrored_queues:
+        yield MirroredQueue()
+
+
+# -- the parts of a broker
+
+
+def _read_parts(config: BrokerConfig, parts: list[Element]) -> BrokerConfig:
+    _refuse_repeated_names(parts)
+    seen: dict[str, int] = {}
+    for part in parts:
+        if part.tag in _IGNORED_ELEMENTS:
+            part.note(Outcome.IGNORED, _IGNORED_ELEMENTS[part.tag])
+        elif part.tag not in _PARTS:
+            part.note(Outcome.UNKNOWN, "a broker has no such part here")
+        elif part.tag in seen:
+            raise part.refused(f"there is one in line {seen[part.tag]} already")
+        else:
+            config = _PARTS[part.tag](config, part)
+            seen[part.tag] = part.line
+    return config
+
+
+def _refuse_repeated_names(parts: list[Element]) -> None:
+    """Names of definitions and connectors are unique in a file, as ActiveMQ has it."""
+    lines: dict[str, int] = {}
+    for element in (each for part in parts for each in part.descendants() if each.tag in _NAMED):
+        if (name := element.get("name")) is not None:
+            if name in lines:
+                raise element.refused(f"the name {name!r} is taken in line {lines[name]}")
+            lines[name] = element.line
+
+
+def _interceptors(config: BrokerConfig, element: Element) -> BrokerConfig:
+    return _with_definitions(config, element, read_interceptors(element))
+
+
+def _with_definitions(config: BrokerConfig, element: Element, found: tuple[VirtualDestination, ...]) -> BrokerConfig:
+    """The configuration with these virtual destinations in place of the built-in ones."""
+    definitions = replace(config.definitions, virtual_destinations=found)
+    ids = [each.id for each in found]
+    if repeated := next((id for id in ids if ids.count(id) > 1), None):
+        raise element.refused(f"{repeated} is defined twice")
+    if loop := find_loop(definitions):
+        raise element.refused(f"messages would go round for ever: {' -> '.join(map(str, loop))}")
+    for each in config.definitions.virtual_destinations:
+        if each not in found:
+            why = f"as a section of its own it replaces the built-in {each.id}"
+            element.note(Outcome.ADAPTED, why)
+    return replace(config, definitions=definitions)
+
+
+def _policies(config: BrokerConfig, element: Element) -> BrokerConfig:
+    return replace(config, definitions=replace(config.definitions, policies=read_policies(element)))
+
+
+def _destinations(config: BrokerConfig, element: Element) -> BrokerConfig:
+    found = []
+    for child in element.children:
+        if child.tag in ("queue", "topic"):
+            found += read_destination(child)
+            child.note(Outcome.TAKEN, str(found[-1]))
+        else:
+            child.note(Outcome.UNKNOWN, "only queue and topic are known here")
+    return replace(config, destinations=tuple(found))
+
+
+def _transport_connectors(config: BrokerConfig, element: Element) -> BrokerConfig:
+    return replace(config, connectors=tuple(read_transport_connectors(element)))
+
+
+def _network_connectors(config: BrokerConfig, element: Element) -> BrokerConfig:
+    return replace(config, network_connectors=tuple(read_network_connectors(element)))
+
+
+def _plugins(config: BrokerConfig, element: Element) -> BrokerConfig:
+    found = read_plugins(element)
+    return replace(
+        config,
+        authentication=found.authentication,
+        authorization=found.authorization,
+        plugins=tuple(found.others),
+    )
+
+
+def _system_usage(config: BrokerConfig, element: Element) -> BrokerConfig:
+    values: dict[str, Any] = {}
+    for usage in element.named("systemUsage"):
+        values |= read_fields(usage, SystemUsage, ("send_fail_if_no_space", "send_fail_if_no_space_after_timeout"))
+        usage.note_rest(*_USAGES)
+        for group in usage.named(*_USAGES):
+            for limited in group.children:
+                if (limit := limited.take_size("limit")) is not None:
+                    values[_USAGES[group.tag]] = limit
+                for attribute, _ in limited.rest():
+                    limited.note(Outcome.IGNORED, "only limit is read", attribute)
+        usage.note(Outcome.TAKEN, ", ".join(f"{name} {value}" for name, value in values.items()))
+    return replace(config, system_usage=SystemUsage(**values))
+
+
+_USAGES = {"memoryUsage": "memory", "storeUsage": "store", "tempUsage": "temp"}
+
+#: Elements whose names are unique in a file.
+_NAMED = frozenset({*ELEMENTS, "transportConnector", "networkConnector"})
+
+#: Part of a broker -> what puts it into the configuration.
+_PARTS: dict[str, Callable[[BrokerConfig, Element], BrokerConfig]] = {
+    "destinationInterceptors": _interceptors,
+    "destinationPolicy": _policies,
+    "destinations": _destinations,
+    "transportConnectors": _transport_connectors,
+    "networkConnectors": _network_connectors,
+    "plugins": _plugins,
+    "systemUsage": _system_usage,
+}
