@@ -20,7 +20,6 @@ from brokerapp.definitions import (
     VirtualTopic,
     virtual_destination_to_json,
 )
-from brokerapp.engine.loops import find_loop
 from brokerapp.errors import DefinitionConflict, DefinitionRefused
 from console import audit
 from console.access import Verb, needs
@@ -140,8 +139,7 @@ def _editor(
     context["xml"] = fragment_of(definition)
     try:
         proposed = definitions.with_virtual_destination(definition, replacing=replacing)
-        if loop := find_loop(proposed):
-            raise DefinitionRefused("Messages would go round for ever: " + " → ".join(each.name for each in loop))
+        gateway().check(proposed)
     except DefinitionRefused as error:
         return context | {"problem": str(error)}
     rest = definitions.without_virtual_destination(replacing) if replacing else definitions
