@@ -21,7 +21,7 @@ from brokerapp.engine.dead_letters import DEFAULT_STRATEGY, dead_letter, dead_le
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
 from brokerapp.engine.routing import Route, route
 from brokerapp.engine.topology import Topology
-from brokerapp.errors import AccessDenied, InvalidDestination, LimitExceeded, RequestRefused
+from brokerapp.errors import AccessDenied, InvalidDestination, LimitExceeded, ProtocolError, RequestRefused
 from brokerapp.message import Copy, Message, escape
 from brokerapp.queues import Queues
 from brokerapp.recording.recorder import Recorder
@@ -55,6 +55,28 @@ class Group:
         self.rows.append((log.name, original, shown))
 
 
+class Request(Unit):
+    """A unit with the client that waits for it. A class of its own because there is one for every message."""
+
+    __slots__ = ("broker", "client", "placed", "receipt", "undo")
+
+    def __init__(
+        self,
+        broker: Broker,
+        client: Client,
+        placed: Sequence[Placed],
+        appends: list[tuple[bytes, list[tuple[str, str, str]]]],
+        settles: Sequence[Entry],
+        receipt: str | None,
+        undo: Callable[[], None] | None,
+    ) -> None:
+        self.appends, self.settles = appends, settles
+        self.broker, self.client, self.placed, self.receipt, self.undo = broker, client, placed, receipt, undo
+
+    def done(self, seq: int, refused: bool) -> None:
+        self.broker.finish(self, seq, refused)
+
+
 class Broker:
     """One node's view of the broker. `session` tells this run of the node from all others; message-ids begin with it."""
 
@@ -68,6 +90,7 @@ class Broker:
         self.queues.topology = self.topology = Topology(definitions, self._interest)
         self.access: Access | None = None  #: None: everybody may do everything
         self.clients: dict[str, Client] = {}
+        self._client_ids: set[str] = set()
         self._committer = committer
         self._id_prefix = f"ID:{name}-{session}:"
         self._escaped_prefix = escape(self._id_prefix)
@@ -95,13 +118,17 @@ class Broker:
     # -- clients
 
     def connect(self, client: Client) -> None:
-        """A client is there."""
+        """A client is there. Raises ProtocolError when another one has its client id: the newcomer must go."""
+        if client.client_id in self._client_ids:
+            raise ProtocolError(f"client-id {client.client_id!r} is connected already")
+        self._client_ids.add(client.client_id)
         self.clients[client.id] = client
 
     def disconnect(self, client: Client) -> None:
         """A client is gone: its transactions end in nothing, what it held goes back."""
         if self.clients.pop(client.id, None) is None:
             return
+        self._client_ids.discard(client.client_id)
         for name in list(client.transactions):
             self._roll_back(client, client.transactions.pop(name))
         for subscription in list(client.subscriptions.values()):
@@ -188,28 +215,33 @@ class Broker:
         placed: Sequence[Placed],
         settled: Sequence[tuple[Subscription, str, Entry]],
         receipt: str | None,
-        refused: Callable[[], None] | None = None,
+        undo: Callable[[], None] | None = None,
     ) -> None:
-        """Let it happen, all or nothing; then tell the client if it asked."""
+        """Let it happen, all or nothing; then tell the client if it asked. `undo` is called when a limit refuses it."""
         appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
-        stored = [entry for _, _, entry in settled if entry.seq]
+        stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
         if not appends and not stored and not client.pending:
             self._happened(placed, 0)
             self._confirm(client, receipt)
             return
-
-        def done(seq: int, was_refused: bool) -> None:
-            client.ended_unit()
-            if not was_refused:
-                self._happened(placed, seq)
-                self._confirm(client, receipt)
-                return
-            if refused is not None:
-                refused()
-            self._refuse(client, LimitExceeded(f"the broker's store is full: nothing of this was kept{_named(placed)}"), receipt)
-
         client.started_unit()
-        self._committer.submit(Unit(appends, stored, done))
+        self._committer.submit(Request(self, client, placed, appends, stored, receipt, undo))
+
+    def finish(self, request: Request, seq: int, refused: bool) -> None:
+        """The store did what a client asked, or a limit stood in the way."""
+        client, placed = request.client, request.placed
+        client.ended_unit()
+        if not refused:
+            self._happened(placed, seq)
+            self._confirm(client, request.receipt)
+            return
+        if request.undo is not None:
+            request.undo()
+        self._refuse(
+            client,
+            LimitExceeded(f"the broker's store is full: nothing of this was kept{_named(placed)}"),
+            request.receipt,
+        )
 
     def _happened(self, placed: Sequence[Placed], seq: int) -> None:
         for each in placed:
@@ -468,7 +500,7 @@ class Broker:
 
         client.started_unit()
         if client.pending > 1 or self._committer.busy:
-            self._committer.submit(Unit(done=done))
+            self._committer.submit(Unit(then=done))
         else:
             done()
 

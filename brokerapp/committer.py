@@ -172,6 +172,5 @@ def _writes(batch: Batch) -> bool:
 def _report(batch: Batch, committed: Committed) -> None:
     seq = committed.base + 1
     for position, unit in enumerate(batch.units, start=1):
-        if unit.done is not None:
-            unit.done(seq, position in committed.refused)
+        unit.done(seq, position in committed.refused)
         seq += len(unit.appends)

@@ -86,11 +86,6 @@ class Destination:
         return is_pattern(self.name)
 
 
-def is_pattern(self) -> bool:
-        """Whether a whole element is a wildcard."""
-        return is_pattern(self.name)
-
-
 def is_pattern(name: str) -> bool:
     """Whether the name holds `*` as an element, or `>` as its last one."""
     elements = name.split(SEPARATOR)

@@ -147,7 +147,11 @@ class StompConnection(asyncio.Protocol):
         if principal is None:
             self._fail(AuthenticationFailed(f"user name {connect.login or ''!r} or its password is wrong"))
             return
-        self._welcome(connect, principal)
+        try:
+            self._welcome(connect, principal)
+        except ProtocolError as error:
+            self._fail(error)
+            return
         frames, self._frames = self._frames, None
         if frames is not None:
             self._consume(frames)
@@ -159,8 +163,8 @@ class StompConnection(asyncio.Protocol):
     def _welcome(self, connect: Connect, principal: Principal) -> None:
         client = self.client
         client.principal, client.client_id = principal, connect.client_id or client.id
-        self._out.append(self._session.connected(connect.headers, client.client_id))
         self._broker.connect(client)
+        self._out.append(self._session.connected(connect.headers, client.client_id))
         self._broker.delivery.dirty[client] = None
         self._start_heart_beats()
 

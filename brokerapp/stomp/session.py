@@ -35,6 +35,7 @@ _NOT_IN_1_1 = re.compile(rb"\\.")
 #: JMS names that set the STOMP header of the same meaning.
 JMS_SETTERS = {
     "JMSCorrelationID": "correlation-id",
+    "JMSDeliveryMode": "persistent",
     "JMSExpiration": "expires",
     "JMSPriority": "priority",
     "JMSReplyTo": "reply-to",
@@ -55,13 +56,16 @@ class StompSession:
     """What the client has said so far, as far as the protocol cares."""
 
     def __init__(self) -> None:
-        self.state = State.NEW
+        self._enter(State.NEW)
         self.version = "1.0"
         self.heart_beat = (0, 0)  #: milliseconds: what the server sends, what it expects
 
+    def _enter(self, state: State) -> None:
+        self.state, self._handlers = state, HANDLERS[state]
+
     def receive(self, frame: Frame) -> Action:
         """What the client asks with this frame. Raises ProtocolError (the end) or RequestRefused (this frame only)."""
-        handler = HANDLERS.get((self.state, frame.command))
+        handler = self._handlers.get(frame.command)
         if handler is None:
             raise ProtocolError(self._why_not(frame.command))
         return handler(self, frame.headers, frame)
@@ -80,8 +84,9 @@ class StompSession:
         version = next((each for each in VERSIONS if each in offered), None)
         if version is None:
             raise ProtocolError(f"no common version: {','.join(offered)[:80]} offered, {','.join(VERSIONS)} supported")
-        ours, theirs = _heart_beat(headers.get("heart-beat", "0,0"))
-        self.version, self.heart_beat, self.state = version, (ours, theirs), State.CONNECTED
+        self.version = version
+        self.heart_beat = ours, theirs = _heart_beat(headers.get("heart-beat", "0,0"))
+        self._enter(State.CONNECTED)
         answer = {"version": version, "server": SERVER, "heart-beat": f"{ours},{theirs}"}
         if "request-id" in headers:
             answer["response-id"] = headers["request-id"]
@@ -91,22 +96,25 @@ class StompSession:
         destination = headers.get("destination")
         if not destination:
             raise RequestRefused("SEND without a destination header")
-        if "JMS" in "".join(headers):
+        if not JMS_SETTERS.keys().isdisjoint(headers):
             headers = _with_jms_setters(headers)
-        lines = [f"{escape(name)}:{escape(value)}\n" for name, value in headers.items() if name not in NOT_PROPERTIES]
-        if _is_bytes(headers):
-            lines.append(f"content-length:{len(frame.body)}\n")
-        timestamp = headers.get("timestamp")
+        get = headers.get
+        properties = ""
+        for name, value in headers.items():
+            if name not in NOT_PROPERTIES:
+                properties += f"{escape(name)}:{escape(value)}\n"
+        if _is_bytes(get("amq-msg-type"), "content-length" in headers):
+            properties += f"content-length:{len(frame.body)}\n"
         return Send(
             destination,
-            "".join(lines),
+            properties,
             frame.body,
-            headers.get("persistent") == "true",
-            min(9, max(0, _number(headers, "priority", DEFAULT_PRIORITY))),
-            _number(headers, "expires", 0),
-            None if timestamp is None else _number(headers, "timestamp", 0),
-            headers.get("transaction"),
-            headers.get("receipt"),
+            get("persistent") == "true",
+            min(9, max(0, _number(headers, "priority"))) if "priority" in headers else DEFAULT_PRIORITY,
+            _number(headers, "expires") if "expires" in headers else 0,
+            _number(headers, "timestamp") if "timestamp" in headers else None,
+            get("transaction"),
+            get("receipt"),
         )
 
     def _subscribe(self, headers: dict[str, str], _frame: Frame) -> Action:
@@ -154,7 +162,7 @@ class StompSession:
         return TRANSACTION_ACTIONS[frame.command](name, headers.get("receipt"))
 
     def _disconnect(self, headers: dict[str, str], _frame: Frame) -> Action:
-        self.state = State.CLOSED
+        self._enter(State.CLOSED)
         return Disconnect(headers.get("receipt"))
 
     # -- frames to the client
@@ -195,18 +203,23 @@ class StompSession:
         return "".join(f"{_plain(name)}:{_plain(value)}\n" for name, _, value in pairs).encode()
 
 
-HANDLERS: dict[tuple[State, str], Callable[[StompSession, dict[str, str], Frame], Action]] = {
-    (State.NEW, "CONNECT"): StompSession._connect,
-    (State.NEW, "STOMP"): StompSession._connect,
-    (State.CONNECTED, "SEND"): StompSession._send,
-    (State.CONNECTED, "SUBSCRIBE"): StompSession._subscribe,
-    (State.CONNECTED, "UNSUBSCRIBE"): StompSession._unsubscribe,
-    (State.CONNECTED, "ACK"): StompSession._settle,
-    (State.CONNECTED, "NACK"): StompSession._settle,
-    (State.CONNECTED, "BEGIN"): StompSession._transaction,
-    (State.CONNECTED, "COMMIT"): StompSession._transaction,
-    (State.CONNECTED, "ABORT"): StompSession._transaction,
-    (State.CONNECTED, "DISCONNECT"): StompSession._disconnect,
+HANDLERS: dict[State, dict[str, Callable[[StompSession, dict[str, str], Frame], Action]]] = {
+    State.NEW: {
+        "CONNECT": StompSession._connect,
+        "STOMP": StompSession._connect,
+    },
+    State.CONNECTED: {
+        "SEND": StompSession._send,
+        "SUBSCRIBE": StompSession._subscribe,
+        "UNSUBSCRIBE": StompSession._unsubscribe,
+        "ACK": StompSession._settle,
+        "NACK": StompSession._settle,
+        "BEGIN": StompSession._transaction,
+        "COMMIT": StompSession._transaction,
+        "ABORT": StompSession._transaction,
+        "DISCONNECT": StompSession._disconnect,
+    },
+    State.CLOSED: {},
 }
 TRANSACTION_ACTIONS = {"BEGIN": Begin, "COMMIT": Commit, "ABORT": Abort}
 
@@ -220,11 +233,10 @@ def _heart_beat(text: str) -> tuple[int, int]:
     return client_wants, client_sends
 
 
-def _is_bytes(headers: dict[str, str]) -> bool:
+def _is_bytes(kind: str | None, has_length: bool) -> bool:
     """Whether the message is one of bytes: content-length makes it so, unless amq-msg-type says otherwise."""
-    kind = headers.get("amq-msg-type")
     if kind is None:
-        return "content-length" in headers
+        return has_length
     if kind not in ("text", "bytes"):
         raise RequestRefused(f"amq-msg-type:{kind} is neither text nor bytes")
     return kind == "bytes"
@@ -232,16 +244,13 @@ def _is_bytes(headers: dict[str, str]) -> bool:
 
 def _with_jms_setters(headers: dict[str, str]) -> dict[str, str]:
     result = {JMS_SETTERS.get(name, name): value for name, value in headers.items()}
-    mode = result.pop("JMSDeliveryMode", None)
-    if mode is not None:
-        result["persistent"] = "true" if mode.upper() in ("2", "PERSISTENT") else "false"
+    if "JMSDeliveryMode" in headers:
+        result["persistent"] = str(headers["JMSDeliveryMode"].upper() in ("2", "PERSISTENT")).lower()
     return result
 
 
-def _number(headers: dict[str, str], name: str, default: int) -> int:
-    text = headers.get(name)
-    if text is None:
-        return default
+def _number(headers: dict[str, str], name: str) -> int:
+    text = headers[name]
     try:
         return int(text)
     except ValueError:

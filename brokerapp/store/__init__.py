@@ -21,17 +21,26 @@ class Settled(Protocol):
     size: int  #: bytes of the stored message
 
 
-@dataclass(slots=True)
 class Unit:
     """What one client asked to be done at once. `done` is called once, with the outcome.
 
     `appends`: stored form, and the copies as (log name, original destination or "", shown destination or "").
-    `done(seq, refused)`: seq is the number of the unit's first message, refused tells that a limit stood in the way.
     """
 
-    appends: Sequence[tuple[bytes, Sequence[tuple[str, str, str]]]] = ()
-    settles: Sequence[Settled] = ()
-    done: Callable[[int, bool], None] | None = None
+    __slots__ = ("appends", "settles", "then")
+
+    def __init__(
+        self,
+        appends: Sequence[tuple[bytes, Sequence[tuple[str, str, str]]]] = (),
+        settles: Sequence[Settled] = (),
+        then: Callable[[int, bool], None] | None = None,
+    ) -> None:
+        self.appends, self.settles, self.then = appends, settles, then
+
+    def done(self, seq: int, refused: bool) -> None:
+        """`seq` is the number of the unit's first message, `refused` tells that a limit stood in the way."""
+        if self.then is not None:
+            self.then(seq, refused)
 
 
 @dataclass(slots=True)
