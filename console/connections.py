@@ -9,7 +9,7 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.errors import InvalidDestination
 from brokerapp.snapshot import ConnectionStats
 from console.live.picture import Picture
-from console.patterns import matches
+from brokerapp.engine.destination_map import matches
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,12 @@ RAIL = (
     Entry("overview", "Overview", "overview", frozenset({"overview"})),
     Entry("queues", "Queues", "queue", frozenset({"queues", "queue", "messages", "message", "new-queue", "purge"})),
     Entry("topics", "Topics", "topic", frozenset({"topics", "topic", "new-topic"})),
+    Entry(
+        "routing", "Routing", "routing",
+        frozenset({"routing", "new-definition", "edit-definition", "routing-history", "routing-import"}),
+    ),
     Entry("connections", "Connections", "connection", frozenset({"connections"})),
+    Entry("analyses", "Analyses", "analysis", frozenset({"analyses", "run", "new-schedule", "start-run"})),
     Entry("audit", "Audit", "audit", frozenset({"audit"}), Verb.AUDIT),
 )
 

@@ -49,3 +49,17 @@ def ago(moment: datetime, now: datetime | None = None) -> str:
 def counted(count: int, noun: str) -> str:
     """1 queue, 4,210 messages"""
     return f"{whole(count)} {noun}" + ("" if count == 1 else "s")
+
+
+def figure(value: object, unit: str) -> str:
+    """A cell of a result's table in its unit: messages, bytes, ms, or none."""
+    match value, unit:
+        case None, _:
+            return "–"
+        case bool() | str(), _:
+            return str(value)
+        case _, "bytes":
+            return size(value)
+        case float(), _:
+            return rate(value)
+    return whole(value)

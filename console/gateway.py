@@ -14,7 +14,7 @@ from typing import Any
 
 from django.conf import settings
 
-from brokerapp.admin import BrokerAdmin
+from brokerapp.admin import BrokerAdmin, check
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
 from brokerapp.errors import StoreUnavailable
@@ -85,6 +85,11 @@ class Gateway:
     def definitions(self, version: int | None = None) -> Definitions:
         """The definitions in force, or as they stood at `version`."""
         return self.run(self.admin.definitions(version))
+
+    @staticmethod
+    def check(definitions: Definitions) -> None:
+        """Raise DefinitionRefused when these cannot work; what define would say, without doing it."""
+        check(definitions)
 
     def define(self, definitions: Definitions, author: str, comment: str) -> Definitions:
         """Put these in force; see BrokerAdmin.define."""

@@ -46,7 +46,7 @@ def _of(stats: DestinationStats, picture: Picture) -> Iterator[Finding]:
     if depth == 0:
         return
     if stats.DLQ:
-        sentence = f"{counted(depth, 'message')} failed and wait for a decision"
+        sentence = f"{counted(depth, 'message')} failed and {'waits' if depth == 1 else 'wait'} for a decision"
         yield Finding(destination, Urgency.ACT, "Dead letters", sentence, depth)
         return
     if stats.Paused:
@@ -83,7 +83,7 @@ def verdict(picture: Picture, found: list[Finding]) -> Verdict:
         return Verdict("good", "The broker is up and waits for its first message.")
     urgent = sum(each.urgency is Urgency.ACT for each in found)
     if urgent:
-        return Verdict("act", f"{counted(totals.dead, 'dead letter')} in {counted(urgent, 'queue')} need a decision.")
+        return Verdict("act", f"{counted(totals.dead, 'dead letter')} {'needs' if totals.dead == 1 else 'need'} a decision.")
     if look := sum(each.urgency is Urgency.LOOK for each in found):
         return Verdict(
             "look", f"Messages flow, but {counted(look, 'queue')} {'is' if look == 1 else 'are'} left alone."

@@ -14,14 +14,14 @@ from functools import lru_cache
 
 from brokerapp.definitions import Composite, Definitions, MirroredQueue, VirtualDestination, VirtualTopic
 from brokerapp.destination import Destination, Kind
-from console.patterns import matches
+from brokerapp.engine.destination_map import matches
 
 #: Bounds the picture: targets shown of one source, and sources shown of one definition.
 MAX_TARGETS, MAX_SOURCES = 14, 10
 #: Sizes in the picture's own units.
-NODE_WIDTH, NODE_HEIGHT, ROW, COLUMN, MARGIN = 268, 38, 52, 196, 8
+NODE_WIDTH, NODE_HEIGHT, ROW, COLUMN, MARGIN = 316, 38, 52, 184, 8
 #: Characters of a name, and of a selector, that fit.
-NAME_FITS, LABEL_FITS = 30, 24
+NAME_FITS, LABEL_FITS = 29, 24
 #: Sweeps that bring connected nodes to the same height.
 SWEEPS = 4
 
@@ -294,5 +294,5 @@ def _mean(values: list[float], default: float) -> float:
 def _short(text: str, fits: int) -> str:
     if len(text) <= fits:
         return text
-    head = fits // 2 - 1
+    head = fits * 2 // 3  # what tells names apart stands mostly in front
     return f"{text[:head]}…{text[-(fits - head - 1) :]}"

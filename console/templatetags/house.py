@@ -14,7 +14,7 @@ from console import figures
 
 register = template.Library()
 
-for _filter in (figures.whole, figures.rate, figures.size, figures.span, figures.ago):
+for _filter in (figures.whole, figures.rate, figures.size, figures.span, figures.ago, figures.figure):
     register.filter(_filter.__name__, _filter)
 
 
@@ -51,3 +51,15 @@ def pretty(value: object) -> str:
 def breakable(name: str) -> SafeString:
     """A destination name that breaks after its dots where a line is too short for it."""
     return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in re.findall(r"[^.]*\.|[^.]+$", name)))
+
+
+@register.filter
+def get(mapping: dict, key: object) -> object:
+    """The value of a key that is not known before."""
+    return mapping.get(key)
+
+
+@register.filter
+def iszero(text: str) -> bool:
+    """Whether a figure says nothing, so that it may stand back."""
+    return text in ("0", "0.0")

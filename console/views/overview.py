@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -9,7 +11,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import StoreUnavailable
-from console import audit
+from brokerapp.snapshot import NodeStatus
+from console import audit, figures
 from console.access import Verb, needs
 from console.live.mirror import mirror
 from console.live.topics import Topic, chart_mark, overview_cells
@@ -28,11 +31,33 @@ def overview(request: HttpRequest) -> HttpResponse:
         {
             "cells": cells,
             "marks": [chart_mark(mark) for mark in picture.past],
-            "nodes": picture.nodes,
+            "nodes": [(node, _started(node), _facts(node)) for node in picture.nodes],
             "stomp_host": settings.SLUICE.bind,
             "stomp_port": settings.SLUICE.stomp_port,
         },
     )
+
+
+def _started(node: NodeStatus) -> datetime:
+    return datetime.fromtimestamp(node.started_ms / 1000, UTC)
+
+
+#: What a node says of its store and its recording, in words.
+_FSYNC = {"always": "before each receipt", "everysec": "once a second: a crash may lose one", "no": "never"}
+
+
+def _facts(node: NodeStatus) -> list[tuple[str, str]]:
+    store, trace = node.store, node.trace
+    facts = []
+    if "fsync" in store:
+        facts.append(("Written to disk", _FSYNC.get(store["fsync"], store["fsync"])))
+    if "used" in store:
+        limit = store.get("limit") or store.get("message_limit")
+        facts.append(("Store uses", figures.size(store["used"]) + (f" of {figures.size(limit)}" if limit else "")))
+    if "recorded" in trace:
+        dropped = f", {figures.whole(trace['dropped'])} dropped" if trace.get("dropped") else ""
+        facts.append(("Recorded", figures.counted(trace["recorded"], "event") + dropped))
+    return facts
 
 
 @require_POST

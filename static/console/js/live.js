@@ -79,6 +79,7 @@ function apply(container, cells) {
     const text = cells[element.dataset.cell];
     if (text !== undefined && element.textContent !== String(text)) {
       element.textContent = text;
+      if (element.classList.contains("number")) element.classList.toggle("zero", Number(text) === 0);
       flash(element);
     }
   }
