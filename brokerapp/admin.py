@@ -6,11 +6,30 @@ done on the store itself when no node is alive.
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
 
-from brokerapp.definitions import Definitions
-from brokerapp.destination import Destination
-from brokerapp.snapshot import BrowsePage, DestinationStats, NodeStatus
+from brokerapp.definitions import Definitions, from_json, to_json
+from brokerapp.destination import Destination, Kind
+from brokerapp.engine.loops import find_loop
+from brokerapp.errors import (
+    BrokerError,
+    DefinitionRefused,
+    DestinationNotFound,
+    RequestRefused,
+    StoreUnavailable,
+)
+from brokerapp.selectors import compile_selector
+from brokerapp.snapshot import BrowsedMessage, BrowsePage, DestinationStats, NodeStatus
+from brokerapp.store import StoredEntry
+from brokerapp.store.redis import RedisStore, now_ms
+
+#: Seconds a node may take over a request; a purge of a million messages takes some ten.
+REQUEST_SECONDS = 60.0
+#: Messages looked at in one call of the store while browsing.
+BROWSE_PAGE = 500
 
 
 class BrokerAdmin:
@@ -18,60 +37,126 @@ class BrokerAdmin:
 
     def __init__(self, redis_url: str, broker: str) -> None:
         self.redis_url, self.broker = redis_url, broker
+        self._store = RedisStore(redis_url, broker)
+        self._opened = False
 
     async def close(self) -> None:
         """Give back the connections."""
+        await self._store.close()
 
     # -- numbers
 
     async def stats(self, since: int = 0) -> tuple[int, list[DestinationStats], list[Destination]]:
         """The snapshot's version, the destinations changed after version `since`, and those deleted after it.
 
-        With `since=0` all that exist. Nodes write a new version once a second when something changed.
+        With `since=0` all that exist. Nodes write a new version once a second when something changed. Without a node the
+        queues of the store are listed, with their depths.
         """
-        raise NotImplementedError
+        version, rows, gone = await self._store.stats(since)
+        changed = [DestinationStats.from_json(json.loads(row)) for row in rows]
+        if since == 0 and await self._store.node() is None:
+            changed = await self._stored_queues()
+        return version, changed, [Destination.parse(name) for name in gone]
 
-    def watch(self) -> AsyncIterator[int]:
-        """Version numbers of snapshots as they come; a lost one is of no consequence."""
-        raise NotImplementedError
+    async def _stored_queues(self) -> list[DestinationStats]:
+        logs = await self._store.logs()
+        depths = await self._store.depths(list(logs))
+        return [DestinationStats(Destination.parse(name), QueueSize=depth) for name, depth in depths.items()]
+
+    async def watch(self) -> AsyncIterator[int]:
+        """Version numbers of snapshots as they come; a lost one is of no consequence. Ends with StoreUnavailable."""
+        async for signal in self._store.signals():
+            word, _, version = signal.partition(" ")
+            if word == "stats":
+                yield int(version)
 
     async def nodes(self) -> list[NodeStatus]:
         """The live nodes."""
-        raise NotImplementedError
+        status = await self._store.node()
+        if status is None:
+            return []
+        known = NodeStatus.__dataclass_fields__
+        return [NodeStatus(**{name: value for name, value in status.items() if name in known})]
 
     # -- messages
 
     async def browse(
         self, destination: Destination, after: int = 0, limit: int = 50, selector: str | None = None,
         scan: int = 10_000,
-    ) -> BrowsePage:
+    ) -> BrowsePage:  # fmt: skip
         """Messages of a queue with seq > after, without consuming them; at most `scan` are looked at in one call.
 
         Raises SelectorSyntaxError, DestinationNotFound.
         """
-        raise NotImplementedError
+        wanted = compile_selector(selector) if selector else None
+        log = await self._log(destination)
+        found: list[BrowsedMessage] = []
+        scanned = 0
+        while scanned < scan:
+            page = await self._store.read(log, after, min(BROWSE_PAGE, scan - scanned))
+            for entry in page:
+                message = _browsed(entry, destination)
+                scanned, after = scanned + 1, entry.seq
+                if wanted is None or wanted.matches(message.headers):
+                    found.append(message)
+                    if len(found) == limit:
+                        more = await self._store.read(log, after, 1)
+                        return BrowsePage(found, scanned, after if more else None)
+            if len(page) < BROWSE_PAGE:
+                return BrowsePage(found, scanned, None)
+        return BrowsePage(found, scanned, after)
 
     async def message(self, destination: Destination, seq: int) -> BrowsePage:
         """The one message at seq (a page of one, or of none when it is gone)."""
-        raise NotImplementedError
+        log = await self._log(destination)
+        page = await self._store.read(log, seq - 1, 1)
+        found = [_browsed(entry, destination) for entry in page if entry.seq == seq]
+        return BrowsePage(found, len(page), None)
+
+    async def _log(self, destination: Destination) -> str:
+        """The log of a queue that exists."""
+        if destination.kind is not Kind.QUEUE:
+            raise DestinationNotFound(f"{destination} is a topic: it stores no messages")
+        name = str(destination)
+        if name not in await self._store.logs():
+            raise DestinationNotFound(f"there is no {destination}")
+        return name
 
     async def purge(self, destination: Destination) -> int:
         """Remove all messages not in flight; how many."""
-        raise NotImplementedError
+        log = await self._log(destination)
+        if await self._store.node() is None:
+            return await self._store.drop(log, "", keep=True)
+        return await self._ask("purge", destination)
 
     async def create(self, destination: Destination) -> None:
-        """Make the queue or topic exist."""
-        raise NotImplementedError
+        """Make the queue or topic exist. Needs a live node."""
+        await self._ask("create", destination)
 
     async def delete(self, destination: Destination) -> int:
         """Remove the queue or topic with all it holds; how many messages. Refused while it has consumers."""
-        raise NotImplementedError
+        if destination.kind is Kind.QUEUE and await self._store.node() is None:
+            return await self._store.drop(await self._log(destination), "")
+        return await self._ask("delete", destination)
+
+    async def _ask(self, verb: str, destination: Destination) -> Any:
+        if await self._store.node() is None:
+            raise StoreUnavailable(f"no node of broker {self.broker!r} is running")
+        reply = await self._store.request(verb, {"destination": str(destination)}, REQUEST_SECONDS)
+        if "error" in reply:
+            raise _ERRORS.get(reply["code"], BrokerError)(reply["error"])
+        return reply["result"]
 
     # -- definitions
 
     async def definitions(self, version: int | None = None) -> Definitions:
-        """The definitions in force, or as they stood at `version`."""
-        raise NotImplementedError
+        """The definitions in force, or as they stood at `version`. Raises DefinitionRefused for one that never was."""
+        current, text = await self._store.definitions(version)
+        if text is None:
+            if version:
+                raise DefinitionRefused(f"there is no version {version} of the definitions")
+            return Definitions()
+        return from_json({**json.loads(text), "version": current if version is None else version})
 
     async def define(self, definitions: Definitions, author: str, comment: str = "") -> Definitions:
         """Put these in force at once on all nodes; returns them with their new version.
@@ -79,8 +164,53 @@ class BrokerAdmin:
         `definitions.version` must be the version they were derived from, else DefinitionConflict. Raises
         DefinitionRefused when they cannot work (selector, loop, duplicate name), naming the definition and the rule.
         """
-        raise NotImplementedError
+        check(definitions)
+        await self._open()
+        about = {"author": author, "comment": comment, "time_ms": now_ms()}
+        new = await self._store.define(definitions.version, json.dumps(to_json(definitions)), about)
+        return replace(definitions, version=new)
 
-    async def history(self, limit: int = 50) -> list[dict]:
+    async def _open(self) -> None:
+        """Load the functions that change things, where no node has done so yet."""
+        if not self._opened:
+            await self._store.open()
+            self._opened = True
+
+    async def history(self, limit: int = 50) -> list[dict[str, Any]]:
         """Versions, newest first: version, author, comment, time_ms."""
-        raise NotImplementedError
+        return await self._store.definition_history(limit)
+
+
+def check(definitions: Definitions) -> None:
+    """Raise DefinitionRefused when these definitions cannot work."""
+    seen: set[str] = set()
+    for each in definitions.virtual_destinations:
+        if each.id in seen:
+            raise DefinitionRefused(f"{each.id} is defined twice")
+        seen.add(each.id)
+        for leg in getattr(each, "legs", ()):
+            try:
+                if leg.selector:
+                    compile_selector(leg.selector)
+            except RequestRefused as error:
+                raise DefinitionRefused(f"{each.id}, leg {leg.destination}: {error}") from error
+    loop = find_loop(definitions)
+    if loop:
+        raise DefinitionRefused("a message would go round for ever: " + " -> ".join(map(str, loop)))
+
+
+def _browsed(entry: StoredEntry, destination: Destination) -> BrowsedMessage:
+    message = entry.message
+    headers = dict(message.headers)
+    headers["destination"] = entry.shown or destination.stomp
+    if entry.original:
+        headers["original-destination"] = entry.original
+    return BrowsedMessage(
+        entry.seq, message.id, destination.stomp, headers.get("original-destination"), headers, message.body,
+        len(message.body),
+    )  # fmt: skip
+
+
+_ERRORS: dict[str, type[BrokerError]] = {
+    each.code: each for each in (DestinationNotFound, RequestRefused, DefinitionRefused, StoreUnavailable)
+}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, total_ordering
 
 from brokerapp.errors import InvalidDestination
 
@@ -23,12 +22,45 @@ class Kind(StrEnum):
     TOPIC = "topic"
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@total_ordering
 class Destination:
-    """A queue or topic: `str()` is the native form `queue://orders.eu`, `.stomp` is `/queue/orders.eu`."""
+    """A queue or topic. Immutable; `str()` is the native form `queue://orders.eu`, `.stomp` is `/queue/orders.eu`.
+
+    There is one on every message's way several times, so its texts and its hash are made once.
+    """
+
+    __slots__ = ("_hash", "_native", "kind", "name", "stomp")
 
     kind: Kind
     name: str
+    stomp: str  #: the form STOMP clients use
+
+    def __init__(self, kind: Kind, name: str) -> None:
+        native = f"{kind}://{name}"
+        fields = (("kind", kind), ("name", name), ("stomp", f"/{kind}/{name}"), ("_native", native), ("_hash", hash(native)))
+        for field, value in fields:
+            object.__setattr__(self, field, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Destination does not change: {name}")
+
+    def __reduce__(self) -> tuple[type, tuple[Kind, str]]:
+        return Destination, (self.kind, self.name)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Destination) and self._native == other._native)
+
+    def __lt__(self, other: Destination) -> bool:
+        return self._native < other._native
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        return self._native
+
+    def __repr__(self) -> str:
+        return f"Destination({self._native!r})"
 
     @staticmethod
     def queue(name: str) -> Destination:
@@ -49,17 +81,9 @@ class Destination:
         return _parse(text, default)
 
     @property
-    def stomp(self) -> str:
-        """The form STOMP clients use."""
-        return f"/{self.kind}/{self.name}"
-
-    @property
     def is_pattern(self) -> bool:
         """Whether a whole element is a wildcard."""
         return is_pattern(self.name)
-
-    def __str__(self) -> str:
-        return f"{self.kind}://{self.name}"
 
 
 def is_pattern(name: str) -> bool:

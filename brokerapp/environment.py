@@ -40,7 +40,7 @@ class Environment:
             monitor_port=int(variables.get("SLUICE_MONITOR_PORT", 8161)),
             spark_port=int(variables.get("SLUICE_SPARK_PORT", 15002)),
             broker_name=variables.get("SLUICE_BROKER", "sluice"),
-            redis_url=variables.get("REDIS_URL", f"unix://{data}/store/valkey.sock"),
+            redis_url=variables.get("REDIS_URL") or _embedded_url(data / "store"),
             database_url=variables.get("DATABASE_URL", f"sqlite:///{data}/console.sqlite3"),
             spark_master=variables.get("SPARK_MASTER", "local[2]"),
         )
@@ -48,7 +48,12 @@ class Environment:
     @property
     def owns_store(self) -> bool:
         """Whether the embedded Valkey in the data folder is the store."""
-        return self.redis_url.startswith(f"unix://{self.data}/")
+        return self.redis_url == _embedded_url(self.store)
+
+    @property
+    def store(self) -> Path:
+        """The embedded store."""
+        return self.data / "store"
 
     @property
     def archive(self) -> Path:
@@ -64,3 +69,9 @@ class Environment:
     def spark(self) -> Path:
         """Spark's configuration, token and scratch space."""
         return self.data / "spark"
+
+
+def _embedded_url(folder: Path) -> str:
+    """Where the embedded store of this folder listens: it says so itself, because a long path makes it go elsewhere."""
+    note = folder / "store.url"
+    return note.read_text() if note.exists() else f"unix://{folder}/valkey.sock"

@@ -59,9 +59,8 @@ class Message:
 
     def stored(self) -> bytes:
         """The message as one value of the store: a line of broker's fields, the head, an empty line, the body."""
-        return b"%d %d %d %d\n%b\n%b" % (
-            self.persistent, self.priority, self.expires, self.born_us, self.head, self.body,
-        )
+        fields = f"{self.persistent:d} {self.priority} {self.expires} {self.born_us}\n"
+        return fields.encode() + self.head + b"\n" + self.body
 
     @staticmethod
     def load(stored: bytes) -> Message:

@@ -8,7 +8,7 @@ from typing import Any
 from brokerapp.destination import Destination
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class DestinationStats:
     """Numbers of one destination. Counts are since the destination's node started; sizes in bytes."""
 
@@ -30,7 +30,8 @@ class DestinationStats:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; the destination in its native form."""
-        return {**asdict(self), "destination": str(self.destination)}
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**values, "destination": str(self.destination)}
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> DestinationStats:

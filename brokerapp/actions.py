@@ -1,0 +1,101 @@
+"""Actions: what a client can ask of the broker, as plain values. A protocol's session makes them, the broker performs them.
+
+`receipt` is the client's word for "tell me when it is done"; None when it did not ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Connect:
+    """Log in."""
+
+    login: str | None
+    passcode: str | None
+    client_id: str | None
+    headers: dict[str, str]  #: of the CONNECTED frame, but for `session`
+
+
+@dataclass(slots=True)
+class Send:
+    """Publish a message."""
+
+    destination: str
+    properties: str  #: escaped header lines that go to consumers as they are
+    body: bytes
+    persistent: bool
+    priority: int
+    expires: int  #: milliseconds since the epoch; 0: never
+    timestamp: int | None  #: milliseconds since the epoch, when the client sets it
+    transaction: str | None
+    receipt: str | None
+
+
+@dataclass(slots=True)
+class Subscribe:
+    """Consume from a destination. `options` are the `activemq.*` headers, without that prefix."""
+
+    id: str | None  #: None: named by its destination (STOMP 1.0)
+    destination: str
+    ack_mode: str
+    selector: str | None
+    browser: bool
+    options: Mapping[str, str]
+    receipt: str | None
+
+
+@dataclass(slots=True)
+class Unsubscribe:
+    """End a subscription: the one of this id or, when that is None, of this destination."""
+
+    id: str | None
+    destination: str | None
+    receipt: str | None
+
+
+@dataclass(slots=True)
+class Settle:
+    """ACK or NACK (`accepted` False). `subscription` is None where the protocol version does not name it."""
+
+    ack_id: str
+    subscription: str | None
+    accepted: bool
+    transaction: str | None
+    receipt: str | None
+
+
+@dataclass(slots=True)
+class Begin:
+    """Start a transaction."""
+
+    transaction: str
+    receipt: str | None
+
+
+@dataclass(slots=True)
+class Commit:
+    """End a transaction: everything in it happens."""
+
+    transaction: str
+    receipt: str | None
+
+
+@dataclass(slots=True)
+class Abort:
+    """End a transaction: nothing in it happens."""
+
+    transaction: str
+    receipt: str | None
+
+
+@dataclass(slots=True)
+class Disconnect:
+    """Leave."""
+
+    receipt: str | None
+
+
+Action = Connect | Send | Subscribe | Unsubscribe | Settle | Begin | Commit | Abort | Disconnect

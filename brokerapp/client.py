@@ -1,0 +1,121 @@
+"""Client: one connected client as the broker sees it, and the transactions it has open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from brokerapp.destination import Destination
+from brokerapp.engine.access import ANONYMOUS, Principal
+from brokerapp.engine.message_log import Entry, Subscription
+from brokerapp.engine.routing import Route
+from brokerapp.errors import BrokerError, RequestRefused
+from brokerapp.message import Message
+
+#: Open transactions of one client, and what one may hold: bounds on what a peer can make us keep.
+MAX_TRANSACTIONS = 100
+MAX_TRANSACTION_ACTIONS = 100_000
+#: Units of one client on their way to the store; at this many its socket is not read until half of them are done.
+MAX_PENDING = 2_000
+
+
+class Sink(Protocol):
+    """Where a client is told things. Implemented by the protocol's connection; nothing here waits."""
+
+    def deliver(self, subscription: Subscription, entry: Entry, ack_id: str) -> None:
+        """A message."""
+
+    def receipt(self, id: str) -> None:
+        """What was asked is done."""
+
+    def refuse(self, error: BrokerError, receipt: str | None) -> None:
+        """What was asked cannot be done."""
+
+    def flush(self) -> None:
+        """Everything told so far may go out."""
+
+    def close(self) -> None:
+        """End the connection."""
+
+    def hold(self, held: bool) -> None:
+        """Do not read on from the client, or do."""
+
+
+@dataclass(slots=True)
+class Placed:
+    """A message with the way it will take."""
+
+    message: Message
+    stored: bytes
+    destination: Destination
+    route: Route
+
+
+@dataclass(slots=True)
+class Transaction:
+    """What a client did in a transaction that is not ended."""
+
+    placed: list[Placed] = field(default_factory=list)
+    settled: list[tuple[Subscription, str, Entry]] = field(default_factory=list)
+
+    def check_room(self) -> None:
+        """Raise RequestRefused when it may not grow."""
+        if len(self.placed) + len(self.settled) >= MAX_TRANSACTION_ACTIONS:
+            raise RequestRefused(f"a transaction holds at most {MAX_TRANSACTION_ACTIONS} messages and acks")
+
+
+@dataclass(slots=True, eq=False)
+class Client:
+    """One connection's state in the broker."""
+
+    id: str
+    sink: Sink
+    remote_address: str = ""
+    client_id: str = ""
+    principal: Principal = ANONYMOUS
+    protocol_version: str = ""
+    connected_ms: int = 0
+    subscriptions: dict[str, Subscription] = field(default_factory=dict)
+    by_key: dict[str, Subscription] = field(default_factory=dict)  #: first part of their ack ids
+    transactions: dict[str, Transaction] = field(default_factory=dict)
+    pending: int = 0  #: units on their way to the store
+    held: bool = False  #: not read from because of that
+    blocked: bool = False  #: its socket takes no more for now
+    sent: int = 0
+    delivered: int = 0
+    producing_to: set[Destination] = field(default_factory=set)
+    ack_numbers: int = 0
+    keys: int = 0
+
+    def transaction(self, name: str) -> Transaction:
+        """The open transaction of this name; raises RequestRefused."""
+        try:
+            return self.transactions[name]
+        except KeyError:
+            raise RequestRefused(f"there is no open transaction {name!r}") from None
+
+    def subscription_for_ack(self, ack_id: str, subscription: str | None) -> Subscription:
+        """Who holds the message an ACK or NACK names; raises RequestRefused."""
+        if subscription is not None:
+            found = self.subscriptions.get(subscription)
+        else:
+            found = self.by_key.get(ack_id.partition("-")[0]) or next(
+                (each for each in self.subscriptions.values() if ack_id in each.unacked), None
+            )
+        if found is None or ack_id not in found.unacked:
+            raise RequestRefused(f"Unexpected ACK received for message-id [{ack_id}]: it is not waiting for one")
+        return found
+
+    def started_unit(self) -> None:
+        """A unit is on its way; too many stop the reading."""
+        self.pending += 1
+        if self.pending >= MAX_PENDING and not self.held:
+            self.held = True
+            self.sink.hold(True)
+
+    def ended_unit(self) -> None:
+        """A unit is done."""
+        self.pending -= 1
+        if self.held and self.pending <= MAX_PENDING // 2:
+            self.held = False
+            self.sink.hold(False)

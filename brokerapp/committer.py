@@ -1,0 +1,176 @@
+"""Committer: the group commit. What all clients asked during one round trip to the store goes into the next one.
+
+One batch is under way at a time, so what is asked later is done later. A batch whose answer was lost is sent again until the
+store answers; the store does it once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from brokerapp.errors import Fenced, StoreUnavailable
+from brokerapp.store import Batch, Committed, Limits, Settled, StoredEntry, Unit
+
+logger = logging.getLogger(__name__)
+
+#: Units in one batch: bounds how long the store is busy with one call (some 10 ms).
+MAX_UNITS = 2_000
+#: Copies and bytes of messages in one batch, for the same reason.
+MAX_COPIES = 10_000
+MAX_BYTES = 8 * 1024 * 1024
+#: Seconds between attempts to reach a store that does not answer.
+RETRY_SECONDS = 0.1
+
+ReadCallback = Callable[[list[StoredEntry]], None]
+
+
+class CommitStore(Protocol):
+    """What the committer needs of the store."""
+
+    async def commit(self, session: str, batch: Batch, limits: Limits) -> Committed: ...
+
+    async def read(self, log: str, after: int, count: int) -> list[StoredEntry]: ...
+
+
+class Committer:
+    """Takes units and reads from the broker, in order; calls back when they are done."""
+
+    def __init__(self, store: CommitStore, session: str, limits: Limits, after_batch: Callable[[], None]) -> None:
+        self._store, self._session, self._limits, self._after_batch = store, session, limits, after_batch
+        self._units: list[Unit] = []
+        self._settles: list[Settled] = []
+        self._creations: list[tuple[str, str]] = []
+        self._marks: dict[str, str] = {}
+        self._reads: list[tuple[str, int, int, ReadCallback]] = []
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._number = 0
+        self.waiting_since: float | None = None  #: loop time at which the store stopped answering
+
+    # -- what the broker asks; none of it waits
+
+    def submit(self, unit: Unit) -> None:
+        """Do this unit."""
+        self._units.append(unit)
+        self._rouse()
+
+    def settle(self, entry: Settled) -> None:
+        """Remove one entry; nobody waits for it."""
+        self._settles.append(entry)
+        self._rouse()
+
+    def create(self, log: str, attributes: str) -> None:
+        """Let a log exist, before anything submitted later."""
+        self._creations.append((log, attributes))
+        self._rouse()
+
+    def mark(self, log: str, mark: str) -> None:
+        """Set a log's mark, before anything submitted later."""
+        self._marks[log] = mark
+        self._rouse()
+
+    def read(self, log: str, after: int, count: int, callback: ReadCallback) -> None:
+        """Read entries of a log as they are after all that was submitted before."""
+        self._reads.append((log, after, count, callback))
+        self._rouse()
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything submitted is not done yet."""
+        return not self._idle.is_set()
+
+    async def drain(self) -> None:
+        """Wait until everything submitted is done."""
+        await self._idle.wait()
+
+    def _rouse(self) -> None:
+        if not self._wake.is_set():
+            self._wake.set()
+            self._idle.clear()
+
+    # -- the loop
+
+    async def run(self) -> None:
+        """Serve until cancelled. Raises Fenced when another node took over."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._units or self._settles or self._creations or self._marks or self._reads:
+                await self._round()
+            if not self._wake.is_set():
+                self._idle.set()
+
+    async def _round(self) -> None:
+        batch, reads = self._take()
+        if batch is not None:
+            committed = Committed(0, frozenset())
+            if _writes(batch):
+                committed = await self._until_answered(lambda: self._store.commit(self._session, batch, self._limits))
+            _report(batch, committed)
+        for log, after, count, callback in reads:
+            callback(await self._until_answered(lambda log=log, after=after, count=count: self._store.read(log, after, count)))
+        self._after_batch()
+
+    def _take(self) -> tuple[Batch | None, list[tuple[str, int, int, ReadCallback]]]:
+        """The next batch; and the reads, once no unit submitted before them is left."""
+        units = self._units
+        count = _within_limits(units)
+        taken, self._units = (units, []) if count == len(units) else (units[:count], units[count:])
+        if self._settles:
+            taken = [*taken, Unit(settles=self._settles)]
+            self._settles = []
+        reads: list[tuple[str, int, int, ReadCallback]] = []
+        if not self._units:
+            reads, self._reads = self._reads, []
+        if not (taken or self._creations or self._marks):
+            return None, reads
+        self._number += 1
+        batch = Batch(self._number, taken, self._creations, list(self._marks.items()))
+        self._creations, self._marks = [], {}
+        return batch, reads
+
+    async def _until_answered(self, call):
+        while True:
+            try:
+                answer = await call()
+            except Fenced:
+                raise
+            except StoreUnavailable as error:
+                if self.waiting_since is None:
+                    self.waiting_since = asyncio.get_running_loop().time()
+                    logger.warning("the store does not answer: %s; trying again until it does", error)
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                if self.waiting_since is not None:
+                    logger.warning("the store answers again")
+                    self.waiting_since = None
+                return answer
+
+
+def _within_limits(units: list[Unit]) -> int:
+    """How many of the units make a batch; at least one."""
+    if len(units) == 1:
+        return 1
+    copies = size = 0
+    for count, unit in enumerate(units[:MAX_UNITS]):
+        for stored, rows in unit.appends:
+            copies += len(rows)
+            size += len(stored)
+        if (copies > MAX_COPIES or size > MAX_BYTES) and count:
+            return count
+    return min(len(units), MAX_UNITS)
+
+
+def _writes(batch: Batch) -> bool:
+    return bool(batch.creations or batch.marks or any(unit.appends or unit.settles for unit in batch.units))
+
+
+def _report(batch: Batch, committed: Committed) -> None:
+    seq = committed.base + 1
+    for position, unit in enumerate(batch.units, start=1):
+        unit.done(seq, position in committed.refused)
+        seq += len(unit.appends)

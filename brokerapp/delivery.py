@@ -1,0 +1,245 @@
+"""Delivery: hands messages to consumers, and keeps account of what they hold.
+
+Work gathers while the sockets are read (`touch`, `dirty`); `pump` does it once a tick, so that a burst costs one pass.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import lru_cache
+
+from brokerapp.client import Client
+from brokerapp.committer import Committer
+from brokerapp.destination import Destination, Kind
+from brokerapp.engine.destination_map import DestinationMap
+from brokerapp.engine.message_log import PAGE, Entry, MessageLog, Subscription, selector_headers
+from brokerapp.message import Copy, Message
+from brokerapp.recording.recorder import Recorder
+from brokerapp.recording.schema import ACK, DISPATCH, DROP
+from brokerapp.stats import Stats
+from brokerapp.store import StoredEntry
+
+#: Messages of a topic that wait for one subscriber without credit; beyond it the oldest go, counted and recorded.
+MAX_TOPIC_PENDING = 10_000
+
+
+@lru_cache(maxsize=16384)
+def native(stomp: str) -> str:
+    """`/queue/N` as `queue://N`."""
+    return str(Destination.parse(stomp))
+
+
+class Delivery:
+    """Everything between a stored message and a client's socket."""
+
+    def __init__(
+        self, committer: Committer, recorder: Recorder, stats: Stats, expired: Callable[[MessageLog, Entry], None]
+    ) -> None:
+        self._committer, self._recorder, self._stats, self._expired = committer, recorder, stats, expired
+        self._topics: DestinationMap[Subscription] = DestinationMap()
+        self._subscribers_of: dict[str, list[Subscription]] = {}
+        self.touched: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
+        self.waiting: dict[Subscription, None] = {}  # of topics, with messages pending
+        self.dirty: dict[Client, None] = {}
+        self._acked: dict[tuple[MessageLog, str], list[Entry]] = {}  # to be recorded together
+        self._now_us = 0  # of this pump
+
+    # -- once a tick
+
+    def pump(self) -> None:
+        """Give out what can be given, then let it go to the sockets."""
+        self._now_us = time.time_ns() // 1000
+        while self.touched:
+            touched, self.touched = self.touched, {}
+            for log in touched:
+                for subscription, entries in log.dispatch():
+                    self._give(log, subscription, entries)
+                self._page(log)
+        for subscription in list(self.waiting):
+            self._drain(subscription)
+        if self._acked:
+            self._record_acks()
+        dirty, self.dirty = self.dirty, {}
+        for client in dirty:
+            client.sink.flush()
+
+    def _page(self, log: MessageLog) -> None:
+        if not log.wants_page:
+            return
+        log.paging = True
+
+        def loaded(found: list[StoredEntry]) -> None:
+            log.load(entry_of(log.name, each) for each in found)
+            self.touched[log] = None
+
+        self._committer.read(log.name, log.loaded, PAGE, loaded)
+
+    # -- queues
+
+    def _give(self, log: MessageLog, subscription: Subscription, entries: list[Entry]) -> None:
+        """Hand these messages of a queue to a consumer; those that expired meanwhile go their own way."""
+        now_ms = self._now_us // 1000
+        if any(entry.message.expires for entry in entries):
+            entries, expired = partition(entries, lambda entry: not 0 < entry.message.expires <= now_ms)
+            for entry in expired:
+                subscription.credit += 1
+                self._expired(log, entry)
+        client: Client = subscription.client
+        log.counts.DispatchCount += len(entries)
+        self._stats.changed.add(log.counts)
+        client.delivered += len(entries)
+        self.dirty[client] = None
+        self._record(DISPATCH, log, entries, client.client_id)
+        deliver = client.sink.deliver
+        if subscription.ack_mode != "auto":
+            for entry in entries:
+                deliver(subscription, entry, self._ack_id(subscription, entry))
+            return
+        subscription.credit += len(entries)
+        for entry in entries:
+            deliver(subscription, entry, "")
+            self.acked(log, entry, client.client_id)
+            if entry.seq:
+                self._committer.settle(entry)
+
+    def acked(self, log: MessageLog, entry: Entry, consumer: str) -> None:
+        """A consumer is done with a message of a queue."""
+        log.settled(entry)
+        counts = log.counts
+        counts.DequeueCount += 1
+        counts.DequeueBytes += len(entry.message.body)
+        self._stats.changed.add(counts)
+        place = (log, consumer)
+        entries = self._acked.get(place)
+        if entries is None:
+            self._acked[place] = [entry]
+        else:
+            entries.append(entry)
+
+    def _record_acks(self) -> None:
+        acked, self._acked = self._acked, {}
+        for (log, consumer), entries in acked.items():
+            self._record(ACK, log, entries, consumer)
+
+    def _record(self, kind: int, log: MessageLog, entries: list[Entry], consumer: str) -> None:
+        originals = [native(entry.original) if entry.original else log.name for entry in entries]
+        messages = [entry.message for entry in entries]
+        self._recorder.events(kind, self._now_us, messages, log.name, originals, consumer, None)
+
+    @staticmethod
+    def _ack_id(subscription: Subscription, entry: Entry) -> str:
+        """What the client will name the delivery by: its own in STOMP 1.2, the message-id before."""
+        client: Client = subscription.client
+        if client.protocol_version != "1.2":
+            ack_id = entry.message.id
+        else:
+            client.ack_numbers += 1
+            ack_id = f"{subscription.key}-{client.ack_numbers}"
+        subscription.unacked[ack_id] = entry
+        return ack_id
+
+    def _hand_over(self, subscription: Subscription, entry: Entry, ack_id: str) -> None:
+        client: Client = subscription.client
+        client.delivered += 1
+        self.dirty[client] = None
+        client.sink.deliver(subscription, entry, ack_id)
+
+    # -- topics
+
+    def join(self, subscription: Subscription, topic: Destination) -> None:
+        """A subscriber of a topic, or of all that match a pattern."""
+        self._topics.add(topic.name, subscription)
+        self._subscribers_of.clear()
+
+    def part(self, subscription: Subscription, topic: Destination) -> None:
+        """It is one no longer."""
+        self._topics.remove(topic.name, subscription)
+        self._subscribers_of.clear()
+        self.waiting.pop(subscription, None)
+
+    def subscribers(self, topic: str) -> list[Subscription]:
+        """Who gets messages of this topic; each once, however many of its patterns match."""
+        found = self._subscribers_of.get(topic)
+        if found is None:
+            found = self._subscribers_of[topic] = list(dict.fromkeys(self._topics.find(topic)))
+        return found
+
+    def publish(self, message: Message, copy: Copy) -> None:
+        """Give a message to the subscribers of its topic."""
+        stats = self._stats.of(copy.destination)
+        stats.EnqueueCount += 1
+        stats.EnqueueBytes += len(message.body)
+        self._stats.changed.add(stats)
+        for subscription in self.subscribers(copy.destination.name):
+            original = copy.original.stomp if copy.original else ""
+            entry = Entry(str(copy.destination), 0, message, original=original, shown=copy.destination.stomp)
+            if _takes(subscription, entry, copy.destination):
+                subscription.pending.append(entry)
+                self.waiting[subscription] = None
+                if len(subscription.pending) > MAX_TOPIC_PENDING:
+                    self._drain(subscription)
+                    self._bound(subscription)
+
+    def _bound(self, subscription: Subscription) -> None:
+        while len(subscription.pending) > MAX_TOPIC_PENDING:
+            entry = subscription.pending.popleft()
+            self._recorder.event(
+                DROP, time.time_ns() // 1000, entry.message, entry.log, entry.log, subscription.client.client_id, "slow consumer"
+            )
+
+    def _drain(self, subscription: Subscription) -> None:
+        now_us = time.time_ns() // 1000
+        pending = subscription.pending
+        while pending and subscription.ready:
+            entry = pending.popleft()
+            if entry.message.expires and entry.message.expires <= now_us // 1000:
+                continue
+            self._give_from_topic(subscription, entry, now_us)
+        if not pending:
+            self.waiting.pop(subscription, None)
+
+    def _give_from_topic(self, subscription: Subscription, entry: Entry, now_us: int) -> None:
+        topic = Destination.parse(entry.shown)
+        stats = self._stats.of(topic)
+        stats.DispatchCount += 1
+        consumer = subscription.client.client_id
+        self._recorder.event(DISPATCH, now_us, entry.message, entry.log, native(entry.original or entry.shown), consumer, None)
+        ack_id = ""
+        if subscription.ack_mode == "auto":
+            self.account_topic_ack(subscription, entry, now_us)
+        else:
+            subscription.credit -= 1
+            stats.InFlightCount += 1
+            ack_id = self._ack_id(subscription, entry)
+        self._stats.changed.add(stats)
+        self._hand_over(subscription, entry, ack_id)
+
+    def account_topic_ack(self, subscription: Subscription, entry: Entry, now_us: int) -> None:
+        """A subscriber is done with a message of a topic."""
+        topic = Destination.parse(entry.shown)
+        stats = self._stats.of(topic)
+        stats.DequeueCount += 1
+        stats.DequeueBytes += len(entry.message.body)
+        self._stats.changed.add(stats)
+        original = native(entry.original or entry.shown)
+        self._recorder.event(ACK, now_us, entry.message, entry.log, original, subscription.client.client_id, None)
+
+
+def entry_of(log: str, stored: StoredEntry) -> Entry:
+    """What the store holds, as the log's entry."""
+    return Entry(log, stored.seq, stored.message, stored.payload, stored.size, stored.original, stored.shown)
+
+
+def _takes(subscription: Subscription, entry: Entry, topic: Destination) -> bool:
+    return subscription.selector is None or subscription.selector.matches(selector_headers(entry, topic))
+
+
+def partition(entries: list[Entry], wanted: Callable[[Entry], bool]) -> tuple[list[Entry], list[Entry]]:
+    """Those that are wanted and those that are not, both in order."""
+    return [each for each in entries if wanted(each)], [each for each in entries if not wanted(each)]
+
+
+def is_queue(entry: Entry) -> bool:
+    """Whether an entry came from a queue (else from a topic)."""
+    return entry.log.startswith(Kind.QUEUE)

@@ -1,0 +1,61 @@
+"""Access: who a client is, and whether it may read, write or administer a destination. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from brokerapp.destination import Destination, Kind
+from brokerapp.engine.destination_map import DestinationMap
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A client that has logged in, with the groups it is in."""
+
+    name: str
+    groups: frozenset[str] = frozenset()
+
+
+#: A client of a broker that asks for no login.
+ANONYMOUS = Principal("anonymous", frozenset({"anonymous"}))
+
+
+class Grant(Protocol):
+    """Which groups may do what with the destinations matching a pattern (None: temporary ones)."""
+
+    @property
+    def destination(self) -> Destination | None: ...
+    @property
+    def read(self) -> frozenset[str]: ...
+    @property
+    def write(self) -> frozenset[str]: ...
+    @property
+    def admin(self) -> frozenset[str]: ...
+
+
+class Access:
+    """The grants, compiled. As in ActiveMQ those of all patterns that match add up, and what none grants is refused."""
+
+    def __init__(self, grants: Iterable[Grant]) -> None:
+        self._grants: dict[Kind, DestinationMap[Grant]] = {kind: DestinationMap() for kind in Kind}
+        for grant in grants:
+            if grant.destination is not None:
+                self._grants[grant.destination.kind].add(grant.destination.name, grant)
+        self._answers: dict[tuple[frozenset[str], str, Destination], bool] = {}
+
+    def may(self, principal: Principal, verb: str, destination: Destination) -> bool:
+        """Whether the principal may `read`, `write` or `admin` (create) the destination."""
+        question = (principal.groups, verb, destination)
+        answer = self._answers.get(question)
+        if answer is None:
+            if len(self._answers) >= MAX_ANSWERS:
+                self._answers.clear()
+            found = self._grants[destination.kind].find(destination.name)
+            answer = self._answers[question] = any(principal.groups & getattr(grant, verb) for grant in found)
+        return answer
+
+
+#: Answers remembered: destination names come from clients.
+MAX_ANSWERS = 10_000

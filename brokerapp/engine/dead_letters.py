@@ -1,0 +1,49 @@
+"""Dead letters: where a message that failed goes, and what it looks like there. ActiveMQ's dead letter strategies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from brokerapp.definitions import DeadLetterStrategy
+from brokerapp.destination import Destination, Kind
+from brokerapp.message import Message, escape
+
+DEFAULT_STRATEGY = DeadLetterStrategy()
+
+
+def dead_letter_destination(
+    strategy: DeadLetterStrategy, source: Destination, message: Message, *, expired: bool
+) -> Destination | None:
+    """Where it goes; None when it is dropped."""
+    if strategy.kind == "discarding":
+        return None
+    if (expired and not strategy.process_expired) or not (message.persistent or strategy.process_non_persistent):
+        return None
+    target = _target(strategy, source)
+    return None if target == source else target
+
+
+def _target(strategy: DeadLetterStrategy, source: Destination) -> Destination:
+    if strategy.kind == "shared":
+        return Destination.parse(strategy.dead_letter_queue)
+    if source.kind is Kind.QUEUE:
+        name = strategy.queue_prefix + source.name + strategy.queue_suffix
+        as_queue = strategy.use_queue_for_queue_messages
+    else:
+        name = strategy.topic_prefix + source.name + strategy.topic_suffix
+        as_queue = strategy.use_queue_for_topic_messages
+    return Destination.queue(name) if as_queue else Destination.topic(name)
+
+
+def dead_letter(message: Message, source: Destination, cause: str, strategy: DeadLetterStrategy, now_ms: int) -> Message:
+    """The message as it stands in the dead-letter queue: same id and properties, the cause recorded, no expiry of its own."""
+    expires = now_ms + strategy.expiration if strategy.expiration else 0
+    changed = {"expires": str(expires), "persistent": "true", "original-destination": source.stomp}
+    changed["dlqDeliveryFailureCause"] = cause
+    if message.expires:
+        changed["originalExpiration"] = str(message.expires)
+    if not message.persistent:
+        changed["originalDeliveryMode"] = "NON_PERSISTENT"
+    headers = {**message.headers, **changed}
+    head = "".join(f"{escape(name)}:{escape(value)}\n" for name, value in headers.items()).encode()
+    return replace(message, head=head, expires=expires, persistent=True, _headers=headers)

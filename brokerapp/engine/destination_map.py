@@ -1,0 +1,104 @@
+"""DestinationMap: values filed under names or patterns, found by name or pattern without looking at all of them.
+
+A trie of name elements. `*` stands for one element, `>` as the last one for any number, none included. Wildcards count on
+both sides: a value under `A.>` is found by `A.B`, a value under `A.B` by `A.*`, and `A.B.>` is found by `A.B`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+from brokerapp.destination import ANY_ELEMENT, ANY_REST, SEPARATOR
+
+V = TypeVar("V")
+
+
+class _Node(Generic[V]):
+    __slots__ = ("children", "values")
+
+    def __init__(self) -> None:
+        self.children: dict[str, _Node[V]] = {}
+        self.values: list[V] = []
+
+
+class DestinationMap(Generic[V]):
+    """Values by name or pattern. A value may be filed under several, and several under one."""
+
+    def __init__(self) -> None:
+        self._root: _Node[V] = _Node()
+
+    def add(self, name: str, value: V) -> None:
+        """File a value under a name or pattern."""
+        node = self._root
+        for element in name.split(SEPARATOR):
+            node = node.children.setdefault(element, _Node())
+        node.values.append(value)
+
+    def remove(self, name: str, value: V) -> None:
+        """Take one value away; raises KeyError or ValueError when it is not there."""
+        path = [self._root]
+        elements = name.split(SEPARATOR)
+        for element in elements:
+            path.append(path[-1].children[element])
+        path[-1].values.remove(value)
+        for parent, element, node in zip(reversed(path[:-1]), reversed(elements), reversed(path[1:]), strict=True):
+            if node.values or node.children:
+                break
+            del parent.children[element]
+
+    def find(self, name: str) -> list[V]:
+        """All values whose name or pattern matches this name or pattern, each once a filing."""
+        nodes: dict[int, _Node[V]] = {}
+        _collect(self._root, name.split(SEPARATOR), 0, nodes)
+        return [value for node in nodes.values() for value in node.values]
+
+
+def _collect(node: _Node[V], elements: list[str], at: int, found: dict[int, _Node[V]]) -> None:
+    rest = node.children.get(ANY_REST)
+    if rest is not None and not rest.children:
+        found[id(rest)] = rest
+    if at == len(elements):
+        if node.values:
+            found[id(node)] = node
+        return
+    element, is_last = elements[at], at == len(elements) - 1
+    if element == ANY_REST and is_last:
+        for each in _below(node):
+            found[id(each)] = each
+        return
+    if element == ANY_ELEMENT:
+        for child in list(node.children.values()):
+            _collect(child, elements, at + 1, found)
+        return
+    for key in (element, ANY_ELEMENT):
+        child = node.children.get(key)
+        if child is not None:
+            _collect(child, elements, at + 1, found)
+
+
+def _below(node: _Node[V]) -> Iterator[_Node[V]]:
+    stack = [node]
+    while stack:
+        each = stack.pop()
+        if each.values:
+            yield each
+        stack += each.children.values()
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether a single pattern matches a concrete name."""
+    wanted, elements = pattern.split(SEPARATOR), name.split(SEPARATOR)
+    if wanted[-1] == ANY_REST:
+        wanted.pop()
+        if len(elements) < len(wanted):
+            return False
+        elements = elements[: len(wanted)]
+    return len(wanted) == len(elements) and all(
+        want in (ANY_ELEMENT, element) for want, element in zip(wanted, elements, strict=True)
+    )
+
+
+def specificity(pattern: str) -> tuple[int, ...]:
+    """Sort key of patterns, the most specific last: judged element by element, a name above `*` above `>`."""
+    return tuple(0 if each == ANY_REST else 1 if each == ANY_ELEMENT else 2 for each in pattern.split(SEPARATOR))

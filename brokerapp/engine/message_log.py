@@ -1,0 +1,255 @@
+"""MessageLog: a queue as its home node sees it, and who gets which of its messages. Pure: it decides, the broker performs.
+
+A log holds a window of its messages in memory, in order of arrival; the rest waits in the store and is paged in when the window
+runs low. Without consumers it holds none.
+
+    store:   | loaded, settled or in flight | ready (window) | unloaded ... |
+                                            ^ in memory      ^ `loaded` is the number of the last one read
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from brokerapp.destination import Destination
+from brokerapp.message import Message
+from brokerapp.selectors import Selector
+from brokerapp.snapshot import DestinationStats
+
+#: Messages read from the store at once: a few hundred kilobytes at common sizes, one round trip.
+PAGE = 500
+#: Messages held ready in memory per log. More than ActiveMQ's default prefetch, so that one consumer can be filled.
+WINDOW = 2_000
+#: The window may grow to this while its messages match no consumer that has credit.
+STRETCHED_WINDOW = 20_000
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A message in a log. `seq` orders the log; 0: not stored (given to a consumer without passing through the store)."""
+
+    log: str
+    seq: int
+    message: Message
+    payload: int = 0  #: number of the stored payload it refers to; 0: it holds its message itself
+    size: int = 0  #: bytes of the stored message
+    original: str = ""  #: what its original-destination header says, STOMP form, when not in the message
+    shown: str = ""  #: what its destination header says, STOMP form, when not the log's
+    deliveries: int = 0  #: times it was handed to a consumer before
+
+
+@dataclass(slots=True, eq=False)
+class Subscription:
+    """A consumer's standing request. `client` is whatever the broker delivers through."""
+
+    id: str | None  #: what the client calls it in frames; None when it gave no id
+    name: str  #: what tells it from the client's others
+    key: str  #: first part of its ack ids, unique among its client's
+    client: Any
+    destinations: tuple[Destination, ...]  #: names or patterns
+    ack_mode: str
+    prefetch: int
+    selector: Selector | None = None
+    browser: bool = False
+    credit: int = 0  #: messages it may still be given
+    unacked: dict[str, Entry] = field(default_factory=dict)  #: by ack id, in order of delivery
+    logs: list[MessageLog] = field(default_factory=list)  #: that feed it
+    pending: deque[Entry] = field(default_factory=deque)  #: of a topic: waiting for credit
+    prefix: dict[str, bytes] = field(default_factory=dict)  #: destination -> first lines of its MESSAGE frames
+    started: bool = False  #: nothing is given before its RECEIPT was
+    delivered: int = 0
+    tested: dict[str, int] = field(default_factory=dict)  #: log -> number up to which its selector took nothing
+
+    def __post_init__(self) -> None:
+        self.credit = self.prefetch
+
+    @property
+    def ready(self) -> bool:
+        """Whether it may be given a message now."""
+        return self.credit > 0 and self.started and not self.client.blocked
+
+
+class MessageLog:
+    """One queue. Numbers are those of DestinationStats."""
+
+    __slots__ = (
+        "consumers", "counts", "depth", "destination", "dispatched", "in_flight", "loaded", "may_have_been_delivered",
+        "name", "paging", "paused", "pending_appends", "ready", "returned", "turn", "unloaded",
+    )  # fmt: skip
+
+    def __init__(self, counts: DestinationStats, depth: int = 0, suspect: int = 0) -> None:
+        self.counts = counts
+        self.destination = destination = counts.destination
+        self.name = str(destination)
+        self.depth = depth
+        self.unloaded = depth
+        self.loaded = 0
+        self.ready: deque[Entry] = deque()
+        self.consumers: list[Subscription] = []
+        self.turn = 0
+        self.in_flight = 0
+        self.paging = False
+        self.paused = False
+        self.pending_appends = 0
+        #: Entries that came back, with their deliveries: kept while the window is not.
+        self.returned: dict[int, int] = {}
+        #: Entries up to this number may have been delivered by a node that died.
+        self.may_have_been_delivered = suspect
+        self.dispatched = 0
+
+    # -- what comes in
+
+    def offer(self, entry: Entry) -> None:
+        """A message was stored. It joins the window if nothing older waits outside and there is room."""
+        self.depth += 1
+        if self.unloaded or not self.consumers or len(self.ready) >= WINDOW:
+            self.unloaded += 1
+        else:
+            self.loaded = entry.seq
+            self.ready.append(entry)
+
+    def offer_unseen(self) -> None:
+        """A message was stored while nobody consumes."""
+        self.depth += 1
+        self.unloaded += 1
+
+    @property
+    def wants_page(self) -> bool:
+        """Whether the window should be filled from the store."""
+        if not self.unloaded or self.paging or self.paused or not any(each.ready for each in self.consumers):
+            return False
+        return len(self.ready) < PAGE or (self._selective and len(self.ready) < STRETCHED_WINDOW)
+
+    def load(self, entries: Iterable[Entry]) -> None:
+        """What the store answered to reading on after `loaded`."""
+        self.paging = False
+        count = 0
+        for count, entry in enumerate(entries, start=1):
+            self.loaded = entry.seq
+            entry.deliveries = self.returned.pop(entry.seq, 1 if entry.seq <= self.may_have_been_delivered else 0)
+            self.ready.append(entry)
+        self.unloaded = max(0, self.unloaded - count) if count == PAGE else 0
+
+    def take_back(self, entries: Iterable[Entry]) -> None:
+        """Entries that were in flight return to their place, one delivery older."""
+        back = sorted(entries, key=lambda entry: entry.seq)
+        if not back:
+            return
+        for entry in back:
+            entry.deliveries += 1
+            self.returned[entry.seq] = entry.deliveries
+        self.in_flight -= len(back)
+        if self.ready and back[-1].seq > self.ready[0].seq:
+            self.ready = deque(sorted([*back, *self.ready], key=lambda entry: entry.seq))
+        else:
+            self.ready.extendleft(reversed(back))
+        for consumer in self.consumers:
+            consumer.tested.pop(self.name, None)
+        self.forget_window()
+
+    def forget_window(self) -> None:
+        """Without consumers and messages in flight nothing needs to be in memory."""
+        if not self.consumers and not self.in_flight:
+            self.ready.clear()
+            self.unloaded, self.loaded = self.depth, 0
+
+    # -- who gets what
+
+    @property
+    def _selective(self) -> bool:
+        return any(consumer.selector is not None for consumer in self.consumers)
+
+    def dispatch(self) -> list[tuple[Subscription, list[Entry]]]:
+        """Who gets which messages now, each consumer's in order. They are in flight from here on."""
+        if self.paused or not self.ready or not self.consumers:
+            return []
+        given = self._by_selector() if self._selective else self._in_turn()
+        for consumer, entries in given:
+            count = len(entries)
+            consumer.credit -= count
+            consumer.delivered += count
+            self.in_flight += count
+            self.dispatched = max(self.dispatched, entries[-1].seq)
+        return given
+
+    def _in_turn(self) -> list[tuple[Subscription, list[Entry]]]:
+        """Round robin among those with credit; no consumer has a selector."""
+        ready = self.ready
+        able = self._able()
+        if len(able) == 1:
+            consumer, room = able[0]
+            if room >= len(ready):
+                entries, self.ready = list(ready), deque()
+            else:
+                entries = [ready.popleft() for _ in range(room)]
+            return [(consumer, entries)]
+        given: list[tuple[Subscription, list[Entry]]] = [(consumer, []) for consumer, _ in able]
+        takers = [(entries, room) for (_, entries), (_, room) in zip(given, able, strict=True)]
+        while ready and takers:
+            for entries, _ in takers[: len(ready)]:
+                entries.append(ready.popleft())
+                self.turn += 1
+            takers = [(entries, room) for entries, room in takers if len(entries) < room]
+        return [(consumer, entries) for consumer, entries in given if entries]
+
+    def _able(self) -> list[tuple[Subscription, int]]:
+        """Those who may be given messages, with how many, beginning with whose turn it is."""
+        first = self.turn % len(self.consumers)
+        in_turn = self.consumers[first:] + self.consumers[:first]
+        return [(consumer, consumer.credit) for consumer in in_turn if consumer.ready]
+
+    def _by_selector(self) -> list[tuple[Subscription, list[Entry]]]:
+        """Each message goes to the next consumer that has credit and wants it; others stay where they are."""
+        left: deque[Entry] = deque()
+        able = self._able()
+        room = {consumer: credit for consumer, credit in able}
+        given: dict[Subscription, list[Entry]] = {consumer: [] for consumer in room}
+        while self.ready and room:
+            entry = self.ready.popleft()
+            consumer = next((each for each in room if self._wants(each, entry)), None)
+            if consumer is None:
+                left.append(entry)
+                continue
+            given[consumer].append(entry)
+            credit = room.pop(consumer) - 1
+            if credit:
+                room[consumer] = credit  # at the end of the row: it was its turn
+            else:
+                consumer.tested[self.name] = entry.seq
+        if left and not self.ready:
+            for consumer in room:
+                consumer.tested[self.name] = left[-1].seq
+        left.extend(self.ready)
+        self.ready = left
+        return [(consumer, entries) for consumer, entries in given.items() if entries]
+
+    def _wants(self, consumer: Subscription, entry: Entry) -> bool:
+        """Whether its selector takes the message; what it did not take before is not tried again."""
+        if consumer.selector is None:
+            return True
+        if entry.seq <= consumer.tested.get(self.name, 0):
+            return False
+        return consumer.selector.matches(selector_headers(entry, self.destination))
+
+    # -- what leaves
+
+    def settled(self, entry: Entry) -> None:
+        """A message in flight is gone for good."""
+        self.in_flight -= 1
+        self.depth -= 1
+        if entry.deliveries:
+            self.returned.pop(entry.seq, None)
+
+
+def selector_headers(entry: Entry, destination: Destination) -> dict[str, str]:
+    """The headers of an entry as a consumer would get them, for its selector."""
+    headers = {**entry.message.headers, "destination": entry.shown or destination.stomp}
+    if entry.original:
+        headers["original-destination"] = entry.original
+    if entry.deliveries:
+        headers["redelivered"] = "true"
+    return headers
+

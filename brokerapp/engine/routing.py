@@ -1,0 +1,153 @@
+"""Routing: which physical destinations a message sent to a destination reaches. One pure function, `route`.
+
+Each definition that matches a destination acts by itself, as in ActiveMQ: a virtual topic copies to its consumer queues and
+lets the message reach the topic; a composite forwards to its legs and lets it reach its own destination by its options. A
+destination none matches is reached as it is. Forwarded copies are routed again, so definitions chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from brokerapp.definitions import Composite, VirtualTopic
+from brokerapp.destination import Destination, Kind
+from brokerapp.engine.topology import Topology
+from brokerapp.errors import RequestRefused
+from brokerapp.message import Copy, Message
+
+#: Forwards in a row after which a chain is taken for a loop (definitions with loops are refused when saved; wildcard
+#: names can still make one).
+MAX_HOPS = 32
+
+
+@dataclass(slots=True)
+class Hop:
+    """One step of a route, for those who ask why: what applied at a destination and what it did."""
+
+    at: Destination
+    definition: str  #: id of the definition, "" when none applied
+    target: Destination
+    selector: str | None = None
+    outcome: bool | None = True  #: of the selector; True where there is none
+    depth: int = 0
+
+
+@dataclass(slots=True)
+class Route:
+    """Where a message goes: copies to store in queues, copies for the subscribers of topics."""
+
+    queues: list[Copy] = field(default_factory=list)
+    topics: list[Copy] = field(default_factory=list)
+    depends_on_message: bool = False
+    dropping: set[str] = field(default_factory=set)  #: queues whose copy may be dropped when they are full
+    groups: Any = None  #: where the broker keeps its own form of `queues`
+
+
+def route(message: Message, destination: Destination, topology: Topology) -> Route:
+    """Where a message sent to `destination` goes. Routes that do not depend on the message are kept in the topology."""
+    plan = topology.plans.get(destination)
+    if plan is not None:
+        return plan  # type: ignore[return-value]
+    result = _Walk(message.headers, topology).walk(destination)
+    if not result.depends_on_message:
+        topology.plans[destination] = result
+    return result
+
+
+def explain(headers: Mapping[str, str], destination: Destination, topology: Topology) -> tuple[Route, list[Hop]]:
+    """The same route with every hop that was considered, for a message with these headers."""
+    walk = _Walk(headers, topology, hops=[])
+    return walk.walk(destination), walk.hops or []
+
+
+class _Walk:
+    """One message's way through the definitions."""
+
+    def __init__(self, headers: Mapping[str, str], topology: Topology, hops: list[Hop] | None = None) -> None:
+        self.headers, self.topology, self.hops = headers, topology, hops
+        self.route = Route()
+        self._reached: set[Copy] = set()
+
+    def walk(self, destination: Destination) -> Route:
+        self._visit(Copy(destination), 0)
+        return self.route
+
+    def _visit(self, copy: Copy, depth: int) -> None:
+        if depth > MAX_HOPS:
+            raise RequestRefused(f"{copy.destination} is reached after {MAX_HOPS} forwards: the definitions form a loop")
+        definitions = self.topology.virtual_destinations_for(copy.destination)
+        if not definitions:
+            self._reach(copy, depth)
+        for definition in definitions:
+            if isinstance(definition, VirtualTopic):
+                self._virtual_topic(definition, copy, depth)
+            elif isinstance(definition, Composite):
+                self._composite(definition, copy, depth)
+
+    def _reach(self, copy: Copy, depth: int) -> None:
+        """The copy arrives; a queue stores the same copy once, a topic's subscribers get each."""
+        if copy.destination.kind is Kind.TOPIC:
+            self.route.topics.append(copy)
+            return
+        self._mirror(copy, depth)
+        if copy not in self._reached:
+            self._reached.add(copy)
+            self.route.queues.append(copy)
+
+    def _mirror(self, copy: Copy, depth: int) -> None:
+        mirror = self.topology.mirror
+        if mirror is not None and copy not in self._reached:
+            topic = Destination.topic(mirror.prefix + copy.destination.name + mirror.postfix)
+            self._note(copy.destination, mirror.id, topic, depth=depth)
+            self._visit(Copy(topic), depth + 1)
+
+    def _virtual_topic(self, definition: VirtualTopic, copy: Copy, depth: int) -> None:
+        topic = copy.destination
+        for name in self.topology.consumer_queues(definition, topic.name):
+            queue = Destination.queue(name)
+            wanted: bool = True
+            if definition.selector_aware:
+                self.route.depends_on_message = True
+                wanted = self.topology.interest(queue, self._seen(queue, topic))
+            self._note(topic, definition.id, queue, outcome=wanted, depth=depth)
+            if not wanted:
+                continue
+            if definition.drop_on_resource_limit:
+                self.route.dropping.add(name)
+            shown = None if definition.set_original_destination else topic
+            self._visit(Copy(queue, None if shown else topic, shown), depth + 1)
+        self._note(topic, definition.id, topic, depth=depth)
+        self._reach(copy, depth)
+
+    def _composite(self, definition: Composite, copy: Copy, depth: int) -> None:
+        own, matched = copy.destination, False
+        for leg in self.topology.legs_of(definition):
+            outcome: bool | None = True
+            if leg.selector is not None:
+                self.route.depends_on_message = True
+                outcome = leg.selector.evaluate(self._seen(own, copy.original))
+            text = leg.selector.text if leg.selector else None
+            self._note(own, definition.id, leg.destination, selector=text, outcome=outcome, depth=depth)
+            if outcome is True:
+                matched = True
+                self._visit(Copy(leg.destination, own), depth + 1)
+        keeps = not matched if definition.send_when_not_matched else not definition.forward_only
+        self._note(own, definition.id, own, outcome=keeps, depth=depth)
+        if keeps:
+            self._reach(copy, depth)
+
+    def _seen(self, destination: Destination, original: Destination | None) -> Mapping[str, str]:
+        """The headers as a selector sees them at this point of the way."""
+        places = {"destination": destination.stomp}
+        if original is not None:
+            places["original-destination"] = original.stomp
+        return {**self.headers, **places}
+
+    def _note(
+        self, at: Destination, definition: str, target: Destination, *, depth: int,
+        selector: str | None = None, outcome: bool | None = True,
+    ) -> None:
+        if self.hops is not None:
+            self.hops.append(Hop(at, definition, target, selector, outcome, depth))

@@ -1,0 +1,98 @@
+"""Topology: the definitions, compiled so that nothing is parsed or searched per message, with the queues that exist.
+
+A definition change builds a new one; the queues are handed over. Selectors are compiled here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from brokerapp.definitions import Composite, Definitions, MirroredQueue, PolicyEntry, VirtualDestination, VirtualTopic
+from brokerapp.destination import SEPARATOR, Destination, Kind
+from brokerapp.engine.destination_map import DestinationMap, specificity
+from brokerapp.selectors import Selector, compile_selector
+
+#: Topics of this family tell about the broker itself; no definition applies to them.
+ADVISORY_PREFIX = "ActiveMQ.Advisory."
+
+#: Asked for `selectorAware`: would a consumer of this queue, present or remembered, take a message with these headers?
+Interest = Callable[[Destination, Mapping[str, str]], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledLeg:
+    """A leg of a composite; `selector` is None when it takes everything."""
+
+    destination: Destination
+    selector: Selector | None
+
+
+class Topology:
+    """What routing needs to know. Only `add_queue` and `remove_queue` change it."""
+
+    def __init__(self, definitions: Definitions, interest: Interest, queues: DestinationMap[str] | None = None) -> None:
+        self.definitions, self.interest = definitions, interest
+        self.queues: DestinationMap[str] = queues if queues is not None else DestinationMap()
+        self.plans: dict[Destination, object] = {}  # routing.py keeps here what does not depend on the message
+        self.mirror: MirroredQueue | None = None
+        self._virtual: dict[Kind, DestinationMap[VirtualDestination]] = {kind: DestinationMap() for kind in Kind}
+        self._legs: dict[str, tuple[CompiledLeg, ...]] = {}
+        self._policies: dict[Kind, DestinationMap[PolicyEntry]] = {kind: DestinationMap() for kind in Kind}
+        self._policy_of: dict[Destination, PolicyEntry | None] = {}
+        for each in definitions.virtual_destinations:
+            self._add(each)
+        for entry in definitions.policies:
+            self._policies[entry.destination.kind].add(entry.destination.name, entry)
+
+    def _add(self, definition: VirtualDestination) -> None:
+        match definition:
+            case VirtualTopic():
+                self._virtual[Kind.TOPIC].add(definition.name, definition)
+            case Composite():
+                self._virtual[definition.destination.kind].add(definition.destination.name, definition)
+                self._legs[definition.id] = tuple(
+                    CompiledLeg(leg.destination, compile_selector(leg.selector) if leg.selector else None)
+                    for leg in definition.legs
+                )
+            case MirroredQueue():
+                self.mirror = definition
+
+    def virtual_destinations_for(self, destination: Destination) -> list[VirtualDestination]:
+        """The definitions that apply to a message sent to this destination."""
+        if destination.kind is Kind.TOPIC and destination.name.startswith(ADVISORY_PREFIX):
+            return []
+        return self._virtual[destination.kind].find(destination.name)
+
+    def legs_of(self, composite: Composite) -> tuple[CompiledLeg, ...]:
+        """Its legs, compiled, in the order defined."""
+        return self._legs[composite.id]
+
+    def consumer_queues(self, virtual_topic: VirtualTopic, topic: str) -> list[str]:
+        """The existing queues that a message to this topic is copied to, by prefix + topic + postfix."""
+        found = self.queues.find(virtual_topic.prefix + topic + virtual_topic.postfix)
+        family, star, _ = virtual_topic.prefix.partition(SEPARATOR + "*")
+        if star and not virtual_topic.prefix.startswith("*"):
+            # keeps wildcard-named queues of other families out, e.g. `q.private.>` under the prefix `q.private.vt.*.`
+            return [name for name in found if name.startswith(family)]
+        return found
+
+    def policy_for(self, destination: Destination) -> PolicyEntry | None:
+        """The most specific policy entry for this destination."""
+        if destination not in self._policy_of:
+            entries = self._policies[destination.kind].find(destination.name)
+            self._policy_of[destination] = max(
+                entries, key=lambda entry: specificity(entry.destination.name), default=None
+            )
+        return self._policy_of[destination]
+
+    def add_queue(self, name: str) -> None:
+        """A queue came to exist."""
+        self.queues.add(name, name)
+        self.plans.clear()
+
+    def remove_queue(self, name: str) -> None:
+        """A queue is gone."""
+        self.queues.remove(name, name)
+        self.plans.clear()
+        self._policy_of.clear()

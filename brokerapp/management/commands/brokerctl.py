@@ -1,0 +1,182 @@
+"""`manage.py brokerctl`: an operator's work without a browser."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from argparse import ArgumentParser, Namespace
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from brokerapp.admin import BrokerAdmin
+from brokerapp.config import export_xml, import_definitions
+from brokerapp.definitions import to_json, virtual_destination_to_json
+from brokerapp.destination import Destination
+from brokerapp.environment import Environment
+from brokerapp.errors import BrokerError
+from brokerapp.management.commands.runbroker import NAME_FILE, STORE_FOLDER
+
+#: Messages shown when nobody says how many.
+BROWSE_LIMIT = 50
+COLUMNS = ("QueueSize", "InFlightCount", "ConsumerCount", "EnqueueCount", "DequeueCount")
+
+
+class Command(BaseCommand):
+    """One verb a call. Exit status 0, or 1 with one sentence on standard error."""
+
+    help = "List destinations, browse and purge queues, import and export definitions, show statistics."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--data", type=Path, help="data folder of a `runbroker` with a store of its own")
+        parser.add_argument("--redis", help="URL of the store")
+        parser.add_argument("--name", help="broker name")
+        parser.add_argument("--json", action="store_true", help="answer in JSON")
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        listing = verbs.add_parser("destinations", help="destinations with their numbers")
+        listing.add_argument("--contains", default="", help="only those whose name contains this")
+        browse = verbs.add_parser("browse", help="show messages of a queue without consuming them")
+        browse.add_argument("destination")
+        browse.add_argument("--after", type=int, default=0, help="only messages with a higher number")
+        browse.add_argument("--limit", type=int, default=BROWSE_LIMIT)
+        browse.add_argument("--selector")
+        for verb, text in (
+            ("create", "let a queue or topic exist"),
+            ("purge", "remove all messages not in flight"),
+            ("delete", "remove a queue or topic with all it holds"),
+        ):
+            verbs.add_parser(verb, help=text).add_argument("destination")
+        verbs.add_parser("definitions", help="the definitions in force")
+        importing = verbs.add_parser("import", help="put the definitions of an ActiveMQ XML file in force")
+        importing.add_argument("file", type=Path)
+        importing.add_argument("--dry-run", action="store_true", help="only report what would be taken")
+        verbs.add_parser("export", help="the definitions as an ActiveMQ XML file")
+        verbs.add_parser("stats", help="the live nodes")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        args = Namespace(**options)
+        try:
+            url, name = _where(args)
+            text = asyncio.run(_answer(url, name, args))
+        except (BrokerError, OSError) as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(text)
+
+
+def _where(args: Namespace) -> tuple[str, str]:
+    """The store's URL and the broker's name, from the options or the environment."""
+    environment = Environment.read()
+    if args.data is not None:
+        url, name = args.data / STORE_FOLDER / "store.url", args.data / NAME_FILE
+        for found in (url, name):
+            if not found.exists():
+                raise CommandError(f"{args.data} is no data folder of runbroker: {found} is missing")
+        return url.read_text().strip(), args.name or name.read_text().strip()
+    return args.redis or environment.redis_url, args.name or environment.broker_name
+
+
+async def _answer(url: str, name: str, args: Namespace) -> str:
+    admin = BrokerAdmin(url, name)
+    try:
+        result, lines = await VERBS[args.verb](admin, args)
+    finally:
+        await admin.close()
+    return json.dumps(result, indent=1, ensure_ascii=False) if args.json else "\n".join(lines)
+
+
+Answer = tuple[Any, list[str]]
+
+
+async def _destinations(admin: BrokerAdmin, args: Namespace) -> Answer:
+    _, stats, _ = await admin.stats()
+    rows = sorted((each for each in stats if args.contains in each.destination.name), key=lambda each: each.destination)
+    width = max((len(str(each.destination)) for each in rows), default=0)
+    lines = [f"{'destination':<{width}}  " + "  ".join(f"{column:>13}" for column in COLUMNS)]
+    lines += [
+        f"{each.destination!s:<{width}}  " + "  ".join(f"{getattr(each, column):>13,}" for column in COLUMNS)
+        for each in rows
+    ]
+    return [each.to_json() for each in rows], lines if rows else ["there are no destinations"]
+
+
+async def _browse(admin: BrokerAdmin, args: Namespace) -> Answer:
+    page = await admin.browse(Destination.parse(args.destination), args.after, args.limit, args.selector)
+    result = {
+        "messages": [{**asdict(each), "body": _text(each.body)} for each in page.messages],
+        "scanned": page.scanned,
+        "next": page.next,
+    }
+    lines = []
+    for each in page.messages:
+        lines.append(f"{each.seq}  {each.id}  {each.size} bytes")
+        lines += [f"    {name}: {value}" for name, value in each.headers.items()]
+        lines += ["", _text(each.body), ""]
+    lines.append(f"{len(page.messages)} of {page.scanned} messages" + (f", go on with --after {page.next}" if page.next else ""))
+    return result, lines
+
+
+def _text(body: bytes) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return "base64:" + base64.b64encode(body).decode()
+
+
+async def _create(admin: BrokerAdmin, args: Namespace) -> Answer:
+    await admin.create(Destination.parse(args.destination))
+    return {"created": args.destination}, [f"{args.destination} exists"]
+
+
+async def _purge(admin: BrokerAdmin, args: Namespace) -> Answer:
+    count = await admin.purge(Destination.parse(args.destination))
+    return {"purged": count}, [f"{count} messages removed"]
+
+
+async def _delete(admin: BrokerAdmin, args: Namespace) -> Answer:
+    count = await admin.delete(Destination.parse(args.destination))
+    return {"deleted": args.destination, "messages": count}, [f"{args.destination} deleted with {count} messages"]
+
+
+async def _definitions(admin: BrokerAdmin, _args: Namespace) -> Answer:
+    definitions = await admin.definitions()
+    lines = [json.dumps(virtual_destination_to_json(each)) for each in definitions.virtual_destinations]
+    return to_json(definitions), [f"version {definitions.version}", *lines]
+
+
+async def _import(admin: BrokerAdmin, args: Namespace) -> Answer:
+    wanted, report = import_definitions(args.file.read_text())
+    current = await admin.definitions()
+    findings = [str(finding) for finding in report]
+    if args.dry_run:
+        return {"version": current.version, "report": findings}, [*findings, "nothing changed"]
+    new = await admin.define(replace(wanted, version=current.version), "brokerctl", f"import of {args.file.name}")
+    return {"version": new.version, "report": findings}, [*findings, f"definitions are at version {new.version}"]
+
+
+async def _export(admin: BrokerAdmin, _args: Namespace) -> Answer:
+    text = export_xml(await admin.definitions(), admin.broker)
+    return {"xml": text}, [text]
+
+
+async def _stats(admin: BrokerAdmin, _args: Namespace) -> Answer:
+    nodes = [node.to_json() for node in await admin.nodes()]
+    lines = [f"{node['broker']} {node['node']}: {', '.join(node['address'])}, {len(node['connections'])} connections" for node in nodes]
+    return nodes, lines or ["no node is running"]
+
+
+VERBS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]] = {
+    "destinations": _destinations,
+    "browse": _browse,
+    "create": _create,
+    "purge": _purge,
+    "delete": _delete,
+    "definitions": _definitions,
+    "import": _import,
+    "export": _export,
+    "stats": _stats,
+}

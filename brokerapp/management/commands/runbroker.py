@@ -1,0 +1,102 @@
+"""`manage.py runbroker`: one broker node in the foreground, from an ActiveMQ XML file."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+import uvloop
+from django.core.management.base import BaseCommand, CommandError
+
+from brokerapp.config import BrokerConfig, Outcome, read_config
+from brokerapp.errors import BrokerError
+from brokerapp.node import Node
+from brokerapp.store.embedded import EmbeddedStore
+from brokerapp.wiring import authenticator, check_exposure, node_config, not_served
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between looks at whether our own store still runs.
+WATCH_SECONDS = 0.2
+#: Inside the data folder: the store's own folder, and a file with the broker's name for brokerctl.
+STORE_FOLDER = "store"
+NAME_FILE = "broker.name"
+
+
+class Command(BaseCommand):
+    """Runs until SIGTERM or SIGINT. Exit status 0 after a clean stop, 1 when it cannot start or go on."""
+
+    help = "Run one broker node in the foreground, configured by an ActiveMQ XML file."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--config", required=True, type=Path, help="ActiveMQ XML file")
+        parser.add_argument("--data", required=True, type=Path, help="folder that keeps everything the node stores")
+        parser.add_argument("--redis", help="URL of a Redis or Valkey to use instead of one of its own in the data folder")
+        parser.add_argument("--name", help="broker name, instead of the file's")
+        parser.add_argument(
+            "--anonymous", action="store_true", help="allow listeners beyond this machine although nobody needs to log in"
+        )
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+        try:
+            config = read_config(options["config"], {"activemq.data": str(options["data"].resolve())})
+            check_exposure(config, options["anonymous"])
+            self._report(config)
+            uvloop.run(self._run(config, options))
+        except (BrokerError, OSError) as error:
+            raise CommandError(str(error)) from error
+
+    def _report(self, config: BrokerConfig) -> None:
+        for finding in config.report:
+            if finding.what is not Outcome.TAKEN:
+                self.stderr.write(str(finding))
+        for connector in not_served(config):
+            self.stderr.write(f"transportConnector {connector.name!r}: {connector.scheme}:// is not served yet")
+
+    async def _run(self, config: BrokerConfig, options: dict[str, Any]) -> None:
+        options["data"].mkdir(parents=True, exist_ok=True)
+        store = None if options["redis"] else EmbeddedStore(options["data"].resolve() / STORE_FOLDER)
+        url = options["redis"] or await asyncio.to_thread(store.start)
+        try:
+            wanted = node_config(config, url, name=options["name"], alone=store is not None, impose=True)
+            (options["data"] / NAME_FILE).write_text(wanted.broker)
+            node = Node(wanted, authenticator(config.authentication))
+            await node.start()
+            self.stdout.write("ready")
+            self.stdout.flush()
+            await self._until_told(node, store)
+        finally:
+            if store is not None:
+                await asyncio.to_thread(store.stop)
+
+    async def _until_told(self, node: Node, store: EmbeddedStore | None) -> None:
+        told = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, told.set)
+        stop = asyncio.create_task(told.wait())
+        watch = asyncio.create_task(_keep_alive(store)) if store is not None else None
+        done, _ = await asyncio.wait({stop, node.failed}, return_when=asyncio.FIRST_COMPLETED)
+        if stop in done:
+            await node.stop()
+        if watch is not None:
+            watch.cancel()
+        if node.failed in done:
+            node.failed.result()
+
+
+async def _keep_alive(store: EmbeddedStore) -> None:
+    """Start our store again when it died; the node waits for it meanwhile."""
+    while True:
+        await asyncio.sleep(WATCH_SECONDS)
+        try:
+            if await asyncio.to_thread(store.restart_if_dead):
+                logger.warning("the store died and was started again")
+        except BrokerError as error:
+            logger.error("the store does not start: %s", error)

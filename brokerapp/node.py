@@ -1,0 +1,308 @@
+"""Node: one running process of a broker. Opens the store, serves listeners, does the periodic work, stops cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import itertools
+import json
+import logging
+import os
+import socket
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+
+from brokerapp.broker import Broker
+from brokerapp.committer import Committer
+from brokerapp.definitions import Definitions, from_json, to_json
+from brokerapp.destination import Destination, Kind
+from brokerapp.engine.access import Access, Grant
+from brokerapp.errors import Fenced, StoreUnavailable
+from brokerapp.recording.recorder import BATCH, Recorder
+from brokerapp.requests import answer
+from brokerapp.snapshot import ConnectionStats, NodeStatus
+from brokerapp.stats import Stats
+from brokerapp.stomp.listener import Authenticate, Endpoint, StompConnection
+from brokerapp.store import Limits
+from brokerapp.store.redis import NODE_TIMEOUT_MS, RedisStore, now_ms
+
+logger = logging.getLogger(__name__)
+
+#: New objects after which Python looks for cycles. A node keeps many and makes hardly any cycles: at the interpreter's own 700
+#: the search took a fifth of its time.
+COLLECT_AFTER = (200_000, 20, 100)
+
+#: Seconds between snapshots of the numbers, heart-beats of the node, and flushes of the trace.
+TICK_SECONDS = 1.0
+#: Seconds a node that stops waits for the store to take what clients asked.
+DRAIN_SECONDS = 10.0
+#: Connections listed in a node's status.
+MAX_LISTED_CONNECTIONS = 1_000
+#: Share of the machine's memory that stored messages may take when nobody sets a limit.
+DEFAULT_STORE_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """An address to listen on. Port 0 takes a free one."""
+
+    host: str
+    port: int
+    name: str = "stomp"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """What a node needs to know.
+
+    `definitions` are put into a store that has none. With `impose` they come from a file: they replace those of the store when
+    the file says something else than it did last time, so that what operators changed since stays.
+    """
+
+    broker: str
+    redis_url: str
+    listen: tuple[Listen, ...]
+    definitions: Definitions = field(default_factory=Definitions)
+    destinations: tuple[Destination, ...] = ()  #: that exist from the start
+    grants: tuple[Grant, ...] | None = None  #: None: everybody may do everything
+    impose: bool = False
+    store_limit: int = 0  #: bytes; 0: half of the machine's memory
+    alone: bool = False  #: nobody else can use this store, so a former node need not be waited for
+
+
+class Node:
+    """Runs from `start` until `stop`, or until `failed` is set because it cannot go on."""
+
+    def __init__(self, config: NodeConfig, authenticate: Authenticate | None = None) -> None:
+        self.config, self._authenticate = config, authenticate
+        self.session = uuid.uuid4().hex[:8]
+        self.started_ms = now_ms()
+        self.addresses: list[str] = []
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._store = RedisStore(config.redis_url, config.broker)
+        self._control = RedisStore(config.redis_url, config.broker)  # its own connections: it blocks on them
+        self._servers: list[asyncio.Server] = []
+        self._tasks: list[asyncio.Task] = []
+        self._pumping = False
+        self._snapshot = 0
+
+    # -- life
+
+    async def start(self) -> None:
+        """Become the broker's node and listen."""
+        gc.set_threshold(*COLLECT_AFTER)
+        await self._store.open()
+        await self._take_over()
+        definitions = await self._definitions()
+        last = await self._store.claim(self.session)
+        self._snapshot = await self._store.clear_stats()
+        limit = self.config.store_limit or int(_memory() * DEFAULT_STORE_SHARE)
+        self._limits = Limits(total=limit, of_log=lambda _log: 0)
+        self._committer = Committer(self._store, self.session, self._limits, self._pump)
+        self.recorder, self._stats = Recorder(self.config.broker), Stats()
+        self.broker = Broker(self.config.broker, self.session, self._committer, self.recorder, self._stats, definitions)
+        if self.config.grants is not None:
+            self.broker.access = Access(self.config.grants)
+        self.broker.queues.recover(await self._store.recover(), last)
+        for destination in self.config.destinations:
+            if destination.kind is Kind.QUEUE:
+                self.broker.queues.ensure(destination)
+            else:
+                self._stats.of(destination)
+        for name, work in (
+            ("committer", self._committer.run), ("tick", self._tick), ("signals", self._follow), ("requests", self._serve),
+        ):  # fmt: skip
+            self._tasks.append(asyncio.create_task(self._guard(name, work), name=name))
+        await self._listen()
+        await self._beat()
+
+    async def _take_over(self) -> None:
+        """Wait until a former node of this broker is gone for certain."""
+        while not self.config.alone and (former := await self._store.node()) is not None:
+            if _is_dead_here(former):
+                return
+            logger.info("node %s of this broker lives: waiting for it to leave", former["node"])
+            await asyncio.sleep(NODE_TIMEOUT_MS / 5000)
+
+    async def _definitions(self) -> Definitions:
+        version, text = await self._store.definitions()
+        wanted = json.dumps(to_json(replace(self.config.definitions, version=0)), sort_keys=True)
+        if text is not None and not (self.config.impose and await self._store.imported() != wanted):
+            return _load(version, text)
+        about = {"author": "node", "comment": "as configured", "time_ms": now_ms()}
+        version = await self._store.define(version, wanted, about)
+        await self._store.set_imported(wanted)
+        return _load(version, wanted)
+
+    async def _listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        endpoint = Endpoint(self.broker, self._authenticate, self._request_pump, itertools.count(1))
+        for listen in self.config.listen:
+            server = await loop.create_server(lambda: StompConnection(endpoint), listen.host, listen.port, backlog=1024)
+            self._servers.append(server)
+            self.addresses += [f"stomp://{name[0]}:{name[1]}" for name in (s.getsockname() for s in server.sockets)]
+
+    async def stop(self) -> None:
+        """Stop cleanly: no new work, everything asked is stored, then good-bye."""
+        for server in self._servers:
+            server.close()
+        for client in list(self.broker.clients.values()):
+            client.sink.flush()
+        self.broker.queues.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await self._committer.drain()
+        for client in list(self.broker.clients.values()):
+            client.sink.flush()
+            client.sink.close()
+        with contextlib.suppress(StoreUnavailable):
+            await self._flush_trace(everything=True)
+            await self._write_stats()
+            await self._store.leave()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._store.close()
+        await self._control.close()
+
+    # -- once a tick of the event loop
+
+    def _request_pump(self) -> None:
+        if not self._pumping:
+            self._pumping = True
+            asyncio.get_running_loop().call_soon(self._pump)
+
+    def _pump(self) -> None:
+        self._pumping = False
+        self.broker.delivery.pump()
+
+    # -- periodic and following work; each step survives a store that is away
+
+    async def _guard(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await work()
+            except Fenced as error:
+                logger.error("%s", error)
+                self._give_up(error)
+                return
+            except StoreUnavailable as error:
+                logger.debug("%s: %s", name, error)
+                await asyncio.sleep(TICK_SECONDS / 4)
+            except Exception as error:
+                logger.exception("%s failed", name)
+                if name == "committer":  # without it nothing is stored: better no node than one that lies
+                    self._give_up(error)
+                    return
+                await asyncio.sleep(TICK_SECONDS)
+
+    def _give_up(self, error: Exception) -> None:
+        for server in self._servers:
+            server.close()
+        for client in list(self.broker.clients.values()):
+            client.sink.close()
+        if not self.failed.done():
+            self.failed.set_exception(error)
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            await self._beat()
+            await self._write_stats()
+            await self._flush_trace()
+
+    async def _beat(self) -> None:
+        clients = itertools.islice(self.broker.clients.values(), MAX_LISTED_CONNECTIONS)
+        status = NodeStatus(
+            node=self.session,
+            broker=self.config.broker,
+            started_ms=self.started_ms,
+            seen_ms=now_ms(),
+            address=self.addresses,
+            connections=[_connection(client).to_json() for client in clients],
+            trace={
+                "recorded": self.recorder.recorded, "dropped": self.recorder.dropped, "pending": self.recorder.pending,
+            },
+            store={**await self._store.memory(), "message_limit": self._limits.total},
+        )  # fmt: skip
+        await self._store.beat({**status.to_json(), "host": socket.gethostname(), "pid": os.getpid()})
+
+    async def _write_stats(self) -> None:
+        changed, gone = self._stats.take_changes()
+        if not changed and not gone:
+            return
+        self._snapshot += 1
+        for each in changed:
+            each.version = self._snapshot
+            self.broker.measure(each)
+        rows = {str(each.destination): json.dumps(each.to_json()) for each in changed}
+        try:
+            await self._store.write_stats(self._snapshot, rows, [str(each) for each in gone])
+        except StoreUnavailable:
+            for each in changed:
+                self._stats.changed.add(each)
+            raise
+
+    async def _flush_trace(self, everything: bool = False) -> None:
+        """Once a second all that waits, in batches; a batch the store does not take is lost, not a message."""
+        while self.recorder.pending:
+            taken = self.recorder.take(BATCH)
+            if taken is None:
+                return
+            await self._store.record(*taken)
+            if not everything and self.recorder.pending < BATCH:
+                return
+
+    async def _follow(self) -> None:
+        async for signal in self._control.signals():
+            if signal in ("definitions", "subscribed"):
+                version, text = await self._store.definitions()
+                if text is not None and version != self.broker.topology.definitions.version:
+                    self.broker.redefine(_load(version, text))
+                    logger.info("routing by definitions version %d", version)
+
+    async def _serve(self) -> None:
+        while True:
+            request = await self._control.next_request(TICK_SECONDS)
+            if request is not None:
+                reply = await answer(self.broker, self._store, self._committer, self._request_pump, request)
+                await self._store.answer(request["id"], reply)
+
+
+def _connection(client) -> ConnectionStats:
+    return ConnectionStats(
+        id=client.id,
+        client_id=client.client_id,
+        remote_address=client.remote_address,
+        user=client.principal.name,
+        version=client.protocol_version,
+        connected_ms=client.connected_ms,
+        subscriptions=[each.stomp for sub in client.subscriptions.values() for each in sub.destinations],
+        sent=client.sent,
+        delivered=client.delivered,
+        slow=client.blocked,
+    )
+
+
+def _load(version: int, text: str) -> Definitions:
+    return from_json({**json.loads(text), "version": version})
+
+
+def _is_dead_here(former: dict) -> bool:
+    """Whether a node's process ran on this machine and is gone."""
+    if former.get("host") != socket.gethostname():
+        return False
+    try:
+        os.kill(former["pid"], 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return former["pid"] == os.getpid()
+
+
+def _memory() -> int:
+    """Bytes of the machine's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

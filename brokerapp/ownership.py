@@ -1,0 +1,97 @@
+"""Who owns what among processes: a child is its parent's and ends with it; a folder is one process's at a time."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+OWNER_LOCK = "owner.lock"  # held by the owner alone; holds its process id
+FAMILY_LOCK = "family.lock"  # held by the owner and by every child that inherits it
+LOCK_POLL_SECONDS = 0.05
+
+_PR_SET_PDEATHSIG = 1
+# Loaded at import: between fork and exec nothing may be imported or looked up.
+_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+
+class FolderTaken(Exception):
+    """The folder belongs to a live process, or to children that a dead one left behind."""
+
+    def __init__(self, folder: Path, owner: str) -> None:
+        super().__init__(f"{folder} is in use by {owner}: stop it, or choose another folder")
+        self.folder = folder
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claimed folder, until `release` or the death of this process and of all children that inherited `family`."""
+
+    owner: int
+    family: int
+
+    def release(self) -> None:
+        """Give the folder back, as far as this process is concerned."""
+        os.close(self.family)
+        os.close(self.owner)
+
+
+def dying_with_parent(death_signal: int = signal.SIGTERM) -> Callable[[], None]:
+    """A `preexec_fn` after which the child gets `death_signal` as soon as the thread that started it ends.
+
+    The kernel watches that *thread*, not the process: start children from a thread that lives as long as they may.
+    Linux only; elsewhere the child outlives a killed parent, and the folder lock keeps a second one out.
+    """
+    parent = os.getpid()
+
+    def in_child() -> None:
+        if _libc is None:
+            return
+        _libc.prctl(_PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
+        if os.getppid() != parent:  # it died between fork and prctl: no signal would come any more
+            os._exit(1)
+
+    return in_child
+
+
+def claim(folder: Path, patience: float = 0.0) -> Claim:
+    """Make this process the folder's only owner.
+
+    Raises FolderTaken: at once when another owner lives, and after `patience` seconds when one is dead but children
+    that inherited its `family` descriptor have not ended by then.
+    """
+    owner = os.open(folder / OWNER_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    if not _locked(owner):
+        pid = _pid_in(owner)
+        os.close(owner)
+        raise FolderTaken(folder, f"process {pid}")
+    family = os.open(folder / FAMILY_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = time.monotonic() + patience
+    while not _locked(family):
+        if time.monotonic() > deadline:
+            pid = _pid_in(owner)
+            os.close(family)
+            os.close(owner)
+            raise FolderTaken(folder, f"processes that process {pid} left behind")
+        time.sleep(LOCK_POLL_SECONDS)
+    os.ftruncate(owner, 0)
+    os.pwrite(owner, str(os.getpid()).encode(), 0)
+    return Claim(owner, family)
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _pid_in(descriptor: int) -> str:
+    return os.pread(descriptor, 32, 0).decode().strip() or "(unknown)"

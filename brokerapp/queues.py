@@ -1,0 +1,151 @@
+"""Queues: the message logs this node is home of, who consumes from which, and their marks in the store.
+
+A mark tells a node that starts after a crash which messages may have been delivered before: all (`open`) while a log has
+consumers, those up to a number once the last one left.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from brokerapp.committer import Committer
+from brokerapp.definitions import VirtualTopic
+from brokerapp.delivery import Delivery
+from brokerapp.destination import Destination, Kind
+from brokerapp.engine.destination_map import DestinationMap, matches
+from brokerapp.engine.message_log import Entry, MessageLog, Subscription
+from brokerapp.engine.topology import Topology
+from brokerapp.errors import DestinationNotFound
+from brokerapp.stats import Stats
+from brokerapp.store import LogState
+
+#: Mark of a log whose messages may all have been delivered.
+OPEN = "open"
+
+
+class Queues:
+    """All queues by name. `topology` is the broker's: it is told of new and deleted queues."""
+
+    def __init__(self, committer: Committer, delivery: Delivery, stats: Stats) -> None:
+        self._committer, self._delivery, self._stats = committer, delivery, stats
+        self._logs: dict[str, MessageLog] = {}
+        self._patterns: DestinationMap[Subscription] = DestinationMap()
+        self.topology: Topology
+
+    def __iter__(self) -> Iterator[MessageLog]:
+        return iter(self._logs.values())
+
+    def __contains__(self, queue: Destination) -> bool:
+        return str(queue) in self._logs
+
+    def __getitem__(self, log: str) -> MessageLog:
+        return self._logs[log]
+
+    def find(self, queue: Destination) -> MessageLog:
+        """The queue, which must exist; raises DestinationNotFound."""
+        try:
+            return self._logs[str(queue)]
+        except KeyError:
+            raise DestinationNotFound(f"there is no {queue}") from None
+
+    def recover(self, states: Iterable[LogState], last: int) -> None:
+        """The queues as the last node left them; `last` is the number of the last message."""
+        for state in states:
+            suspect = last if state.mark == OPEN else int(state.mark or 0)
+            self._add(Destination.parse(state.name), depth=state.depth, suspect=suspect)
+
+    def ensure(self, queue: Destination) -> MessageLog:
+        """The queue, created when it is not there."""
+        log = self._logs.get(str(queue))
+        if log is None:
+            log = self._add(queue)
+            self._committer.create(log.name, json.dumps({"kind": queue.kind}))
+            for subscription in self._patterns.find(queue.name):
+                if not queue.is_pattern or queue in subscription.destinations:
+                    self._attach(subscription, log)
+        return log
+
+    def _add(self, queue: Destination, depth: int = 0, suspect: int = 0) -> MessageLog:
+        log = MessageLog(self._stats.of(queue), depth, suspect)
+        self._logs[log.name] = log
+        self.topology.add_queue(queue.name)
+        return log
+
+    def forget(self, log: MessageLog) -> None:
+        """The queue is deleted."""
+        del self._logs[log.name]
+        self.topology.remove_queue(log.destination.name)
+        self._stats.forget(log.destination)
+
+    # -- consumers
+
+    def join(self, subscription: Subscription, queue: Destination) -> None:
+        """Consume from a queue, or from all that match a pattern, later ones included."""
+        if not queue.is_pattern:
+            self._attach(subscription, self.ensure(queue))
+            return
+        self._patterns.add(queue.name, subscription)
+        for log in list(self._logs.values()):
+            if matches(queue.name, log.destination.name) and not log.destination.is_pattern:
+                self._attach(subscription, log)
+        if self._collects(queue):
+            self._attach(subscription, self.ensure(queue))
+
+    def _collects(self, queue: Destination) -> bool:
+        """Whether a queue literally so named is a consumer queue of some virtual topic, hence a queue of its own."""
+        return any(
+            matches(each.prefix + each.name + each.postfix, queue.name)
+            for each in self.topology.definitions.virtual_destinations
+            if isinstance(each, VirtualTopic)
+        )
+
+    def _attach(self, subscription: Subscription, log: MessageLog) -> None:
+        if subscription in log.consumers:
+            return
+        if not log.consumers:
+            self._committer.mark(log.name, OPEN)
+        log.consumers.append(subscription)
+        subscription.logs.append(log)
+        log.counts.ConsumerCount = len(log.consumers)
+        self._stats.changed.add(log.counts)
+        self._delivery.touched[log] = None
+
+    def part(self, subscription: Subscription) -> None:
+        """Consume no longer; what it holds goes back to its place."""
+        for queue in subscription.destinations:
+            if queue.kind is Kind.QUEUE and queue.is_pattern:
+                self._patterns.remove(queue.name, subscription)
+        self.take_back(subscription.unacked.values())
+        subscription.unacked.clear()
+        for log in subscription.logs:
+            log.consumers.remove(subscription)
+            log.counts.ConsumerCount = len(log.consumers)
+            log.forget_window()
+            if not log.consumers:
+                self._committer.mark(log.name, self._closing_mark(log))
+            self._stats.changed.add(log.counts)
+            self._delivery.touched[log] = None
+        subscription.logs.clear()
+
+    @staticmethod
+    def _closing_mark(log: MessageLog) -> str:
+        return str(max(log.dispatched, log.may_have_been_delivered)) if log.depth else "0"
+
+    def take_back(self, entries: Iterable[Entry]) -> None:
+        """Entries in flight return to their queues, flagged as redelivered."""
+        by_log: dict[str, list[Entry]] = {}
+        for entry in entries:
+            by_log.setdefault(entry.log, []).append(entry)
+        for name, back in by_log.items():
+            log = self._logs.get(name)
+            if log is not None:
+                log.take_back(back)
+                self._delivery.touched[log] = None
+                self._stats.changed.add(log.counts)
+
+    def close(self) -> None:
+        """The node stops: leave a mark on every queue that has one open."""
+        for log in self._logs.values():
+            if log.consumers:
+                self._committer.mark(log.name, self._closing_mark(log))

@@ -1,0 +1,42 @@
+"""Stats: the numbers of every destination, and which of them changed since the last snapshot. No I/O."""
+
+from __future__ import annotations
+
+from brokerapp.destination import Destination
+from brokerapp.snapshot import DestinationStats
+
+
+class Stats:
+    """Numbers by destination."""
+
+    def __init__(self) -> None:
+        self._by_destination: dict[Destination, DestinationStats] = {}
+        self.changed: set[DestinationStats] = set()  #: whoever changes numbers adds them here
+        self._gone: set[Destination] = set()
+
+    def of(self, destination: Destination) -> DestinationStats:
+        """The numbers of a destination, from zero for a new one."""
+        stats = self._by_destination.get(destination)
+        if stats is None:
+            stats = self._by_destination[destination] = DestinationStats(destination)
+            self._gone.discard(destination)
+            self.changed.add(stats)
+        return stats
+
+    def forget(self, destination: Destination) -> None:
+        """The destination is deleted."""
+        stats = self._by_destination.pop(destination, None)
+        if stats is not None:
+            self.changed.discard(stats)
+        self._gone.add(destination)
+
+    def known(self) -> list[Destination]:
+        """All destinations that have numbers."""
+        return list(self._by_destination)
+
+    def take_changes(self) -> tuple[list[DestinationStats], list[Destination]]:
+        """What changed and what is gone since the last call."""
+        changed, gone = list(self.changed), list(self._gone)
+        self.changed.clear()
+        self._gone.clear()
+        return changed, gone

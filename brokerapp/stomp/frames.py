@@ -1,0 +1,186 @@
+r"""The STOMP codec: bytes to frames and back. Pure; knows the grammar and nothing else.
+
+    stream  : { EOL | frame }
+    frame   : command EOL { name ":" value EOL } EOL body NUL
+    EOL     : "\n" or "\r\n"
+
+Read as ActiveMQ does where it is more generous than the text: `\r\n` in all versions, an unknown escape stays as it is. Names and values
+are unescaped in versions 1.1 and 1.2 (not in CONNECT, STOMP), trimmed in 1.0. Of a repeated header the first counts.
+A body has the length of `content-length` in commands that carry one, else it ends at the first NUL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from brokerapp.errors import ProtocolError
+from brokerapp.message import escape, unescape
+
+#: Longest first line and longest header line, bytes (ActiveMQ's limits).
+MAX_COMMAND_BYTES = 1024
+MAX_HEADER_LINE_BYTES = 10 * 1024
+#: Most headers of one frame (ActiveMQ's limit).
+MAX_HEADERS = 1000
+#: Bytes after which a frame whose headers do not end is refused.
+MAX_HEAD_BYTES = 256 * 1024
+#: Longest body, bytes (ActiveMQ's maxDataLength).
+MAX_BODY_BYTES = 100 * 1024 * 1024
+
+#: Commands whose body may hold NULs, counted by content-length; on others ActiveMQ ignores it.
+WITH_BODY = frozenset({"SEND", "MESSAGE", "ERROR", "RECEIPT"})
+LINE_ENDS = re.compile(rb"[\r\n]*")
+#: The most frequent frame of all in its plainest form, of which nothing needs to be unescaped or trimmed.
+PLAIN_ACK = re.compile(rb"[\r\n]*ACK\nid:([0-9A-Za-z-]+)\n\n\0")
+#: Commands whose headers are taken literally.
+LITERAL = frozenset({"CONNECT", "STOMP", "CONNECTED"})
+
+
+@dataclass(slots=True)
+class Frame:
+    """One frame; headers unescaped."""
+
+    command: str
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+class FrameParser:
+    """Bytes in, frames out. After a ProtocolError it is of no more use; frames before the bad one have been given.
+
+    `version` may be set while frames are taken: it holds from the next frame on.
+    """
+
+    def __init__(self, max_body: int = MAX_BODY_BYTES) -> None:
+        self.version = "1.0"
+        self.max_body = max_body
+        self._chunks: list[bytes] = []
+        self._held = 0
+        self._needed = 1  # bytes before looking again makes sense
+        self._until_nul = False  # or: a NUL must have come
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """The frames that these bytes complete."""
+        self._chunks.append(data)
+        self._held += len(data)
+        if self._held < self._needed or (self._until_nul and b"\0" not in data):
+            if self._until_nul and self._held > self.max_body + MAX_HEAD_BYTES:
+                raise ProtocolError(f"the frame exceeds {self.max_body} bytes")
+            return
+        buffer = b"".join(self._chunks) if len(self._chunks) > 1 else data
+        self._chunks.clear()
+        position = 0
+        try:
+            while True:
+                self._needed, self._until_nul = 1, False
+                if ack := PLAIN_ACK.match(buffer, position):
+                    position = ack.end()
+                    yield Frame("ACK", {"id": ack[1].decode()})
+                    continue
+                position = _skip_line_ends(buffer, position)
+                found = self._frame_at(buffer, position)
+                if found is None:
+                    break
+                frame, position = found
+                yield frame
+        finally:
+            rest = buffer[position:]
+            self._held = len(rest)
+            if rest:
+                self._chunks.insert(0, rest)
+
+    def _frame_at(self, buffer: bytes, start: int) -> tuple[Frame, int] | None:
+        end = buffer.find(b"\n\n", start)
+        body = end + 2
+        if end < 0 or buffer.find(b"\r", start, end) >= 0:
+            end, body = _end_of_head(buffer, start)
+            if end < 0:
+                _check_open_head(buffer, start)
+                return None
+        command, headers = self._head(buffer[start:end])
+        if command not in WITH_BODY or (length := headers.get("content-length")) is None:
+            nul = buffer.find(b"\0", body)
+            if nul < 0:
+                self._until_nul = True
+                return None
+            return Frame(command, headers, buffer[body:nul]), nul + 1
+        last = body + (int(length) if length.isdecimal() else _content_length(length))
+        if last - body > self.max_body:
+            raise ProtocolError(f"content-length:{length[:40]} exceeds the limit of {self.max_body} bytes")
+        if last >= len(buffer):
+            self._needed = last - start + 1
+            return None
+        if buffer[last] != 0:
+            raise ProtocolError(f"{command}: no NUL after the {length} bytes that content-length announces")
+        return Frame(command, headers, buffer[body:last]), last + 1
+
+    def _head(self, head: bytes) -> tuple[str, dict[str, str]]:
+        try:
+            text = head.decode()
+        except UnicodeDecodeError as error:
+            raise ProtocolError(f"the headers are not UTF-8: {error.reason}") from error
+        if "\r" in text:
+            text = text.replace("\r\n", "\n").removesuffix("\r")
+        lines = text.split("\n")
+        command = lines[0]
+        if len(head) > MAX_COMMAND_BYTES:
+            _check_lines(lines)
+        headers: dict[str, str] = {}
+        for line in lines[:0:-1]:  # from the last, so that the first of a name stays
+            name, colon, value = line.partition(":")
+            if not colon:
+                raise ProtocolError(f"header line {line[:80]!r} has no colon")
+            headers[name] = value
+        if self.version == "1.0":
+            return command.strip(), {name.strip(): value.strip() for name, value in headers.items()}
+        if "\\" in text and command not in LITERAL:
+            headers = {unescape(name): unescape(value) for name, value in headers.items()}
+        return command, headers
+
+
+def _skip_line_ends(buffer: bytes, position: int) -> int:
+    return LINE_ENDS.match(buffer, position).end()  # type: ignore[union-attr]  # it matches nothing, too
+
+
+def _end_of_head(buffer: bytes, start: int) -> tuple[int, int]:
+    """Where the headers end and the body begins, when `\\r` may be about; (-1, -1) when they do not end yet."""
+    plain, carriage = buffer.find(b"\n\n", start), buffer.find(b"\n\r\n", start)
+    if plain >= 0 and (carriage < 0 or plain < carriage):
+        return plain, plain + 2
+    return (carriage, carriage + 3) if carriage >= 0 else (-1, -1)
+
+
+def _check_open_head(buffer: bytes, start: int) -> None:
+    if len(buffer) - start > MAX_HEAD_BYTES:
+        raise ProtocolError(f"the headers exceed {MAX_HEAD_BYTES} bytes")
+    if b"\0" in buffer[start:]:
+        raise ProtocolError("a NUL inside the headers: the empty line before the body is missing")
+    newline = buffer.find(b"\n", start)
+    if newline < 0 and len(buffer) - start > MAX_COMMAND_BYTES:
+        raise ProtocolError(f"the command line exceeds {MAX_COMMAND_BYTES} bytes")
+
+
+def _check_lines(lines: list[str]) -> None:
+    if len(lines) > MAX_HEADERS:
+        raise ProtocolError(f"{len(lines) - 1} headers: at most {MAX_HEADERS} are allowed")
+    if len(lines[0]) > MAX_COMMAND_BYTES:
+        raise ProtocolError(f"the command line exceeds {MAX_COMMAND_BYTES} bytes")
+    for line in lines:
+        if len(line) > MAX_HEADER_LINE_BYTES:
+            raise ProtocolError(f"header {line[:40]!r} exceeds {MAX_HEADER_LINE_BYTES} bytes")
+
+
+def _content_length(text: str) -> int:
+    if not text.strip().isdecimal():
+        raise ProtocolError(f"content-length:{text[:40]} is not a number of bytes")
+    return int(text)
+
+
+def encode(command: str, headers: Mapping[str, str], body: bytes = b"", version: str = "1.2") -> bytes:
+    """One frame as bytes, followed by a newline as ActiveMQ does. Values are escaped as the version has it."""
+    if version == "1.0" or command in LITERAL:
+        lines = [f"{name}:{value}\n" for name, value in headers.items()]
+    else:
+        lines = [f"{escape(name)}:{escape(value)}\n" for name, value in headers.items()]
+    return b"%b\n%b\n%b\0\n" % (command.encode(), "".join(lines).encode(), body)

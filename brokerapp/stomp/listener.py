@@ -1,0 +1,255 @@
+"""Listener: the sockets. Bytes to the session, its actions to the broker, deliveries back; heart-beats and back-pressure."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+
+from brokerapp.actions import Abort, Action, Begin, Commit, Connect, Disconnect, Send, Settle, Subscribe, Unsubscribe
+from brokerapp.broker import Broker
+from brokerapp.client import Client
+from brokerapp.engine.access import ANONYMOUS, Principal
+from brokerapp.engine.message_log import Entry, Subscription
+from brokerapp.errors import AuthenticationFailed, BrokerError, ProtocolError, RequestRefused
+from brokerapp.stomp.frames import MAX_BODY_BYTES, Frame, FrameParser
+from brokerapp.stomp.session import StompSession
+
+logger = logging.getLogger(__name__)
+
+#: A socket that has not sent CONNECT after this many seconds is closed (ActiveMQ's connectAttemptTimeout).
+CONNECT_SECONDS = 30
+#: Bytes waiting for a client's socket at which it gets no more messages for now.
+WRITE_HIGH_WATER = 1024 * 1024
+#: A client is given this many times its own heart-beat interval before it is taken for dead.
+HEART_BEAT_GRACE = 2.0
+
+#: Who a login and passcode belong to; None when they are wrong. Without one anybody may come in.
+Authenticate = Callable[[str, str], Awaitable[Principal | None]]
+
+
+@dataclass(slots=True)
+class Endpoint:
+    """What all connections of one listener share."""
+
+    broker: Broker
+    authenticate: Authenticate | None
+    pump: Callable[[], None]  #: asks for a pump of the broker at the end of this tick
+    numbers: Iterator[int]
+    max_body: int = MAX_BODY_BYTES
+
+
+class StompConnection(asyncio.Protocol):
+    """One client's socket. Also the sink through which the broker tells the client things."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint, self._broker = endpoint, endpoint.broker
+        self._parser, self._session = FrameParser(endpoint.max_body), StompSession()
+        self._out: list[bytes] = []
+        self._frames: Iterator[Frame] | None = None  # what is left of a read while a login is checked
+        self._unread: list[bytes] = []
+        self._login: asyncio.Task | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+        self._read_at = self._written_at = 0.0
+        self._closing = False
+
+    # -- asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport: asyncio.Transport = transport  # type: ignore[assignment]
+        self._loop = asyncio.get_running_loop()
+        transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)  # type: ignore[attr-defined]
+        number = next(self._endpoint.numbers)
+        peer = transport.get_extra_info("peername")
+        self.client = Client(
+            id=f"{self._broker.session}-{number}",
+            sink=self,
+            remote_address=f"{peer[0]}:{peer[1]}" if peer else "",
+            connected_ms=time.time_ns() // 1_000_000,
+        )
+        self._timers.append(self._loop.call_later(CONNECT_SECONDS, self._no_connect))
+
+    def _no_connect(self) -> None:
+        if self._session.state == "new":
+            self._transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        self._read_at = self._loop.time()
+        if self._closing:
+            return
+        if self._login is not None:
+            self._unread.append(data)
+            return
+        self._consume(self._parser.feed(data))
+
+    def _consume(self, frames: Iterator[Frame]) -> None:
+        try:
+            for frame in frames:
+                self._receive(frame)
+                if self._login is not None:
+                    self._frames = frames
+                    break
+                if self._closing:
+                    break
+        except ProtocolError as error:
+            self._fail(error)
+        self._endpoint.pump()
+
+    def _receive(self, frame: Frame) -> None:
+        try:
+            action = self._session.receive(frame)
+            PERFORM[type(action)](self, action)
+        except RequestRefused as error:
+            self.refuse(error, frame.headers.get("receipt"))
+            self._broker.delivery.dirty[self.client] = None
+        except ProtocolError as error:
+            error.receipt = frame.headers.get("receipt")  # type: ignore[attr-defined]
+            raise
+
+    def _fail(self, error: ProtocolError) -> None:
+        """The client broke the protocol: say so and close."""
+        self.refuse(error, getattr(error, "receipt", None))
+        self.flush()
+        self.close()
+
+    def pause_writing(self) -> None:
+        self.client.blocked = True
+
+    def resume_writing(self) -> None:
+        self.client.blocked = False
+        for subscription in self.client.subscriptions.values():
+            self._broker.resume(subscription)
+        self._endpoint.pump()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._closing = True
+        for timer in self._timers:
+            timer.cancel()
+        if self._login is not None:
+            self._login.cancel()
+        self._broker.disconnect(self.client)
+        self._endpoint.pump()
+
+    # -- what the client asks
+
+    def _connect(self, connect: Connect) -> None:
+        self._parser.version = self.client.protocol_version = self._session.version
+        if self._endpoint.authenticate is None:
+            self._welcome(connect, ANONYMOUS)
+            return
+        self._login = self._loop.create_task(self._log_in(connect, self._endpoint.authenticate))
+
+    async def _log_in(self, connect: Connect, authenticate: Authenticate) -> None:
+        principal = await authenticate(connect.login or "", connect.passcode or "")
+        self._login = None
+        if principal is None:
+            self._fail(AuthenticationFailed(f"user name {connect.login or ''!r} or its password is wrong"))
+            return
+        try:
+            self._welcome(connect, principal)
+        except ProtocolError as error:
+            self._fail(error)
+            return
+        frames, self._frames = self._frames, None
+        if frames is not None:
+            self._consume(frames)
+        unread, self._unread = self._unread, []
+        for data in unread:
+            self.data_received(data)
+        self._endpoint.pump()
+
+    def _welcome(self, connect: Connect, principal: Principal) -> None:
+        client = self.client
+        client.principal, client.client_id = principal, connect.client_id or client.id
+        self._broker.connect(client)
+        self._out.append(self._session.connected(connect.headers, client.client_id))
+        self._broker.delivery.dirty[client] = None
+        self._start_heart_beats()
+
+    def _disconnect(self, disconnect: Disconnect) -> None:
+        self._broker.leave(self.client, disconnect.receipt, self.close)
+        self._closing = True
+
+    def close(self) -> None:
+        self.flush()
+        self._closing = True
+        self._transport.close()
+
+    # -- heart-beats
+
+    def _start_heart_beats(self) -> None:
+        sends, expects = self._session.heart_beat
+        if sends:
+            self._every(sends / 1000 / 2, self._beat, sends / 1000)
+        if expects:
+            self._every(expects / 1000, self._check_peer, expects / 1000 * HEART_BEAT_GRACE)
+
+    def _every(self, seconds: float, step: Callable[[float], None], argument: float) -> None:
+        def tick() -> None:
+            if not self._transport.is_closing():
+                step(argument)
+                self._timers[slot] = self._loop.call_later(seconds, tick)
+
+        slot = len(self._timers)
+        self._timers.append(self._loop.call_later(seconds, tick))
+
+    def _beat(self, interval: float) -> None:
+        if self._loop.time() - self._written_at >= interval / 2:
+            self._out.append(b"\n")
+            self.flush()
+
+    def _check_peer(self, patience: float) -> None:
+        if self._loop.time() - self._read_at > patience:
+            logger.info("%s sent no heart-beat: closing", self.client.id)
+            self._transport.abort()
+
+    # -- the broker's side: Sink
+
+    def deliver(self, subscription: Subscription, entry: Entry, ack_id: str) -> None:
+        session = self._session
+        place = entry.shown or entry.log
+        prefix = subscription.prefix.get(place)
+        if prefix is None:
+            destination = entry.shown or self._broker.queues[entry.log].destination.stomp
+            prefix = subscription.prefix[place] = session.message_prefix(destination, subscription.id)
+        out = self._out
+        out.append(prefix)
+        if ack_id and session.version == "1.2":
+            out.append(b"ack:%b\n" % ack_id.encode())
+        if entry.deliveries:
+            out.append(b"redelivered:true\n")
+        if entry.original:
+            out.append(session.header("original-destination", entry.original))
+        message = entry.message
+        out += (session.head(message.head), b"\n", message.body, b"\0\n")
+
+    def receipt(self, id: str) -> None:
+        self._out.append(self._session.receipt(id))
+
+    def refuse(self, error: BrokerError, receipt: str | None) -> None:
+        self._out.append(self._session.error(error, receipt))
+
+    def flush(self) -> None:
+        if self._out and not self._transport.is_closing():
+            self._written_at = self._loop.time()
+            self._transport.write(b"".join(self._out))
+        self._out.clear()
+
+    def hold(self, held: bool) -> None:
+        if not self._transport.is_closing():
+            (self._transport.pause_reading if held else self._transport.resume_reading)()
+
+
+PERFORM: dict[type[Action], Callable[[StompConnection, Action], None]] = {
+    Connect: StompConnection._connect,
+    Disconnect: StompConnection._disconnect,
+    Send: lambda self, action: self._broker.send(self.client, action),
+    Subscribe: lambda self, action: self._broker.subscribe(self.client, action),
+    Unsubscribe: lambda self, action: self._broker.unsubscribe(self.client, action),
+    Settle: lambda self, action: self._broker.settle(self.client, action),
+    Begin: lambda self, action: self._broker.begin(self.client, action),
+    Commit: lambda self, action: self._broker.commit(self.client, action),
+    Abort: lambda self, action: self._broker.abort(self.client, action),
+}

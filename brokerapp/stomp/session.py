@@ -1,0 +1,262 @@
+"""StompSession: one client's protocol state. Frames in, actions out; deliveries in, bytes out. No sockets, no clock, no broker.
+
+    NEW --CONNECT or STOMP--> CONNECTED --DISCONNECT--> CLOSED      a ProtocolError leads to CLOSED from anywhere
+
+What differs between versions stands in tables, not in subclasses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from enum import StrEnum
+
+from brokerapp.actions import Abort, Action, Begin, Commit, Connect, Disconnect, Send, Settle, Subscribe, Unsubscribe
+from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
+from brokerapp.message import DEFAULT_PRIORITY, escape, unescape
+from brokerapp.stomp.frames import Frame, encode
+
+SERVER = "Sluice/0.1.0"
+#: Best first.
+VERSIONS = ("1.2", "1.1", "1.0")
+ACK_MODES = frozenset({"auto", "client", "client-individual"})
+#: The header of ACK and NACK that names the message.
+ACK_HEADER = {"1.0": "message-id", "1.1": "message-id", "1.2": "id"}
+#: A heart-beat asked for more often than this (milliseconds) is sent this often: a floor against busy loops.
+HEART_BEAT_FLOOR_MS = 100
+ACTIVEMQ_OPTION = "activemq."
+
+#: SEND headers that are not properties of the message: instructions, or written by the broker itself.
+NOT_PROPERTIES = frozenset(
+    ["destination", "receipt", "transaction", "content-length", "persistent", "priority", "expires", "timestamp", "message-id", "redelivered", "subscription", "ack", "amq-msg-type", "original-destination", "JMSXUserID"]
+)
+#: Escapes, of which 1.1 does not know the one of the carriage return: it is left out there.
+_NOT_IN_1_1 = re.compile(rb"\\.")
+#: JMS names that set the STOMP header of the same meaning.
+JMS_SETTERS = {
+    "JMSCorrelationID": "correlation-id",
+    "JMSDeliveryMode": "persistent",
+    "JMSExpiration": "expires",
+    "JMSPriority": "priority",
+    "JMSReplyTo": "reply-to",
+    "JMSTimestamp": "timestamp",
+    "JMSType": "type",
+}
+
+
+class State(StrEnum):
+    """Of a session."""
+
+    NEW = "new"
+    CONNECTED = "connected"
+    CLOSED = "closed"
+
+
+class StompSession:
+    """What the client has said so far, as far as the protocol cares."""
+
+    def __init__(self) -> None:
+        self._enter(State.NEW)
+        self.version = "1.0"
+        self.heart_beat = (0, 0)  #: milliseconds: what the server sends, what it expects
+
+    def _enter(self, state: State) -> None:
+        self.state, self._handlers = state, HANDLERS[state]
+
+    def receive(self, frame: Frame) -> Action:
+        """What the client asks with this frame. Raises ProtocolError (the end) or RequestRefused (this frame only)."""
+        handler = self._handlers.get(frame.command)
+        if handler is None:
+            raise ProtocolError(self._why_not(frame.command))
+        return handler(self, frame.headers, frame)
+
+    def _why_not(self, command: str) -> str:
+        if self.state is State.NEW:
+            return f"the first frame must be CONNECT or STOMP, not {command[:40]!r}"
+        if command in ("CONNECT", "STOMP"):
+            return f"{command} on a connection that is connected already"
+        return f"{command[:40]!r} is not a command of a client"
+
+    # -- frames of the client
+
+    def _connect(self, headers: dict[str, str], _frame: Frame) -> Action:
+        offered = headers.get("accept-version", "1.0").replace(" ", "").split(",")
+        version = next((each for each in VERSIONS if each in offered), None)
+        if version is None:
+            raise ProtocolError(f"no common version: {','.join(offered)[:80]} offered, {','.join(VERSIONS)} supported")
+        self.version = version
+        self.heart_beat = ours, theirs = _heart_beat(headers.get("heart-beat", "0,0"))
+        self._enter(State.CONNECTED)
+        answer = {"version": version, "server": SERVER, "heart-beat": f"{ours},{theirs}"}
+        if "request-id" in headers:
+            answer["response-id"] = headers["request-id"]
+        return Connect(headers.get("login"), headers.get("passcode"), headers.get("client-id"), answer)
+
+    def _send(self, headers: dict[str, str], frame: Frame) -> Action:
+        destination = headers.get("destination")
+        if not destination:
+            raise RequestRefused("SEND without a destination header")
+        if not JMS_SETTERS.keys().isdisjoint(headers):
+            headers = _with_jms_setters(headers)
+        get = headers.get
+        properties = ""
+        for name, value in headers.items():
+            if name not in NOT_PROPERTIES:
+                properties += f"{escape(name)}:{escape(value)}\n"
+        if _is_bytes(get("amq-msg-type"), "content-length" in headers):
+            properties += f"content-length:{len(frame.body)}\n"
+        return Send(
+            destination,
+            properties,
+            frame.body,
+            get("persistent") == "true",
+            min(9, max(0, _number(headers, "priority"))) if "priority" in headers else DEFAULT_PRIORITY,
+            _number(headers, "expires") if "expires" in headers else 0,
+            _number(headers, "timestamp") if "timestamp" in headers else None,
+            get("transaction"),
+            get("receipt"),
+        )
+
+    def _subscribe(self, headers: dict[str, str], _frame: Frame) -> Action:
+        destination, id = headers.get("destination"), headers.get("id")
+        if not destination:
+            raise RequestRefused("SUBSCRIBE without a destination header")
+        if id is None and self.version != "1.0":
+            raise RequestRefused("SUBSCRIBE without an id header")
+        ack_mode = headers.get("ack", "auto")
+        options = {
+            name[len(ACTIVEMQ_OPTION) :]: value for name, value in headers.items() if name.startswith(ACTIVEMQ_OPTION)
+        }
+        return Subscribe(
+            id,
+            destination,
+            ack_mode if ack_mode in ACK_MODES else "auto",
+            headers.get("selector") or None,
+            headers.get("browser") == "true",
+            options,
+            headers.get("receipt"),
+        )
+
+    def _unsubscribe(self, headers: dict[str, str], _frame: Frame) -> Action:
+        id = headers.get("id")
+        if id is None and (self.version != "1.0" or "destination" not in headers):
+            raise RequestRefused("UNSUBSCRIBE without an id header")
+        return Unsubscribe(id, headers.get("destination"), headers.get("receipt"))
+
+    def _settle(self, headers: dict[str, str], frame: Frame) -> Action:
+        if frame.command == "NACK" and self.version == "1.0":
+            raise RequestRefused("NACK is not a command of STOMP 1.0")
+        name = ACK_HEADER[self.version]
+        ack_id = headers.get(name)
+        if ack_id is None:
+            raise RequestRefused(f"{frame.command} without the header {name}")
+        subscription = headers.get("subscription") if self.version == "1.1" else None
+        return Settle(
+            ack_id, subscription, frame.command == "ACK", headers.get("transaction"), headers.get("receipt")
+        )
+
+    def _transaction(self, headers: dict[str, str], frame: Frame) -> Action:
+        name = headers.get("transaction")
+        if not name:
+            raise RequestRefused(f"{frame.command} without a transaction header")
+        return TRANSACTION_ACTIONS[frame.command](name, headers.get("receipt"))
+
+    def _disconnect(self, headers: dict[str, str], _frame: Frame) -> Action:
+        self._enter(State.CLOSED)
+        return Disconnect(headers.get("receipt"))
+
+    # -- frames to the client
+
+    def connected(self, headers: dict[str, str], session: str) -> bytes:
+        """The answer to a CONNECT that was accepted."""
+        return encode("CONNECTED", {**headers, "session": session}, version=self.version)
+
+    def receipt(self, id: str) -> bytes:
+        """A RECEIPT."""
+        return f"RECEIPT\nreceipt-id:{id if self.version == '1.0' else escape(id)}\n\n\0\n".encode()
+
+    def error(self, error: BrokerError, receipt: str | None = None) -> bytes:
+        """An ERROR that says what was wrong, in one sentence, with the error's stable code."""
+        text = str(error)
+        headers = {"message": text, "code": error.code, "content-type": "text/plain"}
+        if receipt is not None:
+            headers["receipt-id"] = receipt
+        return encode("ERROR", headers, text.encode(), version=self.version)
+
+    def message_prefix(self, destination: str, subscription: str | None) -> bytes:
+        """The first lines of the MESSAGE frames that a subscription gets from a destination; 1.0 may have given it no id."""
+        quote = str if self.version == "1.0" else escape
+        named = "" if subscription is None else f"subscription:{quote(subscription)}\n"
+        return f"MESSAGE\ndestination:{quote(destination)}\n{named}".encode()
+
+    def header(self, name: str, value: str) -> bytes:
+        """One more header line of a MESSAGE."""
+        return f"{name}:{value if self.version == '1.0' else escape(value)}\n".encode()
+
+    def head(self, head: bytes) -> bytes:
+        """A message's stored header lines, which are written as 1.2 has them, as this version has them."""
+        if self.version == "1.2" or b"\\" not in head:
+            return head
+        if self.version == "1.1":
+            return _NOT_IN_1_1.sub(lambda found: b"" if found[0] == b"\\r" else found[0], head)
+        pairs = (line.partition(":") for line in head.decode().split("\n") if line)
+        return "".join(f"{_plain(name)}:{_plain(value)}\n" for name, _, value in pairs).encode()
+
+
+HANDLERS: dict[State, dict[str, Callable[[StompSession, dict[str, str], Frame], Action]]] = {
+    State.NEW: {
+        "CONNECT": StompSession._connect,
+        "STOMP": StompSession._connect,
+    },
+    State.CONNECTED: {
+        "SEND": StompSession._send,
+        "SUBSCRIBE": StompSession._subscribe,
+        "UNSUBSCRIBE": StompSession._unsubscribe,
+        "ACK": StompSession._settle,
+        "NACK": StompSession._settle,
+        "BEGIN": StompSession._transaction,
+        "COMMIT": StompSession._transaction,
+        "ABORT": StompSession._transaction,
+        "DISCONNECT": StompSession._disconnect,
+    },
+    State.CLOSED: {},
+}
+TRANSACTION_ACTIONS = {"BEGIN": Begin, "COMMIT": Commit, "ABORT": Abort}
+
+
+def _heart_beat(text: str) -> tuple[int, int]:
+    """What the server sends and expects, in milliseconds: the client's two numbers, swapped, none below the floor."""
+    parts = text.split(",")
+    if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts):
+        raise ProtocolError(f"heart-beat:{text[:40]} is not two numbers of milliseconds")
+    client_sends, client_wants = (int(part) and max(int(part), HEART_BEAT_FLOOR_MS) for part in parts)
+    return client_wants, client_sends
+
+
+def _is_bytes(kind: str | None, has_length: bool) -> bool:
+    """Whether the message is one of bytes: content-length makes it so, unless amq-msg-type says otherwise."""
+    if kind is None:
+        return has_length
+    if kind not in ("text", "bytes"):
+        raise RequestRefused(f"amq-msg-type:{kind} is neither text nor bytes")
+    return kind == "bytes"
+
+
+def _with_jms_setters(headers: dict[str, str]) -> dict[str, str]:
+    result = {JMS_SETTERS.get(name, name): value for name, value in headers.items()}
+    if "JMSDeliveryMode" in headers:
+        result["persistent"] = str(headers["JMSDeliveryMode"].upper() in ("2", "PERSISTENT")).lower()
+    return result
+
+
+def _number(headers: dict[str, str], name: str) -> int:
+    text = headers[name]
+    try:
+        return int(text)
+    except ValueError:
+        raise RequestRefused(f"{name}:{text[:40]} is not a whole number") from None
+
+
+def _plain(text: str) -> str:
+    """Header text for 1.0, which has no escapes: what would break a line is left out."""
+    return unescape(text).replace("\n", " ").replace("\r", " ")

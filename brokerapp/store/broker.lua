@@ -1,0 +1,209 @@
+#!lua name=sluice_v1
+
+-- The broker's writes, one function a verb. `keys.py` says what each key holds; all keys share one hash tag.
+-- A function checks first, then writes, so that a refusal leaves nothing behind (scripts are not rolled back).
+--
+-- A message takes the next number of the broker, SEQ. Its entry in every log has the id SEQ-0: ids grow in every
+-- log, all copies of one message carry one number, and the node needs to be told only the first number of a batch.
+
+local FENCED = 'FENCED another node took this broker over'
+
+-- commit(KEYS = state, logs, used, marks, log..., ARGV = session, batch, limit, payload prefix, ...)
+--
+-- ARGV goes on with
+--   n, then n times: log's name, JSON                  logs to create where missing
+--   n, then n times: log's name, mark                  marks to set
+--   limit in bytes of each log of KEYS (0: none)
+--   n, then n units. A unit is done whole or not at all:
+--     n, then n messages: stored form, n, then n copies: index of the log, original destination, shown destination
+--     n, then n groups of settled entries: index of the log, bytes freed, n, then n SEQs
+--     n, then n payloads: SEQ, references given up
+--     bytes freed by entries that held their message themselves
+-- Returns the SEQ before the batch's first message, and the numbers (from 1) of the units refused by a limit.
+-- Safe to repeat: a batch already done is answered from memory.
+local FIRST_LOG = 5
+
+local function commit(keys, args)
+  local state, logs, used, marks = keys[1], keys[2], keys[3], keys[4]
+  local known = redis.call('HMGET', state, 'session', 'batch', 'reply', 'seq', 'bytes')
+  if known[1] ~= args[1] then return redis.error_reply(FENCED) end
+  if known[2] == args[2] then return cjson.decode(known[3]) end
+  local seq, bytes = tonumber(known[4]) or 0, tonumber(known[5]) or 0
+  local limit, payload_prefix = tonumber(args[3]), args[4]
+  local at = 5
+  local function next_number()
+    at = at + 1
+    return tonumber(args[at - 1])
+  end
+
+  for _ = 1, next_number() do
+    redis.call('HSETNX', logs, args[at], args[at + 1])
+    at = at + 2
+  end
+  for _ = 1, next_number() do
+    redis.call('HSET', marks, args[at], args[at + 1])
+    at = at + 2
+  end
+  local log_limits, grown = {}, {}
+  for index = FIRST_LOG, #keys do log_limits[index] = next_number() end
+
+  local function log_used(index)
+    return (tonumber(redis.call('HGET', used, keys[index])) or 0) + (grown[index] or 0)
+  end
+
+  local reply = { seq, {} }
+  for unit = 1, next_number() do
+    local messages = {}
+    local refused, added = false, 0
+    for m = 1, next_number() do
+      local stored = args[at]
+      local copies = tonumber(args[at + 1])
+      at = at + 2
+      local size = #stored
+      added = added + size
+      for c = 0, copies - 1 do
+        local index = tonumber(args[at + 3 * c]) + FIRST_LOG
+        local log_limit = log_limits[index]
+        if log_limit > 0 and log_used(index) + size > log_limit then refused = true end
+      end
+      messages[m] = { stored, copies, at }
+      at = at + 3 * copies
+    end
+    if limit > 0 and added > 0 and bytes + added > limit then refused = true end
+
+    if refused then
+      table.insert(reply[2], unit)
+      seq = seq + #messages
+    else
+      for _, message in ipairs(messages) do
+        local stored, copies, first = message[1], message[2], message[3]
+        seq = seq + 1
+        local id = string.format('%d-0', seq)
+        if copies > 1 then
+          redis.call('HSET', payload_prefix .. string.format('%d', seq), 'm', stored, 'c', copies)
+        end
+        for c = 0, copies - 1 do
+          local index = tonumber(args[first + 3 * c]) + FIRST_LOG
+          local original, shown = args[first + 3 * c + 1], args[first + 3 * c + 2]
+          local field, value = 'm', stored
+          if copies > 1 then field, value = 'r', seq end
+          if original == '' and shown == '' then
+            redis.call('XADD', keys[index], id, field, value)
+          else
+            redis.call('XADD', keys[index], id, field, value, 'o', original, 'd', shown)
+          end
+          grown[index] = (grown[index] or 0) + #stored
+        end
+      end
+      bytes = bytes + added
+    end
+
+    for _ = 1, next_number() do
+      local index = tonumber(args[at]) + FIRST_LOG
+      local freed, count = tonumber(args[at + 1]), tonumber(args[at + 2])
+      at = at + 3
+      if not refused then
+        local ids = {}
+        for i = 1, count do ids[i] = args[at + i - 1] .. '-0' end
+        redis.call('XDEL', keys[index], unpack(ids))
+        grown[index] = (grown[index] or 0) - freed
+      end
+      at = at + count
+    end
+    for _ = 1, next_number() do
+      if not refused then
+        local payload = payload_prefix .. args[at]
+        if redis.call('HINCRBY', payload, 'c', -tonumber(args[at + 1])) <= 0 then
+          bytes = bytes - redis.call('HSTRLEN', payload, 'm')
+          redis.call('DEL', payload)
+        end
+      end
+      at = at + 2
+    end
+    local freed = next_number()
+    if not refused then bytes = bytes - freed end
+  end
+
+  for index, growth in pairs(grown) do
+    if growth ~= 0 then redis.call('HINCRBY', used, keys[index], growth) end
+  end
+  redis.call('HSET', state, 'batch', args[2], 'reply', cjson.encode(reply), 'seq', seq, 'bytes', bytes)
+  return reply
+end
+
+-- read(KEYS = log, ARGV = payload prefix, SEQ to read after, count)
+-- Returns entries {SEQ, stored form, payload's SEQ or '', original or '', shown or ''}, in order.
+local function read(keys, args)
+  local entries = redis.call('XRANGE', keys[1], '(' .. args[2] .. '-0', '+', 'COUNT', args[3])
+  local result = {}
+  for n, entry in ipairs(entries) do
+    local id, fields = entry[1], {}
+    for i = 1, #entry[2], 2 do fields[entry[2][i]] = entry[2][i + 1] end
+    local stored = fields.m
+    if fields.r then stored = redis.call('HGET', args[1] .. fields.r, 'm') end
+    result[n] = { string.match(id, '^%d+'), stored or '', fields.r or '', fields.o or '', fields.d or '' }
+  end
+  return result
+end
+
+-- claim(KEYS = state, ARGV = session): this session alone may write from now on. Returns the last SEQ.
+local function claim(keys, args)
+  redis.call('HSET', keys[1], 'session', args[1], 'batch', '')
+  return tonumber(redis.call('HGET', keys[1], 'seq')) or 0
+end
+
+-- drop(KEYS = state, logs, used, marks, log, ARGV = session, payload prefix, log's name, limit, keep)
+-- Removes a log with what it holds, at most `limit` entries a call; with keep=1 only what it holds.
+-- Returns entries removed and those left.
+local function drop(keys, args)
+  local state, logs, used, marks, log = keys[1], keys[2], keys[3], keys[4], keys[5]
+  if args[1] ~= '' and redis.call('HGET', state, 'session') ~= args[1] then return redis.error_reply(FENCED) end
+  local entries = redis.call('XRANGE', log, '-', '+', 'COUNT', args[4])
+  local freed, held = 0, 0
+  for _, entry in ipairs(entries) do
+    local field, value = entry[2][1], entry[2][2]
+    local size = #value
+    if field == 'r' then
+      local payload = args[2] .. value
+      size = redis.call('HSTRLEN', payload, 'm')
+      if redis.call('HINCRBY', payload, 'c', -1) <= 0 then
+        redis.call('DEL', payload)
+        freed = freed + size
+      end
+    else
+      freed = freed + size
+    end
+    held = held + size
+    redis.call('XDEL', log, entry[1])
+  end
+  redis.call('HINCRBY', state, 'bytes', -freed)
+  local left = redis.call('XLEN', log)
+  if left == 0 then
+    redis.call('DEL', log)
+    redis.call('HDEL', used, log)
+    if args[5] ~= '1' then
+      redis.call('HDEL', logs, args[3])
+      redis.call('HDEL', marks, args[3])
+    end
+  else
+    redis.call('HINCRBY', used, log, -held)
+  end
+  return { #entries, left }
+end
+
+-- define(KEYS = definitions, ARGV = expected version, JSON, JSON about the change, channel)
+-- Returns the new version, or minus the current one (minus 1 when there is none) if it is not the expected one.
+local function define(keys, args)
+  local current = tonumber(redis.call('HGET', keys[1], 'current')) or 0
+  if current ~= tonumber(args[1]) then return -math.max(current, 1) end
+  local new = current + 1
+  redis.call('HSET', keys[1], new, args[2], 'meta:' .. new, args[3], 'current', new)
+  redis.call('PUBLISH', args[4], 'definitions')
+  return new
+end
+
+redis.register_function('sluice_v1_commit', commit)
+redis.register_function { function_name = 'sluice_v1_read', callback = read, flags = { 'no-writes' } }
+redis.register_function('sluice_v1_claim', claim)
+redis.register_function('sluice_v1_drop', drop)
+redis.register_function('sluice_v1_define', define)

@@ -1,0 +1,93 @@
+"""Every key of the store, built here and nowhere else. One hash tag a broker, so that one function may touch them all.
+
+    {B}:state          hash    session, batch, reply, seq, bytes: who may write, what was written last
+    {B}:logs           hash    log name -> JSON: the message logs that exist
+    {B}:log:NAME       stream  one entry a message, id `SEQ-0`: field m (message) or r (payload's SEQ), o, d
+    {B}:payload:SEQ    hash    m (message), c (references to it)
+    {B}:used           hash    log name -> bytes it holds
+    {B}:marks          hash    log name -> SEQ up to which messages may have been delivered, or `open`
+    {B}:definitions    hash    version -> JSON, `current` -> version, `meta:VERSION` -> JSON
+    {B}:stats          hash    destination -> JSON; `{B}:stats:changed` zset destination -> snapshot version
+    {B}:node           string  JSON of the live node, expires when it stops beating
+    {B}:requests       list    what operators ask of the node; answers in the list {B}:reply:ID
+    {B}:trace          stream  trace batches
+    {B}:signals        channel `definitions`, `stats VERSION`
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of one broker."""
+
+    broker: str
+
+    def _key(self, rest: str) -> str:
+        return f"{{{self.broker}}}:{rest}"
+
+    @property
+    def state(self) -> str:
+        """See the table above; so for all below."""
+        return self._key("state")
+
+    @property
+    def logs(self) -> str:
+        return self._key("logs")
+
+    @property
+    def log_prefix(self) -> str:
+        return self._key("log:")
+
+    @property
+    def payload_prefix(self) -> str:
+        return self._key("payload:")
+
+    @property
+    def used(self) -> str:
+        return self._key("used")
+
+    @property
+    def marks(self) -> str:
+        return self._key("marks")
+
+    @property
+    def definitions(self) -> str:
+        return self._key("definitions")
+
+    @property
+    def stats(self) -> str:
+        return self._key("stats")
+
+    @property
+    def stats_changed(self) -> str:
+        return self._key("stats:changed")
+
+    @property
+    def node(self) -> str:
+        return self._key("node")
+
+    @property
+    def requests(self) -> str:
+        return self._key("requests")
+
+    def reply(self, id: str) -> str:
+        return self._key(f"reply:{id}")
+
+    @property
+    def trace(self) -> str:
+        return self._key("trace")
+
+    @property
+    def signals(self) -> str:
+        return self._key("signals")
+
+    def log(self, name: str) -> str:
+        return self.log_prefix + name
+
+
+def trace_key(broker: str) -> str:
+    """The stream of trace batches of a broker."""
+    return Keys(broker).trace

@@ -1,0 +1,359 @@
+"""RedisStore: the store on Redis 7 or Valkey 7.2 and later, one server-side function a verb (broker.lua)."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import hiredis
+import redis.asyncio as redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError, ResponseError
+
+from brokerapp.errors import DefinitionConflict, Fenced, StoreUnavailable
+from brokerapp.message import Message
+from brokerapp.store import Batch, Committed, Limits, LogState, StoredEntry
+from brokerapp.store.keys import Keys
+
+LIBRARY = (Path(__file__).parent / "broker.lua").read_text()
+PREFIX = "sluice_v1_"
+
+#: A node is taken for dead when it has not beaten for this long.
+NODE_TIMEOUT_MS = 5_000
+#: Trace batches kept when no archiver takes them: at up to 8192 events each, some 8 million events.
+TRACE_BATCHES = 1_000
+#: Entries removed in one call of `drop`: some milliseconds of the server's time.
+DROP_BATCH = 5_000
+#: Answers nobody fetches are forgotten after this.
+REPLY_SECONDS = 60
+#: Deleted destinations are remembered this long in the changed set, so that every reader learns of it.
+_ROWS_AT_ONCE = 500
+
+
+class RedisStore:
+    """See brokerapp.store. Belongs to the event loop it is first used on."""
+
+    def __init__(self, url: str, broker: str) -> None:
+        self.url, self.keys = url, Keys(broker)
+        # The caller decides what to do about a lost connection: the driver must not repeat a commit by itself.
+        pool = redis.ConnectionPool.from_url(url, protocol=2, retry=Retry(NoBackoff(), 0), health_check_interval=0)
+        pool.connection_class = _packing(pool.connection_class)
+        self._redis = redis.Redis.from_pool(pool)
+        self._redis.response_callbacks.clear()  # answers as the server gives them, whatever the driver makes of a command
+
+    async def open(self) -> None:
+        """Load the function library."""
+        await self._do("FUNCTION", "LOAD", "REPLACE", LIBRARY)
+
+    async def close(self) -> None:
+        """Give back the connections."""
+        await self._redis.aclose()
+
+    async def ping(self) -> None:
+        """Raise StoreUnavailable unless the server answers."""
+        await self._do("PING")
+
+    # -- messages
+
+    async def commit(self, session: str, batch: Batch, limits: Limits) -> Committed:
+        """Do a batch of units, whole or not at all each. Repeating the same batch does nothing more."""
+        logs, body = _encode_units(batch.units)
+        args: list[Any] = [session, batch.number, limits.total, self.keys.payload_prefix]
+        for pairs in (batch.creations, batch.marks):
+            args.append(len(pairs))
+            for pair in pairs:
+                args += pair
+        args += map(limits.of_log, logs)
+        prefix = self.keys.log_prefix
+        keys = [self.keys.state, self.keys.logs, self.keys.used, self.keys.marks, *(prefix + log for log in logs)]
+        base, refused = await self._call("commit", keys, args + body)
+        return Committed(base, frozenset(refused))
+
+    async def read(self, log: str, after: int, count: int) -> list[StoredEntry]:
+        """Up to `count` entries with a number above `after`, in order."""
+        rows = await self._call("read", [self.keys.log(log)], [self.keys.payload_prefix, after, count])
+        return [_entry(row) for row in rows if row[1]]
+
+    async def drop(self, log: str, session: str, keep: bool = False) -> int:
+        """Remove a log with what it holds, or only what it holds (`keep`); how many messages that were.
+
+        `session` is the node's, or "" when no node runs.
+        """
+        await self.open()
+        keys = self.keys
+        removed, left = 0, 1
+        while left:
+            gone, left = await self._call(
+                "drop",
+                [keys.state, keys.logs, keys.used, keys.marks, keys.log(log)],
+                [session, keys.payload_prefix, log, DROP_BATCH, int(keep)],
+            )
+            removed += gone
+        return removed
+
+    async def depths(self, logs: Sequence[str]) -> dict[str, int]:
+        """Messages in each log."""
+        counts = await self._many(("XLEN", self.keys.log(log)) for log in logs)
+        return dict(zip(logs, counts, strict=True))
+
+    async def logs(self) -> dict[str, dict[str, Any]]:
+        """The logs that exist, with their attributes."""
+        found = await self._do("HGETALL", self.keys.logs)
+        return {name.decode(): json.loads(attributes) for name, attributes in _pairs(found)}
+
+    # -- the node
+
+    async def claim(self, session: str) -> int:
+        """Become the one who may write; returns the last message's number."""
+        return await self._call("claim", [self.keys.state], [session])
+
+    async def recover(self) -> list[LogState]:
+        """All logs as the last node left them."""
+        logs = await self.logs()
+        depths = await self.depths(list(logs))
+        marks = {name.decode(): mark.decode() for name, mark in _pairs(await self._do("HGETALL", self.keys.marks))}
+        return [LogState(name, each, depths[name], marks.get(name, "")) for name, each in logs.items()]
+
+    async def beat(self, status: Mapping[str, Any]) -> None:
+        """Say that the node lives."""
+        await self._do("SET", self.keys.node, json.dumps(status), "PX", NODE_TIMEOUT_MS)
+
+    async def leave(self) -> None:
+        """Say that the node is gone."""
+        await self._do("DEL", self.keys.node)
+
+    async def node(self) -> dict[str, Any] | None:
+        """The live node's status."""
+        status = await self._do("GET", self.keys.node)
+        return json.loads(status) if status else None
+
+    async def memory(self) -> dict[str, Any]:
+        """Bytes the server uses, its limit, and its durability."""
+        info = await self._do("INFO", "memory", "persistence")
+        facts = dict(line.split(":", 1) for line in info.decode().split("\r\n") if ":" in line)
+        try:
+            fsync = (await self._do("CONFIG", "GET", "appendfsync"))[1].decode()
+        except (StoreUnavailable, IndexError):  # hosted servers refuse CONFIG
+            fsync = "unknown"
+        on = facts.get("aof_enabled") == "1"
+        used, limit = int(facts.get("used_memory", 0)), int(facts.get("maxmemory", 0))
+        return {"used": used, "limit": limit, "fsync": fsync if on else "off"}
+
+    # -- numbers
+
+    async def write_stats(self, version: int, rows: Mapping[str, str], gone: Sequence[str]) -> None:
+        """Publish changed destinations (JSON by native name) and deleted ones as snapshot `version`."""
+        keys = self.keys
+        commands: list[tuple[Any, ...]] = []
+        items = list(rows.items())
+        for start in range(0, len(items), _ROWS_AT_ONCE):
+            part = items[start : start + _ROWS_AT_ONCE]
+            commands.append(("HSET", keys.stats, *(text for row in part for text in row)))
+            commands.append(("ZADD", keys.stats_changed, *(text for name, _ in part for text in (version, name))))
+        for name in gone:
+            commands.append(("HDEL", keys.stats, name))
+            commands.append(("ZADD", keys.stats_changed, version, name))
+        commands.append(("HSET", keys.state, "snapshot", version))
+        commands.append(("PUBLISH", keys.signals, f"stats {version}"))
+        await self._many(commands)
+
+    async def clear_stats(self) -> int:
+        """Forget all numbers (a node that starts counts anew); returns the last snapshot's version."""
+        keys = self.keys
+        version, *_ = await self._many(
+            [("HGET", keys.state, "snapshot"), ("DEL", keys.stats), ("DEL", keys.stats_changed)]
+        )
+        return int(version or 0)
+
+    async def stats(self, since: int) -> tuple[int, list[str], list[str]]:
+        """Snapshot version, JSON of the destinations changed after `since`, names of those deleted after it."""
+        keys = self.keys
+        version = int(await self._do("HGET", keys.state, "snapshot") or 0)
+        if since <= 0 or since > version:
+            rows = await self._do("HVALS", keys.stats)
+            return version, [row.decode() for row in rows], []
+        names = await self._do("ZRANGE", keys.stats_changed, f"({since}", "+inf", "BYSCORE")
+        if not names:
+            return version, [], []
+        rows = await self._do("HMGET", keys.stats, *names)
+        present = [row.decode() for row in rows if row is not None]
+        gone = [name.decode() for name, row in zip(names, rows, strict=True) if row is None]
+        return version, present, gone
+
+    async def stats_of(self, destination: str) -> str | None:
+        """JSON of one destination's numbers."""
+        row = await self._do("HGET", self.keys.stats, destination)
+        return row.decode() if row else None
+
+    # -- definitions
+
+    async def definitions(self, version: int | None = None) -> tuple[int, str | None]:
+        """The current version, and the JSON of `version` (the current one when None)."""
+        current = int(await self._do("HGET", self.keys.definitions, "current") or 0)
+        wanted = current if version is None else version
+        text = await self._do("HGET", self.keys.definitions, wanted)
+        return current, text.decode() if text else None
+
+    async def define(self, expected: int, text: str, about: Mapping[str, Any]) -> int:
+        """Make `text` the definitions if `expected` is still their version; returns the new one."""
+        new = await self._call("define", [self.keys.definitions], [expected, text, json.dumps(about), self.keys.signals])
+        if new < 0:
+            raise DefinitionConflict(expected, -new)
+        return new
+
+    async def imported(self) -> str | None:
+        """The definitions last taken from a file, as JSON."""
+        text = await self._do("HGET", self.keys.definitions, "imported")
+        return text.decode() if text else None
+
+    async def set_imported(self, text: str) -> None:
+        """Remember what a file said."""
+        await self._do("HSET", self.keys.definitions, "imported", text)
+
+    async def definition_history(self, limit: int) -> list[dict[str, Any]]:
+        """What is known about the last changes, newest first."""
+        current = int(await self._do("HGET", self.keys.definitions, "current") or 0)
+        versions = range(current, max(0, current - limit), -1)
+        if not versions:
+            return []
+        metas = await self._do("HMGET", self.keys.definitions, *(f"meta:{version}" for version in versions))
+        return [{"version": version, **json.loads(meta or b"{}")} for version, meta in zip(versions, metas, strict=True)]
+
+    # -- words between operators and the node
+
+    async def request(self, verb: str, args: Mapping[str, Any], timeout: float) -> Any:
+        """Ask the node; its answer, or StoreUnavailable when none comes in time (seconds)."""
+        id = uuid.uuid4().hex
+        await self._do("RPUSH", self.keys.requests, json.dumps({"id": id, "verb": verb, "args": dict(args)}))
+        answer = await self._do("BLPOP", self.keys.reply(id), timeout)
+        if answer is None:
+            raise StoreUnavailable(f"the broker node did not answer {verb} within {timeout:g} seconds")
+        return json.loads(answer[1])
+
+    async def next_request(self, wait: float) -> dict[str, Any] | None:
+        """The next thing asked of the node, waiting up to `wait` seconds."""
+        found = await self._do("BLPOP", self.keys.requests, wait)
+        return json.loads(found[1]) if found else None
+
+    async def answer(self, id: str, answer: Any) -> None:
+        """Answer a request."""
+        key = self.keys.reply(id)
+        await self._many([("RPUSH", key, json.dumps(answer)), ("EXPIRE", key, REPLY_SECONDS)])
+
+    async def signals(self) -> AsyncIterator[str]:
+        """`definitions` and `stats VERSION` as they are published. Ends with StoreUnavailable."""
+        pubsub = self._redis.pubsub(ignore_subscribe_messages=True)
+        try:
+            await pubsub.subscribe(self.keys.signals)
+            yield "subscribed"
+            async for message in pubsub.listen():
+                yield message["data"].decode()
+        except (RedisError, OSError) as error:
+            raise StoreUnavailable(str(error)) from error
+        finally:
+            await pubsub.aclose()
+
+    # -- trace
+
+    async def record(self, batch: bytes, count: int) -> None:
+        """Keep a trace batch for the archiver; the oldest go when nobody takes them."""
+        await self._do("XADD", self.keys.trace, "MAXLEN", "~", TRACE_BATCHES, "*", "b", batch, "n", count)
+
+    # -- the driver, and the one place where its errors become ours
+
+    async def _call(self, function: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        return await self._do("FCALL", PREFIX + function, len(keys), *keys, *args)
+
+    async def _do(self, *command: Any) -> Any:
+        try:
+            return await self._redis.execute_command(*command)
+        except ResponseError as error:
+            if str(error).startswith("FENCED"):
+                raise Fenced(str(error)) from error
+            raise StoreUnavailable(f"{command[0]}: {error}") from error
+        except (RedisError, OSError) as error:
+            raise StoreUnavailable(str(error) or type(error).__name__) from error
+
+    async def _many(self, commands: Any) -> list[Any]:
+        pipe = self._redis.pipeline(transaction=False)
+        for command in commands:
+            pipe.execute_command(*command)
+        try:
+            return await pipe.execute()
+        except (RedisError, OSError) as error:
+            raise StoreUnavailable(str(error) or type(error).__name__) from error
+
+
+def _packing(connection_class: type) -> type:
+    """The driver's connection, packing commands in C as its blocking one does: a commit has thousands of arguments."""
+
+    class Packing(connection_class):
+        def pack_command(self, *args: Any) -> list[bytes]:
+            return [hiredis.pack_command(args)]
+
+    return Packing
+
+
+def now_ms() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def _encode_units(units: list) -> tuple[list[str], list[Any]]:
+    """The logs the units touch, and the units as arguments of the commit function."""
+    indices: dict[str, int] = {}
+    args: list[Any] = [len(units)]
+    for unit in units:
+        args.append(len(unit.appends))
+        for stored, copies in unit.appends:
+            args += (stored, len(copies))
+            for log, original, shown in copies:
+                args += (indices.setdefault(log, len(indices)), original, shown)
+        if unit.settles:
+            _encode_settles(unit.settles, indices, args)
+        else:
+            args += _NO_SETTLES
+    return list(indices), args
+
+
+#: No groups of settled entries, no payloads, no bytes freed.
+_NO_SETTLES = (0, 0, 0)
+
+
+def _encode_settles(settles: Sequence, indices: dict[str, int], args: list[Any]) -> None:
+    groups: dict[str, list] = defaultdict(list)
+    payloads: dict[int, int] = defaultdict(int)
+    inline = 0
+    for each in settles:
+        groups[each.log].append(each)
+        if each.payload:
+            payloads[each.payload] += 1
+        else:
+            inline += each.size
+    chunks = [(log, group[at : at + _ROWS_AT_ONCE]) for log, group in groups.items() for at in range(0, len(group), _ROWS_AT_ONCE)]
+    args.append(len(chunks))
+    for log, chunk in chunks:
+        args += (indices.setdefault(log, len(indices)), sum(each.size for each in chunk), len(chunk))
+        args += [each.seq for each in chunk]
+    args.append(len(payloads))
+    for payload in payloads.items():
+        args += payload
+    args.append(inline)
+
+
+def _entry(row: Sequence[bytes]) -> StoredEntry:
+    seq, stored, payload, original, shown = row
+    return StoredEntry(
+        int(seq), Message.load(stored), int(payload or 0), len(stored), original.decode(), shown.decode()
+    )
+
+
+def _pairs(reply: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """HGETALL's answer as pairs."""
+    return zip(reply[::2], reply[1::2], strict=True)

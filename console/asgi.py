@@ -1,0 +1,28 @@
+"""The web process: pages over HTTP, live numbers over WebSocket and, when asked to, a broker node beside them."""
+
+from __future__ import annotations
+
+import os
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
+pages = get_asgi_application()  # sets Django up: what is imported below needs it
+
+from channels.auth import AuthMiddlewareStack  # noqa: E402
+from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
+from django.urls import path  # noqa: E402
+
+from console.hosting import lifespan  # noqa: E402
+from console.live.socket import LiveConsumer  # noqa: E402
+
+application = ProtocolTypeRouter(
+    {
+        "http": pages,
+        "websocket": AllowedHostsOriginValidator(
+            AuthMiddlewareStack(URLRouter([path("live", LiveConsumer.as_asgi())]))
+        ),
+        "lifespan": lifespan,
+    }
+)

@@ -1,0 +1,74 @@
+"""Static files beside our own: Plotly's script out of its wheel, and a fingerprint that changes when any file does."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+from django.contrib.staticfiles.finders import BaseFinder
+from django.core.files.storage import FileSystemStorage
+from django.http import HttpRequest, HttpResponse
+from whitenoise.middleware import WhiteNoiseMiddleware
+from whitenoise.responders import StaticFile
+
+#: Under this name pages ask for it: `{% static "plotly/plotly.min.js" %}`.
+PLOTLY = "plotly/plotly.min.js"
+#: Plotly makes two style elements: an empty one, filled through the object model, and one for maps. The policy of pages with
+#: charts names just these by their hashes; a browser test says when another version of Plotly needs others.
+PLOTLY_STYLES = (
+    "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='",
+    "'sha256-ji27qzEtxXZW+7dun6UwjHXJ18e6WAin1VvNtkzIE/o='",
+)
+#: Packages whose static files we serve; their version stands for their files.
+_PACKAGES = ("plotly", "django-htmx")
+
+
+def fingerprint(folder: Path) -> str:
+    """Twelve hexadecimal digits that differ when a file under `folder` or a package with static files differs."""
+    digest = hashlib.sha256(" ".join(version(name) for name in _PACKAGES).encode())
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            digest.update(str(path.relative_to(folder)).encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+class PlotlyFinder(BaseFinder):
+    """Finds the one file PLOTLY in the installed plotly package."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        # Located without importing plotly, which takes a second.
+        package = Path(find_spec("plotly").origin).parent
+        self._storage = _PlotlyStorage(location=package / "package_data")
+        self._storage.prefix = "plotly"
+
+    def find(self, path: str, find_all: bool = False) -> str | list[str] | None:
+        """Where the file is, when it is ours."""
+        if path != PLOTLY:
+            return [] if find_all else None
+        found = self._storage.path(Path(PLOTLY).name)
+        return [found] if find_all else found
+
+    def list(self, ignore_patterns: object) -> Iterator[tuple[str, FileSystemStorage]]:
+        """The one file."""
+        yield Path(PLOTLY).name, self._storage
+
+
+class _PlotlyStorage(FileSystemStorage):
+    prefix = "plotly"
+
+
+class StaticFilesMiddleware(WhiteNoiseMiddleware):
+    """WhiteNoise, with whole answers: an ASGI server cannot stream a file that is read by blocking calls."""
+
+    @staticmethod
+    def serve(static_file: StaticFile, request: HttpRequest) -> HttpResponse:
+        """The file, or the answer that the browser has it."""
+        streamed = WhiteNoiseMiddleware.serve(static_file, request)
+        try:
+            return HttpResponse(b"".join(streamed), status=streamed.status_code, headers=dict(streamed.items()))
+        finally:
+            streamed.close()

@@ -1,0 +1,49 @@
+"""The Celery app `sluice`: two queues, `default` for short tasks and `spark` for analyses, in the broker's own store."""
+
+from __future__ import annotations
+
+import os
+
+from celery import Celery
+from kombu import Queue
+
+from brokerapp.environment import Environment
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
+
+#: Seconds after which a task is killed. An analysis that needs longer is a mistake in its request.
+HARD_LIMIT = 60 * 60
+
+
+def transport_url(redis_url: str) -> str:
+    """The store's URL as Celery spells it: a Unix socket is `redis+socket://PATH`."""
+    scheme, _, rest = redis_url.partition("://")
+    return f"redis+socket://{rest}" if scheme == "unix" else redis_url
+
+
+app = Celery("sluice")
+_url = transport_url(Environment.read().redis_url)
+app.conf.update(
+    broker_url=_url,
+    result_backend=_url,
+    # Celery shares the store with the broker: its keys stay apart by their prefix.
+    broker_transport_options={
+        "global_keyprefix": "sluice:celery:",
+        # A task that runs longer than this would be handed out a second time.
+        "visibility_timeout": HARD_LIMIT + 15 * 60,
+    },
+    result_backend_transport_options={"global_keyprefix": "sluice:celery:"},
+    broker_connection_retry_on_startup=True,
+    task_default_queue="default",
+    task_queues=(Queue("default"), Queue("spark")),
+    task_time_limit=HARD_LIMIT,
+    task_track_started=True,
+    worker_prefetch_multiplier=1,
+    task_acks_late=False,
+    result_expires=24 * 60 * 60,
+    timezone="UTC",
+    enable_utc=True,
+    beat_scheduler="django_celery_beat.schedulers:DatabaseScheduler",
+    # Named, not discovered: what a worker can do stands here.
+    imports=("console.tasks", "analytics.tasks"),
+)

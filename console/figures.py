@@ -1,0 +1,65 @@
+"""How numbers read on every page: grouped thousands, one decimal for rates, units, times in words."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.utils import timezone
+
+_BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_SPANS = ((86400, "day", "d"), (3600, "hour", "h"), (60, "minute", "min"))
+
+
+def whole(value: int | float) -> str:
+    """4,210"""
+    return f"{value:,.0f}"
+
+
+def rate(value: float) -> str:
+    """12.4 (messages a second); 1,204 from a thousand on, where a decimal says nothing."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:,.1f}"
+
+
+def size(count: int | float) -> str:
+    """1.4 MiB"""
+    value = float(count)
+    for unit in _BYTE_UNITS:
+        if value < 1024 or unit == _BYTE_UNITS[-1]:
+            return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
+        value /= 1024
+    raise AssertionError
+
+
+def span(seconds: float) -> str:
+    """12 s, 4 min, 3 h, 2 d"""
+    for length, _, short in _SPANS:
+        if seconds >= length:
+            return f"{seconds / length:.0f} {short}"
+    return f"{seconds:.0f} s" if seconds >= 10 or seconds == int(seconds) else f"{seconds:.1f} s"
+
+
+def ago(moment: datetime, now: datetime | None = None) -> str:
+    """4 min ago, in 12 min, just now"""
+    seconds = ((now or timezone.now()) - moment).total_seconds()
+    if abs(seconds) < 5:
+        return "just now"
+    return f"{span(seconds)} ago" if seconds > 0 else f"in {span(-seconds)}"
+
+
+def counted(count: int, noun: str) -> str:
+    """1 queue, 4,210 messages"""
+    return f"{whole(count)} {noun}" + ("" if count == 1 else "s")
+
+
+def figure(value: object, unit: str) -> str:
+    """A cell of a result's table in its unit: messages, bytes, ms, or none."""
+    match value, unit:
+        case None, _:
+            return "–"
+        case bool() | str(), _:
+            return str(value)
+        case _, "bytes":
+            return size(value)
+        case float(), _:
+            return rate(value)
+    return whole(value)

@@ -1,0 +1,123 @@
+"""The console's only door to the broker: plain calls outside, one event loop inside.
+
+The loop runs in a thread of its own, started with the first call of the process (after any fork), because a pool of
+connections belongs to the loop that opened it. A call that gets no answer in time raises StoreUnavailable; nothing but
+BrokerError's branches leaves this module.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from typing import Any
+
+from django.conf import settings
+
+from brokerapp.admin import BrokerAdmin, check
+from brokerapp.definitions import Definitions
+from brokerapp.destination import Destination
+from brokerapp.errors import StoreUnavailable
+from brokerapp.snapshot import BrowsePage, NodeStatus
+
+#: Seconds a page waits for the broker.
+PATIENCE = 5.0
+#: Seconds for what may move many messages.
+LONG_PATIENCE = 60.0
+
+
+class Gateway:
+    """One BrokerAdmin and the loop it lives on."""
+
+    def __init__(self, redis_url: str, broker: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="gateway", daemon=True)
+        self._thread.start()
+        self.admin: BrokerAdmin = self.run(self._open(redis_url, broker))
+
+    @staticmethod
+    async def _open(redis_url: str, broker: str) -> BrokerAdmin:
+        return BrokerAdmin(redis_url, broker)
+
+    def run(self, call: Coroutine[Any, Any, Any], patience: float = PATIENCE) -> Any:
+        """The result of the coroutine, run on the gateway's loop."""
+        return asyncio.run_coroutine_threadsafe(self._timed(call, patience), self.loop).result()
+
+    @staticmethod
+    async def _timed(call: Coroutine[Any, Any, Any], patience: float) -> Any:
+        try:
+            return await asyncio.wait_for(call, patience)
+        except TimeoutError as error:
+            raise StoreUnavailable(f"the broker did not answer within {patience:g} s") from error
+
+    def close(self) -> None:
+        """End the loop and give back the connections."""
+        self.run(self.admin.close())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(timeout=PATIENCE)
+
+    # -- the verbs of BrokerAdmin, without waiting words
+
+    def nodes(self) -> list[NodeStatus]:
+        """The live nodes."""
+        return self.run(self.admin.nodes())
+
+    def browse(self, destination: Destination, after: int, limit: int, selector: str | None) -> BrowsePage:
+        """Messages with seq > after; see BrokerAdmin.browse."""
+        return self.run(self.admin.browse(destination, after=after, limit=limit, selector=selector))
+
+    def message(self, destination: Destination, seq: int) -> BrowsePage:
+        """The one message at seq, or none."""
+        return self.run(self.admin.message(destination, seq))
+
+    def purge(self, destination: Destination) -> int:
+        """Remove all messages not in flight; how many."""
+        return self.run(self.admin.purge(destination), LONG_PATIENCE)
+
+    def create(self, destination: Destination) -> None:
+        """Make the destination exist."""
+        self.run(self.admin.create(destination))
+
+    def delete(self, destination: Destination) -> int:
+        """Remove the destination with all it holds; how many messages."""
+        return self.run(self.admin.delete(destination), LONG_PATIENCE)
+
+    def definitions(self, version: int | None = None) -> Definitions:
+        """The definitions in force, or as they stood at `version`."""
+        return self.run(self.admin.definitions(version))
+
+    @staticmethod
+    def check(definitions: Definitions) -> None:
+        """Raise DefinitionRefused when these cannot work; what define would say, without doing it."""
+        check(definitions)
+
+    def define(self, definitions: Definitions, author: str, comment: str) -> Definitions:
+        """Put these in force; see BrokerAdmin.define."""
+        return self.run(self.admin.define(definitions, author=author, comment=comment))
+
+    def history(self, limit: int = 50) -> list[dict]:
+        """Versions of the definitions, newest first."""
+        return self.run(self.admin.history(limit=limit))
+
+
+_gateway: Gateway | None = None
+_opening = threading.Lock()
+
+
+def gateway() -> Gateway:
+    """This process's gateway, opened with the first call."""
+    global _gateway
+    if _gateway is None:
+        with _opening:
+            if _gateway is None:
+                _gateway = Gateway(settings.SLUICE.redis_url, settings.SLUICE.broker_name)
+    return _gateway
+
+
+def close_gateway() -> None:
+    """Close this process's gateway, if it was opened; the next call opens another one."""
+    global _gateway
+    with _opening:
+        if _gateway is not None:
+            _gateway.close()
+            _gateway = None

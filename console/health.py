@@ -1,0 +1,97 @@
+"""Health: what deserves a look, judged from a picture, and the one sentence on top of the overview. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+from brokerapp.destination import Destination, Kind
+from brokerapp.snapshot import DestinationStats
+from console.figures import counted, rate
+from console.live.picture import Picture
+
+#: A queue grows when more comes in than goes out by this factor, and its depth is worth a word.
+GROWTH = 1.1
+MIN_DEPTH = 100
+
+
+class Urgency(IntEnum):
+    """How soon somebody should look."""
+
+    NOTE = 1
+    LOOK = 2
+    ACT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that deserves a look."""
+
+    destination: Destination
+    urgency: Urgency
+    label: str  #: a word or two for the badge
+    sentence: str
+    weight: float  #: orders findings of one urgency: messages affected
+
+
+def findings(picture: Picture) -> list[Finding]:
+    """All that deserves a look, most urgent first."""
+    found = [finding for stats in picture.of_kind(Kind.QUEUE) for finding in _of(stats, picture)]
+    return sorted(found, key=lambda each: (-each.urgency, -each.weight, each.destination.name))
+
+
+def _of(stats: DestinationStats, picture: Picture) -> Iterator[Finding]:
+    destination, depth = stats.destination, stats.QueueSize
+    if depth == 0:
+        return
+    if stats.DLQ:
+        sentence = f"{counted(depth, 'message')} failed and {'waits' if depth == 1 else 'wait'} for a decision"
+        yield Finding(destination, Urgency.ACT, "Dead letters", sentence, depth)
+        return
+    if stats.Paused:
+        yield Finding(
+            destination, Urgency.LOOK, "Paused", f"{counted(depth, 'message')} wait while it is paused", depth
+        )
+        return
+    if stats.ConsumerCount == 0:
+        sentence = f"{counted(depth, 'message')} and nobody consumes"
+        yield Finding(destination, Urgency.LOOK, "No consumer", sentence, depth)
+        return
+    rates = picture.rates(destination)
+    if depth >= MIN_DEPTH and rates.enqueue > rates.dequeue * GROWTH:
+        sentence = f"{counted(depth, 'message')}, {rate(rates.enqueue)} in and {rate(rates.dequeue)} out a second"
+        yield Finding(destination, Urgency.NOTE, "Growing", sentence, depth)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The state of the broker in one sentence."""
+
+    state: str  #: good, look, act, or lost
+    sentence: str
+
+
+def verdict(picture: Picture, found: list[Finding]) -> Verdict:
+    """The sentence that a person who just came in should read."""
+    totals = picture.totals
+    if picture.trouble:
+        return Verdict("lost", f"The broker does not answer. {picture.trouble}")
+    if not picture.nodes:
+        return Verdict("act", "No broker node is running: messages are kept, none is accepted or delivered.")
+    if not picture.stats:
+        return Verdict("good", "The broker is up and waits for its first message.")
+    urgent = sum(each.urgency is Urgency.ACT for each in found)
+    if urgent:
+        return Verdict("act", f"{counted(totals.dead, 'dead letter')} {'needs' if totals.dead == 1 else 'need'} a decision.")
+    if look := sum(each.urgency is Urgency.LOOK for each in found):
+        return Verdict(
+            "look", f"Messages flow, but {counted(look, 'queue')} {'is' if look == 1 else 'are'} left alone."
+        )
+    if found:
+        return Verdict(
+            "look", f"Messages flow; {counted(len(found), 'queue')} {'grows' if len(found) == 1 else 'grow'}."
+        )
+    if totals.pending:
+        return Verdict("good", f"All is well. {counted(totals.pending, 'message')} on their way.")
+    return Verdict("good", "All is well. Every queue is drained.")

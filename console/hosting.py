@@ -1,0 +1,97 @@
+"""Hosts a broker node in the web process (SLUICE_HOST_NODE=1), with Django's users as the broker's."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.contrib.auth.hashers import check_password, make_password
+from django.db import close_old_connections
+
+from brokerapp.engine.access import Principal
+from console.access import roles_of
+from console.gateway import close_gateway
+from console.live.mirror import close_mirror
+from console.live.notices import close_notices
+
+logger = logging.getLogger(__name__)
+
+Authenticate = Callable[[str, str], Awaitable[Principal | None]]
+
+
+async def lifespan(scope: dict[str, Any], receive: Callable, send: Callable) -> None:
+    """ASGI's lifespan: the node, where one is hosted, lives as long as the process serves pages."""
+    node = None
+    while True:
+        message = await receive()
+        if message["type"] == "lifespan.startup":
+            try:
+                node = await _start_node() if os.environ.get("SLUICE_HOST_NODE") == "1" else None
+            except Exception as error:  # top of the process: whatever stops the node must stop the start, and say why
+                logger.exception("the broker node did not start")
+                await send({"type": "lifespan.startup.failed", "message": str(error)})
+                return
+            await send({"type": "lifespan.startup.complete"})
+        else:
+            if node is not None:
+                await node.stop()
+            close_notices()
+            close_mirror()
+            close_gateway()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+
+
+async def _start_node() -> Any:
+    from brokerapp import wiring  # a console without a node needs none of it
+
+    return await wiring.start_node(settings.SLUICE, Authenticator())
+
+
+class Authenticator:
+    """Whether login and passcode are those of an active user, and who that is to the broker.
+
+    A password hash takes long on purpose. Answers are remembered for a short while, under a keyed digest, so that a
+    storm of reconnecting clients costs one hash a user.
+    """
+
+    #: Seconds an answer is remembered: a yes, and a no.
+    YES, NO = 60.0, 5.0
+    MAX_ANSWERS = 10_000
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._key = os.urandom(32)
+        self._answers: dict[bytes, tuple[float, Principal | None]] = {}
+
+    async def __call__(self, login: str, passcode: str) -> Principal | None:
+        """The principal, or None."""
+        digest = hmac.digest(self._key, f"{len(login)}:{login}{passcode}".encode(), hashlib.sha256)
+        until, principal = self._answers.get(digest, (0.0, None))
+        if self._clock() < until:
+            return principal
+        principal = await sync_to_async(self._check, thread_sensitive=False)(login, passcode)
+        if len(self._answers) >= self.MAX_ANSWERS:
+            self._answers.clear()
+        self._answers[digest] = (self._clock() + (self.YES if principal else self.NO), principal)
+        return principal
+
+    def _check(self, login: str, passcode: str) -> Principal | None:
+        try:
+            user = get_user_model().objects.filter(username=login, is_active=True).first()
+            if user is None:
+                make_password(passcode)  # an unknown name must take as long as a wrong password
+                return None
+            if not check_password(passcode, user.password):
+                return None
+            return Principal(login, frozenset(roles_of(user)))
+        finally:
+            close_old_connections()

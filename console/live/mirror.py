@@ -1,0 +1,121 @@
+"""Mirror: keeps this process's Picture of the broker current. One reader a process, whatever the number of sockets.
+
+It runs on the gateway's loop. Others read `picture`, a reference that is swapped whole, from any thread, or ask to be
+called when it changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from brokerapp.errors import BrokerError
+from console.gateway import PATIENCE, Gateway, gateway
+from console.live.picture import Picture, first, ticked, troubled, updated
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two points of the past, and between two looks at the nodes.
+TICK = 1.0
+#: Seconds until the broker is asked again after it did not answer.
+RETRY = 1.0
+
+
+class Mirror:
+    """Follows the broker through one gateway."""
+
+    def __init__(self, door: Gateway) -> None:
+        self.picture = Picture()
+        self._door = door
+        self._listeners: set[Callable[[], None]] = set()
+        self._first_answer = threading.Event()
+        self._tasks = door.run(self._start())
+
+    def current(self) -> Picture:
+        """The picture; right after the start of the process, waits a moment for the first one."""
+        self._first_answer.wait(timeout=2 * TICK)
+        return self.picture
+
+    def refresh(self) -> Picture:
+        """The picture after a complete reading made now. Raises BrokerError."""
+        self._door.run(self._read_all())
+        return self.picture
+
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Have `listener` called, on the gateway's loop, after each change; the result ends that."""
+        self._listeners.add(listener)
+        return lambda: self._listeners.discard(listener)
+
+    def close(self) -> None:
+        """Stop following."""
+        for task in self._tasks:
+            self._door.loop.call_soon_threadsafe(task.cancel)
+
+    async def _start(self) -> list[asyncio.Task]:
+        return [asyncio.create_task(self._follow()), asyncio.create_task(self._tick())]
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                await asyncio.wait_for(self._read_all(), PATIENCE)
+                async for _ in self._door.admin.watch():
+                    version, changed, deleted = await self._door.admin.stats(since=self.picture.version)
+                    self._show(updated(self.picture, time.time(), version, changed, deleted))
+            except (BrokerError, TimeoutError) as error:
+                self._lose(error)
+            await asyncio.sleep(RETRY)
+
+    async def _tick(self) -> None:
+        while True:
+            started = time.time()
+            try:
+                nodes = await asyncio.wait_for(self._door.admin.nodes(), PATIENCE)
+                self._show(ticked(self.picture, time.time(), nodes))
+                if self.picture.version or not self.picture.trouble:
+                    self._first_answer.set()
+            except (BrokerError, TimeoutError) as error:
+                self._lose(error)
+            await asyncio.sleep(max(0.0, started + TICK - time.time()))
+
+    async def _read_all(self) -> None:
+        version, everything, _ = await self._door.admin.stats()
+        self._show(first(time.time(), version, everything, self.picture))
+
+    def _show(self, picture: Picture) -> None:
+        if self.picture.trouble and self.picture.at and not picture.trouble:
+            logger.info("the broker answers again")
+        self.picture = picture
+        for listener in tuple(self._listeners):
+            listener()
+
+    def _lose(self, error: Exception) -> None:
+        if not self.picture.trouble:
+            logger.warning("the broker does not answer: %s", error)
+        self._first_answer.set()
+        self._show(troubled(self.picture, str(error) or f"The broker did not answer within {PATIENCE:g} s."))
+
+
+_mirror: Mirror | None = None
+_opening = threading.Lock()
+
+
+def mirror() -> Mirror:
+    """This process's mirror, started with the first call."""
+    global _mirror
+    if _mirror is None:
+        with _opening:
+            if _mirror is None:
+                _mirror = Mirror(gateway())
+    return _mirror
+
+
+def close_mirror() -> None:
+    """Stop this process's mirror, if it was started."""
+    global _mirror
+    with _opening:
+        if _mirror is not None:
+            _mirror.close()
+            _mirror = None

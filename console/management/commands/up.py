@@ -1,0 +1,58 @@
+"""`manage.py up`: all of Sluice on this machine, under one supervisor. What `make run` runs."""
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
+
+from brokerapp.ownership import FolderTaken
+from console import firstadmin
+from console.processes import parts, port_troubles, ports, reachable
+from console.supervisor import Supervisor
+
+
+class Command(BaseCommand):
+    help = "Start everything on this machine and keep it running until Ctrl-C."
+    requires_system_checks = ()
+
+    def handle(self, **options) -> None:
+        environment = settings.SLUICE
+        self.stdout.write(f"starting Sluice in {environment.data}")
+        try:
+            supervisor = Supervisor(parts(environment), environment.data, say=self.say)
+        except FolderTaken as taken:
+            raise CommandError(f"Sluice runs already: {taken} with SLUICE_DATA") from taken
+        if troubles := list(port_troubles(environment.bind, ports(environment))):
+            raise CommandError("\n".join(troubles))
+        password = self.prepare()
+        supervisor.run(announce=lambda: self.say(welcome(environment, password)))
+
+    def prepare(self) -> str | None:
+        """Bring database and static files up to date; the first admin's password if this is the first start."""
+        call_command("migrate", verbosity=0, interactive=False)
+        call_command("collectstatic", verbosity=0, interactive=False)
+        password = firstadmin.create()
+        connections.close_all()
+        return password
+
+    def say(self, line: str) -> None:
+        """One line on the terminal, at once."""
+        self.stdout.write(line)
+        self.stdout.flush()
+
+
+def welcome(environment, password: str | None) -> str:
+    """What somebody who just started Sluice wants to know. The password is shown at the first start only."""
+    host = reachable(environment.bind)
+    kept = firstadmin.password_file()
+    secret = f"password {password} (kept in {kept})" if password else f"password in {kept}"
+    return f"""
+  Sluice is ready.
+
+    Console   http://{host}:{environment.console_port}/
+    STOMP     {host}:{environment.stomp_port}
+    Log in    user {firstadmin.NAME}, {secret}
+    Logs      {environment.data / "log"}
+
+  Ctrl-C stops everything.
+"""

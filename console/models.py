@@ -1,0 +1,88 @@
+"""What only the console owns: runs of analyses, the audit trail, a user's settings. The broker's own facts live in its store."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+
+
+class AnalysisRun(models.Model):
+    """One execution of an analysis, from the click or the schedule to its end."""
+
+    class State(models.TextChoices):
+        """Where a run stands; the last three are final."""
+
+        QUEUED = "queued"
+        STARTING = "starting"
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+        CANCELLED = "cancelled"
+
+    FINAL = frozenset({State.DONE, State.FAILED, State.CANCELLED})
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    kind = models.CharField(max_length=64)
+    title = models.CharField(max_length=200)
+    request = models.JSONField(default=dict)  #: what analytics was asked, as it was sent
+    state = models.CharField(max_length=16, choices=State, default=State.QUEUED)
+    stage = models.CharField(max_length=200, blank=True)  #: what it is doing, in words
+    progress = models.FloatField(default=0)  #: 0 to 1
+    reason = models.TextField(blank=True)  #: why it failed or was cancelled
+    sentence = models.TextField(blank=True)  #: its result in one sentence
+    asked_by = models.CharField(max_length=150)  #: a user name, or the name of a schedule
+    created = models.DateTimeField(auto_now_add=True)
+    started = models.DateTimeField(null=True)
+    changed = models.DateTimeField(auto_now=True)
+    finished = models.DateTimeField(null=True)
+    result = models.CharField(max_length=500, blank=True)  #: the result file, relative to the folder of results
+
+    class Meta:
+        ordering = ["-created"]
+        indexes = [models.Index(fields=["-created"]), models.Index(fields=["state"])]
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it is over."""
+        return self.state in self.FINAL
+
+
+class AuditEntry(models.Model):
+    """One thing somebody did or was not allowed to do. Written once, never changed."""
+
+    class Outcome(models.TextChoices):
+        """How it ended."""
+
+        DONE = "done"
+        DENIED = "denied"
+        REFUSED = "refused"
+        FAILED = "failed"
+
+    time = models.DateTimeField(auto_now_add=True, db_index=True)
+    who = models.CharField(max_length=150)
+    address = models.CharField(max_length=64)  #: from where
+    action = models.CharField(max_length=64)  #: a verb, e.g. `purge`
+    object = models.CharField(max_length=500)  #: what it was done to, e.g. `queue://orders`
+    before = models.JSONField(null=True)
+    after = models.JSONField(null=True)
+    outcome = models.CharField(max_length=16, choices=Outcome)
+    detail = models.TextField(blank=True)  #: why it was denied, refused or failed
+
+    class Meta:
+        ordering = ["-time", "-id"]
+
+
+class UserSetting(models.Model):
+    """What a user chose for their own screen."""
+
+    class Theme(models.TextChoices):
+        """The system's own choice, or an override."""
+
+        AUTO = "auto"
+        LIGHT = "light"
+        DARK = "dark"
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="setting")
+    theme = models.CharField(max_length=8, choices=Theme, default=Theme.AUTO)

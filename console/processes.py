@@ -1,0 +1,130 @@
+"""The processes that make one installation of Sluice, in the order they start, and the ports they need."""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from brokerapp.environment import Environment
+from brokerapp.store.embedded import STOP_PATIENCE_SECONDS, answers
+from console.supervisor import Part
+
+ASK_SECONDS = 1.0
+CLOSING_SECONDS = 5  # for browsers' WebSockets and STOMP clients to be told that the process ends
+WEB_GRACE_SECONDS = 20.0  # closing, and then the node stores all it was asked to
+
+DATABASE_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY = "celery --quiet -A console.celery"
+WORKER = f"{CELERY} worker --loglevel INFO --without-mingle --without-gossip"
+
+
+def parts(environment: Environment) -> list[Part]:
+    """The process table. The store comes first and ends last; the web process hosts the broker node."""
+    store = Part(
+        "store",
+        _module("brokerapp.store.embedded", str(environment.store)),
+        ready=lambda: answers(environment.store),
+        grace=STOP_PATIENCE_SECONDS,
+    )
+    address = f"--host {environment.bind} --port {environment.console_port}"
+    closing = f"--timeout-graceful-shutdown {CLOSING_SECONDS}"
+    others = [
+        Part(
+            "web",
+            _module(f"uvicorn console.asgi:application {address} --ws websockets-sansio --no-access-log {closing}"),
+            environment={"SLUICE_HOST_NODE": "1"},
+            ready=lambda: console_answers(environment) and stomp_connects(environment),
+            grace=WEB_GRACE_SECONDS,
+        ),
+        Part("archiver", _module("analytics.archiver")),
+        Part("spark", _module("analytics.spark_server")),
+        # An orphaned worker must not finish its task first: that may take an hour. QUIT is Celery's cold shutdown.
+        Part("worker-default", _module(f"{WORKER} -Q default -c 1 -n default@%h"), orphan_signal=signal.SIGQUIT),
+        Part("worker-spark", _module(f"{WORKER} -Q spark -c 2 -n spark@%h"), orphan_signal=signal.SIGQUIT),
+        Part("beat", _module(f"{CELERY} beat --loglevel INFO --scheduler {DATABASE_SCHEDULER}")),
+    ]
+    return [store, *others] if environment.owns_store else others
+
+
+def _module(line: str, *more: str) -> list[str]:
+    """The command `python -m LINE MORE...`; what may hold spaces comes as one of `more`."""
+    return [sys.executable, "-m", *line.split(), *more]
+
+
+# -- ports
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A TCP port of this installation: who uses it and which variable moves it."""
+
+    number: int
+    use: str
+    variable: str
+
+
+def ports(environment: Environment) -> list[Port]:
+    """Every port the processes listen on."""
+    return [
+        Port(environment.console_port, "the console", "SLUICE_PORT"),
+        Port(environment.stomp_port, "STOMP", "SLUICE_STOMP_PORT"),
+        Port(environment.spark_port, "Spark", "SLUICE_SPARK_PORT"),
+    ]
+
+
+def port_troubles(bind: str, wanted: list[Port]) -> Iterator[str]:
+    """A sentence for every port that cannot be had, saying how to move it."""
+    users: dict[int, str] = {}
+    for port in wanted:
+        way_out = f"set {port.variable} to another one"
+        if port.number in users:
+            yield f"port {port.number} is meant for both {users[port.number]} and {port.use}: {way_out}"
+        elif trouble := _trouble(bind, port.number):
+            yield f"port {port.number} on {bind}, meant for {port.use}, {trouble}: {way_out}"
+        users.setdefault(port.number, port.use)
+
+
+def _trouble(bind: str, number: int) -> str | None:
+    family = socket.AF_INET6 if ":" in bind else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that linger do not count
+        try:
+            probe.bind((bind, number))
+            probe.listen()
+        except OSError as error:
+            return "is taken" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
+    return None
+
+
+# -- whether they work
+
+
+def console_answers(environment: Environment) -> bool:
+    """Whether an HTTP request to the console gets an answer that is no server error."""
+    connection = http.client.HTTPConnection(reachable(environment.bind), environment.console_port, timeout=ASK_SECONDS)
+    try:
+        connection.request("HEAD", "/")
+        return connection.getresponse().status < 500
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def stomp_connects(environment: Environment) -> bool:
+    """Whether the STOMP port accepts connections."""
+    try:
+        socket.create_connection((reachable(environment.bind), environment.stomp_port), ASK_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+def reachable(bind: str) -> str:
+    """The address to call for a server bound to `bind`."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bind, bind)

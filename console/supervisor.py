@@ -1,0 +1,235 @@
+"""Supervisor: keeps the processes of one installation running, and ends them all together.
+
+It knows nothing of Sluice: the parts are a table (console/processes.py). One thread looks at every child ten times a
+second, so that nothing here waits for anything else. Children write straight to their log files and are shown from
+there: a supervisor that is busy, stopped or killed never blocks one, and their last words survive it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from brokerapp.ownership import Claim, claim, dying_with_parent
+
+TICK_SECONDS = 0.1
+ASK_SECONDS = 0.25  # between two questions whether a part is ready
+FIRST_DELAY_SECONDS = 0.5  # before the first restart; doubles with every death that follows too soon
+LONGEST_DELAY_SECONDS = 30.0  # and never more: what is mended comes back by itself
+STEADY_SECONDS = 60.0  # who ran this long starts again with the first delay
+READY_PATIENCE_SECONDS = 60.0  # then the next part is started all the same
+GRACE_SECONDS = 10.0
+LEFTOVER_PATIENCE_SECONDS = 15.0  # for the children of a killed supervisor, which got their TERM when it died
+LOG_LIMIT_BYTES = 20_000_000  # of each log; one older file of the same size is kept
+SHOWN_AT_ONCE_BYTES = 65_536  # of a log in one tick
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One process to keep running.
+
+    With `ready`, those after it in the table need it: they start when it says yes, and have ended before it is asked
+    to end. It must not wait long for its answer.
+    """
+
+    name: str
+    command: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    ready: Callable[[], bool] | None = None
+    grace: float = GRACE_SECONDS  # between TERM and KILL, when everything stops
+    orphan_signal: signal.Signals = signal.SIGTERM  # what it gets when the supervisor is killed
+
+
+def restart_delay(deaths: int) -> float:
+    """Seconds to wait before starting a part again that has died `deaths` times in a row (at least one)."""
+    return min(FIRST_DELAY_SECONDS * 2 ** min(deaths - 1, 16), LONGEST_DELAY_SECONDS)
+
+
+class Log:
+    """What one child writes: a bounded file, shown line by line as it grows."""
+
+    def __init__(self, path: Path, show: Say) -> None:
+        self.path, self._show = path, show
+        self._shown, self._rest = 0, b""
+        if path.exists():
+            path.replace(self._older)
+        path.touch(mode=0o600)
+
+    @property
+    def _older(self) -> Path:
+        return self.path.with_name(self.path.name + ".1")
+
+    def follow(self) -> None:
+        """Show what was written since the last call; put the file aside when it has grown too long."""
+        with self.path.open("rb") as file:
+            file.seek(self._shown)
+            written = file.read(SHOWN_AT_ONCE_BYTES)
+        self._shown += len(written)
+        *lines, self._rest = (self._rest + written).split(b"\n")
+        if len(self._rest) > SHOWN_AT_ONCE_BYTES:
+            lines, self._rest = [*lines, self._rest], b""
+        for line in lines:
+            self._show(line.decode(errors="replace"))
+        if self._shown > LOG_LIMIT_BYTES:  # children append, so the file may be emptied under them
+            shutil.copyfile(self.path, self._older)
+            os.truncate(self.path, 0)
+            self._shown = 0
+
+
+class Child:
+    """One part as it runs, dies and starts again. All times are monotonic seconds."""
+
+    def __init__(self, part: Part, folder: Path, family: int, *, say: Say) -> None:
+        self.part, self._say, self._family = part, say, family
+        self.log = Log(folder / f"{part.name}.log", lambda line: say(f"{part.name:<14} | {line}"))
+        self.process: subprocess.Popen[bytes] | None = None
+        self.born = time.monotonic()
+        self._started_at = self._due = self._ask_again = self._patience_ends = 0.0
+        self._is_ready = False
+        self._deaths = 0
+
+    def tick(self, now: float) -> None:
+        """Show what it said; notice its death; start it when it is due."""
+        self.log.follow()
+        if self.process is None:
+            if now >= self._due:
+                self._start(now)
+        elif self.process.poll() is not None:
+            self._bury(now)
+
+    def ready(self, now: float) -> bool:
+        """Whether it runs and has said, since it was started, that it can do its work."""
+        if self.process is None:
+            return False
+        if not self._is_ready and now >= self._ask_again:
+            self._is_ready = self.part.ready is None or self.part.ready()
+            self._ask_again = now + ASK_SECONDS
+        return self._is_ready
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self._patience_ends = time.monotonic() + self.part.grace
+        if self.process is not None:
+            self.process.terminate()
+
+    def ended(self, hurry: bool) -> bool:
+        """Whether it is gone, and its own children with it; asked again and again after `terminate`."""
+        self.log.follow()
+        if self.process is not None and self.process.poll() is None:
+            if hurry or time.monotonic() > self._patience_ends:
+                self._say(f"{self.part.name} does not end: killed")
+                self.kill()
+            return False
+        self.kill()
+        return True
+
+    def kill(self) -> None:
+        """End it and all it started, now."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+
+    def _start(self, now: float) -> None:
+        self._started_at, self._is_ready = now, False
+        with self.log.path.open("ab") as output:
+            self.process = subprocess.Popen(
+                self.part.command,
+                env=os.environ | {"PYTHONUNBUFFERED": "1"} | self.part.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                pass_fds=[self._family],
+                process_group=0,  # a Ctrl-C is for the supervisor, which ends its children in order
+                preexec_fn=dying_with_parent(self.part.orphan_signal),
+            )
+
+    def _bury(self, now: float) -> None:
+        assert self.process is not None
+        self.kill()  # what it started must not meet what its successor starts
+        self._deaths = 1 if now - self._started_at > STEADY_SECONDS else self._deaths + 1
+        delay = restart_delay(self._deaths)
+        self._due = now + delay
+        self._say(f"{self.part.name} {_end(self.process.returncode)}; it starts again in {delay:g} s")
+        self.process = None
+
+
+class Supervisor:
+    """Starts the parts one after the other, keeps them running until told to stop, and ends them in reverse order.
+
+    Raises FolderTaken when another supervisor has this folder. Must be run by the main thread.
+    """
+
+    def __init__(self, parts: Sequence[Part], folder: Path, say: Say) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._claim: Claim = claim(folder, patience=LEFTOVER_PATIENCE_SECONDS)
+        self._parts, self._say = parts, say
+        self._logs = folder / "log"
+        self._logs.mkdir(mode=0o700, exist_ok=True)
+        self._children: list[Child] = []
+        self._stops_asked = 0
+
+    def run(self, announce: Callable[[], None]) -> None:
+        """Keep everything running until SIGINT, SIGTERM or SIGHUP; `announce` once, when all parts are ready.
+
+        A second signal ends the children without grace.
+        """
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._ask_to_stop)
+        waiting, announced = list(self._parts), False
+        try:
+            while not self._stops_asked:
+                now = time.monotonic()
+                for child in self._children:
+                    child.tick(now)
+                if waiting and self._may_start_next(now):
+                    part = waiting.pop(0)
+                    self._children.append(Child(part, self._logs, self._claim.family, say=self._say))
+                elif not waiting and not announced and all(child.ready(now) for child in self._children):
+                    announced = True
+                    announce()
+                else:
+                    time.sleep(TICK_SECONDS)
+        finally:
+            self._stop()
+
+    def _ask_to_stop(self, *_: object) -> None:
+        self._stops_asked += 1
+
+    def _may_start_next(self, now: float) -> bool:
+        if not self._children or self._children[-1].ready(now):
+            return True
+        last = self._children[-1]
+        if now - last.born < READY_PATIENCE_SECONDS:
+            return False
+        self._say(f"{last.part.name} is not ready after {READY_PATIENCE_SECONDS:g} s, going on: see {last.log.path}")
+        return True
+
+    def _stop(self) -> None:
+        self._say("stopping")
+        asked: list[Child] = []
+        for child in reversed(self._children):
+            if child.part.ready is not None:
+                self._wait_for(asked)
+                asked = []
+            child.terminate()
+            asked.append(child)
+        self._wait_for(asked)
+        self._claim.release()
+        self._say("stopped")
+
+    def _wait_for(self, children: list[Child]) -> None:
+        while children := [child for child in children if not child.ended(hurry=self._stops_asked > 1)]:
+            time.sleep(TICK_SECONDS / 5)
+
+
+def _end(code: int) -> str:
+    return f"ended with code {code}" if code >= 0 else f"was killed by {signal.Signals(-code).name}"

@@ -1,0 +1,48 @@
+"""Celery tasks that touch what the console owns, or that a page starts."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from celery import shared_task
+from django.utils import timezone
+
+from console import runs
+from console.models import AnalysisRun
+
+#: A run of which nothing was heard for so long has lost its worker. Spark reports at least once a minute.
+SILENCE = timedelta(minutes=10)
+
+
+@shared_task(name="console.run_changed")
+def run_changed(run_id: str, state: str, info: dict[str, Any] | None = None) -> bool:
+    """An analysis reached a state; ignored when its run is over already."""
+    return runs.changed(run_id, state, info or {})
+
+
+@shared_task(name="console.start_scheduled")
+def start_scheduled(kind: str, window: str, schedule: str = "schedule") -> str:
+    """Start an analysis of the window that ends now; the id of its run."""
+    from console.analyses import request_for  # needs the catalogue of analytics, which a web worker may do without
+
+    title, parameters = request_for(kind, {"window": window})
+    return str(runs.start(kind, title, parameters, asked_by=schedule).id)
+
+
+@shared_task(name="console.reap")
+def reap() -> int:
+    """Fail runs whose worker is gone; how many."""
+    silent = AnalysisRun.objects.filter(
+        state__in=[AnalysisRun.State.STARTING, AnalysisRun.State.RUNNING], changed__lt=timezone.now() - SILENCE
+    )
+    reason = {"reason": "Its worker was lost: nothing was heard of it for ten minutes."}
+    return sum(runs.changed(str(run.id), AnalysisRun.State.FAILED, reason) for run in silent)
+
+
+@shared_task(name="console.demo", queue="default")
+def demo(**options: Any) -> None:
+    """Run the demo business against the broker."""
+    from console.demo import run
+
+    run(**options)

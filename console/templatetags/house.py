@@ -1,0 +1,65 @@
+"""Tags and filters that every template has."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from django import template
+from django.templatetags.static import static
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+
+from console import figures
+
+register = template.Library()
+
+for _filter in (figures.whole, figures.rate, figures.size, figures.span, figures.ago, figures.figure):
+    register.filter(_filter.__name__, _filter)
+
+
+@register.filter
+def counted(count: int, noun: str) -> str:
+    """{{ 3|counted:"queue" }}"""
+    return figures.counted(count, noun)
+
+
+@register.simple_tag
+def icon(name: str, extra: str = "") -> SafeString:
+    """An icon of the sprite; decoration, so hidden from screen readers."""
+    return format_html(
+        '<svg class="icon {}" aria-hidden="true"><use href="{}#{}"></use></svg>',
+        extra,
+        static("console/icons.svg"),
+        name,
+    )
+
+
+@register.filter
+def splitname(name: str) -> list[str]:
+    """The elements of a destination name."""
+    return name.split(".")
+
+
+@register.filter
+def pretty(value: object) -> str:
+    """A JSON value over several lines; text as it is."""
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+
+
+@register.filter
+def breakable(name: str) -> SafeString:
+    """A destination name that breaks after its dots where a line is too short for it."""
+    return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in re.findall(r"[^.]*\.|[^.]+$", name)))
+
+
+@register.filter
+def get(mapping: dict, key: object) -> object:
+    """The value of a key that is not known before."""
+    return mapping.get(key)
+
+
+@register.filter
+def iszero(text: str) -> bool:
+    """Whether a figure says nothing, so that it may stand back."""
+    return text in ("0", "0.0")

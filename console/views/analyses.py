@@ -1,0 +1,98 @@
+"""Analyses of the recorded traffic: what can be asked, the runs, one run with its result."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from csp.decorators import csp_update
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from brokerapp.errors import RequestRefused
+from console import audit, runs
+from console.access import Verb, needs
+from console.assets import PLOTLY_STYLES
+from console.analyses import catalogue, request_for, words_for
+from console.models import AnalysisRun
+from console.schedules import RHYTHMS, schedules
+
+PAGE_SIZE = 20
+
+
+@require_GET
+@needs(Verb.SEE)
+def analyses(request: HttpRequest) -> HttpResponse:
+    """The catalogue, the runs, the schedules."""
+    return _page(request)
+
+
+def _page(request: HttpRequest, error: str = "") -> HttpResponse:
+    page = Paginator(AnalysisRun.objects.all(), PAGE_SIZE).get_page(request.GET.get("page"))
+    context = {
+        "catalogue": catalogue(),
+        "page": page,
+        "rows": [(run, runs.cells_of(run), words_for(run.kind, run.request)) for run in page],
+        "schedules": schedules(),
+        "rhythms": [(name, words) for name, (words, _) in RHYTHMS.items()],
+        "error": error,
+    }
+    return render(request, "console/analyses.html", context, status=400 if error else 200)
+
+
+@require_POST
+@needs(Verb.ANALYSE)
+def start(request: HttpRequest) -> HttpResponse:
+    """Start an analysis and go to its run."""
+    kind = request.POST.get("kind", "")
+    try:
+        title, parameters = request_for(kind, request.POST.dict())
+    except RequestRefused as error:
+        return _page(request, str(error))
+    with audit.recording(request, "analyse", kind) as change:
+        run = runs.start(kind, title, parameters, request.user.get_username())
+        change.after = {"run": str(run.id), **parameters}
+    return redirect("run", run_id=run.id)
+
+
+@require_GET
+@needs(Verb.SEE)
+@csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
+def run(request: HttpRequest, run_id: str) -> HttpResponse:
+    """One run: how it goes, why it failed, or what it found."""
+    found = get_object_or_404(AnalysisRun, id=run_id)
+    result = runs.result_of(found) if found.state == AnalysisRun.State.DONE else None
+    context = {"run": found, "cells": runs.cells_of(found), "parameters": words_for(found.kind, found.request)}
+    return render(request, "console/run.html", context | (_shown(result) if result else {}))
+
+
+def _shown(result: dict) -> dict:
+    """The result file as the page needs it; times as datetimes."""
+    window = result["window"]
+    return {
+        "result": result,
+        "since": _time(window["since_us"]),
+        "until": _time(window["until_us"]),
+        "fresh": _time(result.get("freshness_us")),
+        "charts": [(f"figure-{number}", chart) for number, chart in enumerate(result["charts"])],
+        "tables": [(table, [list(zip(row, table["columns"], strict=True)) for row in table["rows"]]) for table in result["tables"]],
+    }
+
+
+def _time(us: int | None) -> datetime | None:
+    return datetime.fromtimestamp(us / 1e6, UTC) if us else None
+
+
+@require_POST
+@needs(Verb.ANALYSE)
+def cancel(request: HttpRequest, run_id: str) -> HttpResponse:
+    """Stop a run."""
+    found = get_object_or_404(AnalysisRun, id=run_id)
+    if found.is_final:
+        messages.warning(request, "It was over already.")
+    else:
+        with audit.recording(request, "cancel", f"run {found.id}", before={"state": found.state}):
+            runs.cancel(found, request.user.get_username())
+    return redirect("run", run_id=found.id)

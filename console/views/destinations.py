@@ -1,0 +1,184 @@
+"""Queues and topics: the lists, one destination, and what an admin may do to it."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods
+
+from brokerapp.destination import Destination, Kind, is_pattern
+from brokerapp.errors import BrokerError, InvalidDestination
+from brokerapp.snapshot import DestinationStats
+from console import audit
+from console.access import Verb, needs
+from console.connections import consumers_of
+from console.figures import counted
+from console.gateway import gateway
+from console.listing import COLUMNS, PAGE_SIZES, ListQuery, columns_of, page_of
+from console.live.mirror import mirror
+from console.live.picture import Picture
+from console.live.topics import chart_mark, mark_of, numbers_of
+from console.routing_graph import feeders_of
+
+MAX_FOUND = 50
+
+
+@require_GET
+@needs(Verb.SEE)
+def queues(request: HttpRequest) -> HttpResponse:
+    """The list of queues."""
+    return _list(request, Kind.QUEUE)
+
+
+@require_GET
+@needs(Verb.SEE)
+def topics(request: HttpRequest) -> HttpResponse:
+    """The list of topics."""
+    return _list(request, Kind.TOPIC)
+
+
+def _list(request: HttpRequest, kind: Kind) -> HttpResponse:
+    query = ListQuery.read(kind, request.GET)
+    page = page_of(mirror().current(), query)
+    context = {
+        "kind": kind,
+        "query": query,
+        "page": page,
+        "columns": [
+            (column, _sort_link(query, column.name), _aria_sort(query, column.name)) for column in columns_of(kind)
+        ],
+        "name_link": _sort_link(query, "name"),
+        "name_sort": _aria_sort(query, "name"),
+        "chips": [(label, count, query.url(chip=name), name == query.chip) for name, label, count in page.chips],
+        "sizes": [(size, query.url(size=size), size == query.size) for size in PAGE_SIZES],
+        "previous": query.url(page=page.page - 1) if page.page > 1 else "",
+        "next": query.url(page=page.page + 1) if page.page < page.pages else "",
+    }
+    template = "console/parts/list.html" if request.htmx and not request.htmx.boosted else "console/list.html"
+    return render(request, template, context)
+
+
+def _sort_link(query: ListQuery, name: str) -> str:
+    if query.sort == name:
+        return query.url(descending=not query.descending)
+    return query.url(sort=name, descending=name != "name")  # numbers: the largest first
+
+
+def _aria_sort(query: ListQuery, name: str) -> str:
+    if query.sort != name:
+        return "none"
+    return "descending" if query.descending else "ascending"
+
+
+@require_GET
+@needs(Verb.SEE)
+def find(request: HttpRequest) -> HttpResponse:
+    """Queues and topics whose name holds the text; goes straight to the only one, or to the one of exactly that name."""
+    text = request.GET.get("q", "").strip()
+    everything = sorted(mirror().current().stats)
+    found = [each for each in everything if text.lower() in each.name.lower()]
+    exact = [each for each in found if each.name == text]
+    if text and (len(found) == 1 or len(exact) == 1):
+        one = (exact or found)[0]
+        return redirect(one.kind, name=one.name)
+    return render(request, "console/find.html", {"text": text, "found": found[:MAX_FOUND], "total": len(found)})
+
+
+@require_GET
+@needs(Verb.SEE)
+def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
+    """One queue or topic: its numbers, its last minutes, who consumes, what feeds it."""
+    destination = Destination(Kind(kind), name)
+    picture, stats = _existing(destination)
+    numbers = numbers_of(picture, stats)
+    shown = [COLUMNS[each] for each in COLUMNS if kind == Kind.QUEUE or each not in ("DeadLetterCount", "DequeueRate")]
+    marks = [*picture.trails.get(destination, ()), mark_of(picture, stats)]
+    context = {
+        "destination": destination,
+        "stats": stats,
+        "numbers": numbers,
+        "columns": [(column, numbers[column.name]) for column in shown if column.is_jmx],
+        "marks": [chart_mark(mark) for mark in marks],
+        "consumers": consumers_of(picture, destination),
+        "feeders": feeders_of(destination, gateway().definitions()),
+    }
+    return render(request, "console/destination.html", context)
+
+
+def _existing(destination: Destination) -> tuple[Picture, DestinationStats]:
+    """Its numbers; looks again before it says that there is no such destination, which may be newer than the picture."""
+    for look in (mirror().current, mirror().refresh):
+        picture = look()
+        if destination in picture.stats:
+            return picture, picture.stats[destination]
+    raise Http404(f"There is no {destination.kind} named {destination.name}.")
+
+
+@require_http_methods(["GET", "POST"])
+@needs(Verb.CREATE)
+def create(request: HttpRequest, kind: str) -> HttpResponse:
+    """Make a queue or topic by name."""
+    name, error = request.POST.get("name", ""), ""
+    if request.method == "POST":
+        try:
+            destination = _named(Kind(kind), name)
+            with audit.recording(request, "create", destination):
+                gateway().create(destination)
+            mirror().refresh()
+            messages.success(request, f"The {kind} {destination.name} exists now.")
+            return redirect(f"{kind}s")
+        except BrokerError as refused:
+            error = str(refused)
+    status = 400 if error else 200
+    return render(request, "console/create.html", {"kind": kind, "name": name, "error": error}, status=status)
+
+
+def _named(kind: Kind, text: str) -> Destination:
+    name = text.strip()
+    if not name:
+        raise InvalidDestination(text, "give it a name")
+    if is_pattern(name):
+        raise InvalidDestination(name, "a whole element `*` or a last element `>` makes a pattern, which names many")
+    return Destination(kind, name)
+
+
+@require_http_methods(["GET", "POST"])
+@needs(Verb.PURGE)
+def purge(request: HttpRequest, name: str) -> HttpResponse:
+    """Remove all messages of a queue, after its name was typed."""
+    destination = Destination.queue(name)
+    _, stats = _existing(destination)
+    if request.method == "POST" and request.POST.get("name") == name:
+        with audit.recording(request, "purge", destination, before={"QueueSize": stats.QueueSize}) as change:
+            count = gateway().purge(destination)
+            change.after = {"removed": count}
+        messages.success(request, f"{counted(count, 'message')} removed from {name}.")
+        return redirect("queue", name=name)
+    return _confirm(request, destination, "purge", f"Purge {counted(stats.QueueSize, 'message')} from {name}")
+
+
+@require_http_methods(["GET", "POST"])
+@needs(Verb.CREATE)
+def delete(request: HttpRequest, kind: str, name: str) -> HttpResponse:
+    """Remove a queue or topic with all it holds, after its name was typed."""
+    destination = Destination(Kind(kind), name)
+    _, stats = _existing(destination)
+    if request.method == "POST" and request.POST.get("name") == name:
+        with audit.recording(request, "delete", destination, before={"QueueSize": stats.QueueSize}) as change:
+            count = gateway().delete(destination)
+            change.after = {"removed": count}
+        messages.success(request, f"The {kind} {name} is deleted, and {counted(count, 'message')} with it.")
+        mirror().refresh()
+        return redirect(f"{kind}s")
+    held = f" with {counted(stats.QueueSize, 'message')}" if stats.QueueSize else ""
+    return _confirm(request, destination, "delete", f"Delete the {kind} {name}{held}")
+
+
+def _confirm(request: HttpRequest, destination: Destination, action: str, sentence: str) -> HttpResponse:
+    typed = request.POST.get("name", "")
+    error = f"{typed!r} is not {destination.name!r}." if request.method == "POST" else ""
+    back = reverse(destination.kind, kwargs={"name": destination.name})
+    context = {"destination": destination, "action": action, "sentence": sentence, "error": error, "back": back}
+    return render(request, "console/confirm.html", context, status=400 if error else 200)

@@ -1,0 +1,62 @@
+// Every page: the live socket, charts, and the small conveniences of the frame.
+
+import "./live.js";
+import { startCharts } from "./chart.js";
+
+const FOLDED = "sluice.folded";
+
+function fold(isFolded) {
+  document.body.classList.toggle("folded", isFolded);
+  document.querySelector("[data-fold]")?.setAttribute("aria-expanded", String(!isFolded));
+}
+
+function isTyping(target) {
+  return target.closest("input, textarea, select, [contenteditable]") !== null;
+}
+
+document.addEventListener("click", async (event) => {
+  if (event.target.closest("[data-fold]")) {
+    const isFolded = !document.body.classList.contains("folded");
+    localStorage.setItem(FOLDED, isFolded ? "1" : "");
+    fold(isFolded);
+  }
+  const copy = event.target.closest("[data-copy]");
+  if (copy) {
+    await navigator.clipboard.writeText(document.getElementById(copy.dataset.copy).textContent);
+    const label = copy.lastChild;
+    const before = label.textContent;
+    label.textContent = "Copied";
+    setTimeout(() => { label.textContent = before; }, 1500);
+  }
+  const opener = event.target.closest("[data-dialog]");
+  if (opener) document.getElementById(opener.dataset.dialog).showModal();
+  const closer = event.target.closest("[data-close]");
+  if (closer) closer.closest("dialog").close();
+  for (const menu of document.querySelectorAll(".menu[open]")) {
+    if (!menu.contains(event.target)) menu.open = false;
+  }
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") {
+    for (const menu of document.querySelectorAll(".menu[open]")) menu.open = false;
+  }
+  if (event.key === "/" && !isTyping(event.target) && !event.ctrlKey && !event.metaKey) {
+    const field = document.querySelector("main [data-slash]") ?? document.querySelector("[data-slash]");
+    if (field) {
+      event.preventDefault();
+      field.focus();
+      field.select();
+    }
+  }
+});
+
+// A button that destroys is enabled by typing the name of what it destroys.
+document.addEventListener("input", (event) => {
+  const typed = event.target.closest("[data-must-equal]");
+  if (typed) typed.form.querySelector("[type=submit]").disabled = typed.value !== typed.dataset.mustEqual;
+});
+
+fold(localStorage.getItem(FOLDED) === "1");
+startCharts();
+document.addEventListener("htmx:afterSettle", startCharts);

@@ -1,0 +1,44 @@
+// Plotly figures in the page's own colours and type. The server sends figure JSON; nothing of it is executed.
+
+function token(name) {
+  // A custom property that holds light-dark() is resolved only where it is used.
+  const probe = document.createElement("i");
+  probe.className = `probe probe-${name}`;
+  document.body.append(probe);
+  const colour = getComputedStyle(probe).color;
+  probe.remove();
+  return colour;
+}
+
+function themed(layout) {
+  const [ink, soft, line, raised] = ["ink", "soft", "line", "raised"].map(token);
+  const font = { family: getComputedStyle(document.body).fontFamily, size: 12, color: soft };
+  const axis = { gridcolor: line, zerolinecolor: line, linecolor: line, tickcolor: line, automargin: true };
+  const axes = {};
+  for (const name of new Set(["xaxis", "yaxis", ...Object.keys(layout).filter((each) => /^[xy]axis\d*$/.test(each))])) {
+    axes[name] = { ...axis, ...layout[name], title: { ...layout[name]?.title, font: { ...font, size: 12 } } };
+  }
+  return {
+    height: 360,
+    ...layout,
+    ...axes,
+    font,
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    hoverlabel: { bgcolor: raised, bordercolor: line, font: { ...font, color: ink } },
+    margin: { l: 60, r: 20, t: 12, b: 44, ...layout.margin },
+    legend: { ...layout.legend, font: { ...font, color: ink }, y: -0.16 },
+  };
+}
+
+const CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"] };
+
+function draw() {
+  for (const host of document.querySelectorAll("[data-figure]")) {
+    const figure = JSON.parse(document.getElementById(host.dataset.figure).textContent);
+    window.Plotly.react(host, figure.data, themed(figure.layout ?? {}), CONFIG);
+  }
+}
+
+draw();
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);

@@ -1,0 +1,255 @@
+"""The supervisor with real child processes, real kills and real ports."""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from console import processes, supervisor
+from console.processes import Port, port_troubles
+
+PATIENCE = 10.0
+PROJECT = Path(__file__).resolve().parents[2]
+
+# Its parts: one that is ready when its file is there, one that has a child, and one that will not end when asked.
+SUPERVISOR = """
+import sys
+from pathlib import Path
+from console import supervisor
+from console.supervisor import Part, Supervisor
+
+folder = Path(sys.argv[1])
+supervisor.FIRST_DELAY_SECONDS = 0.1
+python = sys.executable
+
+FIRST = '''
+import pathlib, signal, sys, time
+def goodbye(*_):
+    print("first says goodbye")
+    sys.exit()
+signal.signal(signal.SIGTERM, goodbye)
+pathlib.Path(sys.argv[1]).touch()
+print("first says hello")
+time.sleep(60)
+'''
+PARENT = '''
+import subprocess
+child = subprocess.Popen(["sleep", "60"])
+print("its child is", child.pid)
+raise SystemExit(child.wait())
+'''
+STUBBORN = '''
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("stubborn is up")
+while True:
+    time.sleep(60)
+'''
+parts = [
+    Part("first", [python, "-c", FIRST, str(folder / "ready")], ready=(folder / "ready").exists),
+    Part("parent", [python, "-c", PARENT]),
+]
+if "stubborn" in sys.argv:
+    parts.append(Part("stubborn", [python, "-c", STUBBORN], grace=float(sys.argv[3])))
+
+def say(line):
+    print(line, flush=True)
+
+Supervisor(parts, folder, say).run(announce=lambda: say("all are ready"))
+"""
+
+
+def until(condition, what: str):
+    deadline = time.monotonic() + PATIENCE
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"not within {PATIENCE} s: {what}"
+        time.sleep(0.02)
+    return answer
+
+
+def gone(pid: int) -> bool:
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+class Run:
+    """A supervisor in a process of its own, and what it has said."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.folder = folder
+        self.said_file = folder.with_suffix(f".said{time.monotonic_ns()}")
+        with self.said_file.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", SUPERVISOR, str(folder), *arguments],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=PROJECT,
+            )
+
+    @property
+    def said(self) -> str:
+        return self.said_file.read_text()
+
+    def until_said(self, text: str) -> None:
+        until(lambda: text in self.said or self.process.poll() is not None, text)
+        assert text in self.said, self.said
+
+    def family(self) -> list[int]:
+        """Process ids of all parts and of what they started."""
+        return [child.pid for child in psutil.Process(self.process.pid).children(recursive=True)]
+
+    def child(self, position: int) -> int:
+        """The process id of the part at this position of the table."""
+        children = psutil.Process(self.process.pid).children()
+        return sorted(children, key=lambda child: child.create_time())[position].pid
+
+
+@pytest.fixture
+def started(tmp_path):
+    runs = []
+
+    def start(*arguments: str) -> Run:
+        runs.append(Run(tmp_path / "data", *arguments))
+        return runs[-1]
+
+    yield start
+    for run in runs:
+        run.process.terminate()
+        run.process.wait(PATIENCE)
+        for orphan in re.findall(r"its child is (\d+)", run.said):  # of a supervisor that the test killed
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(orphan), signal.SIGKILL)
+
+
+def test_parts_start_in_order_each_after_the_one_before_is_ready(started):
+    run = started()
+    run.until_said("all are ready")
+    run.until_said("its child is")
+    assert run.said.index("first says hello") < run.said.index("its child is")
+    assert "first          | first says hello" in run.said
+    assert (run.folder / "log" / "first.log").read_text() == "first says hello\n"
+
+
+def test_a_killed_part_is_started_again(started):
+    run = started()
+    run.until_said("all are ready")
+    first = run.child(0)
+    os.kill(first, signal.SIGKILL)
+    run.until_said("first was killed by SIGKILL; it starts again in 0.1 s")
+    until(lambda: run.said.count("first says hello") == 2, "it says hello again")
+    assert first not in run.family()
+
+
+def test_a_part_that_dies_takes_its_own_children_with_it(started):
+    run = started()
+    run.until_said("its child is")
+    grandchild = int(re.search(r"its child is (\d+)", run.said).group(1))
+    os.kill(run.child(1), signal.SIGKILL)
+    until(lambda: gone(grandchild), "the grandchild is gone")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_stops_everything_even_what_will_not_end(started, number):
+    run = started("stubborn", "0.3")
+    run.until_said("all are ready")
+    run.until_said("stubborn is up")
+    run.until_said("its child is")
+    family = run.family()
+    run.process.send_signal(number)
+    assert run.process.wait(PATIENCE) == 0
+    assert len(family) == 4
+    assert [pid for pid in family if not gone(pid)] == []
+    assert run.said.index("stubborn does not end: killed") < run.said.index("first says goodbye")
+    assert run.said.endswith("stopped\n")
+
+
+def test_a_second_signal_stops_without_grace(started):
+    run = started("stubborn", "60")
+    run.until_said("all are ready")
+    run.until_said("stubborn is up")
+    run.process.terminate()
+    run.until_said("stopping")
+    assert run.process.poll() is None
+    run.process.terminate()
+    assert run.process.wait(PATIENCE) == 0
+    assert "stubborn does not end: killed" in run.said
+
+
+def test_the_children_of_a_killed_supervisor_end_and_the_next_one_waits_for_them(started):
+    run = started()
+    run.until_said("all are ready")
+    parts = [run.child(0), run.child(1)]
+    run.process.kill()
+    run.process.wait()
+    again = started()
+    again.until_said("all are ready")
+    assert all(gone(pid) for pid in parts)
+
+
+def test_a_second_supervisor_is_refused_and_told_who_the_first_is(started):
+    run = started()
+    run.until_said("all are ready")
+    second = started()
+    assert second.process.wait(PATIENCE) != 0
+    assert f"is in use by process {run.process.pid}" in second.said
+
+
+def test_restart_delays_double_up_to_a_limit():
+    assert [supervisor.restart_delay(deaths) for deaths in (1, 2, 3, 4)] == [0.5, 1.0, 2.0, 4.0]
+    assert supervisor.restart_delay(1000) == supervisor.LONGEST_DELAY_SECONDS
+
+
+def test_a_log_is_bounded_and_nothing_is_shown_twice(tmp_path, monkeypatch):
+    monkeypatch.setattr(supervisor, "LOG_LIMIT_BYTES", 100)
+    shown = []
+    log = supervisor.Log(tmp_path / "part.log", shown.append)
+    lines = [f"line {number:03}" for number in range(100)]
+    with log.path.open("a") as child:
+        for line in lines:
+            child.write(line + "\n")
+            child.flush()
+            log.follow()
+    assert shown == lines
+    assert log.path.stat().st_size <= 110
+    assert (tmp_path / "part.log.1").stat().st_size <= 110
+
+
+def test_the_log_of_the_run_before_is_kept(tmp_path):
+    path = tmp_path / "part.log"
+    path.write_text("last words\n")
+    supervisor.Log(path, print)
+    assert path.read_text() == ""
+    assert (tmp_path / "part.log.1").read_text() == "last words\n"
+
+
+def test_a_taken_port_is_named_with_the_variable_that_moves_it():
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        taken = holder.getsockname()[1]
+        troubles = list(port_troubles("127.0.0.1", [Port(taken, "STOMP", "SLUICE_STOMP_PORT")]))
+    sentence = f"port {taken} on 127.0.0.1, meant for STOMP, is taken: set SLUICE_STOMP_PORT to another one"
+    assert troubles == [sentence]
+    assert list(port_troubles("127.0.0.1", [Port(taken, "STOMP", "SLUICE_STOMP_PORT")])) == []
+
+
+def test_one_port_for_two_uses_is_refused():
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        free = holder.getsockname()[1]
+    wanted = [Port(free, "the console", "SLUICE_PORT"), Port(free, "STOMP", "SLUICE_STOMP_PORT")]
+    assert list(port_troubles("127.0.0.1", wanted)) == [
+        f"port {free} is meant for both the console and STOMP: set SLUICE_STOMP_PORT to another one"
+    ]
+
+
+def test_the_table_has_the_store_only_when_it_is_ours(tmp_path):
+    own = processes.Environment.read({"SLUICE_DATA": str(tmp_path)})
+    elsewhere = processes.Environment.read({"SLUICE_DATA": str(tmp_path), "REDIS_URL": "redis://store.example:6379"})
+    names = [part.name for part in processes.parts(own)]
+    assert names == ["store", "web", "archiver", "spark", "worker-default", "worker-spark", "beat"]
+    assert [part.name for part in processes.parts(elsewhere)] == names[1:]
