@@ -360,8 +360,9 @@ class Broker:
         if transaction is not None:
             transaction.check_room()
         settled = _take(subscription, settle.ack_id)
+        if subscription.credit <= 0:
+            self.resume(subscription)
         subscription.credit += len(settled)
-        self.resume(subscription)
         if transaction is not None:
             transaction.settled += settled
             self._confirm(client, settle.receipt)
@@ -382,13 +383,12 @@ class Broker:
             self.delivery.waiting[subscription] = None
 
     def _account(self, settled: Sequence[tuple[Subscription, str, Entry]]) -> None:
-        now_us = time.time_ns() // 1000
         for subscription, _, entry in settled:
             if is_queue(entry):
-                self.delivery.account_ack(self.queues[entry.log], entry, subscription.client.client_id, now_us)
+                self.delivery.acked(self.queues[entry.log], entry, subscription.client.client_id)
             else:
                 self.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
-                self.delivery.account_topic_ack(subscription, entry, now_us)
+                self.delivery.account_topic_ack(subscription, entry, time.time_ns() // 1000)
 
     def _reject(self, client: Client, subscription: Subscription, ack_id: str) -> None:
         """One message failed: it goes to the dead letters at once, as in ActiveMQ."""

@@ -42,6 +42,7 @@ class Delivery:
         self.touched: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
         self.waiting: dict[Subscription, None] = {}  # of topics, with messages pending
         self.dirty: dict[Client, None] = {}
+        self._acked: dict[tuple[MessageLog, str], list[Entry]] = {}  # to be recorded together
         self._now_us = 0  # of this pump
 
     # -- once a tick
@@ -52,11 +53,13 @@ class Delivery:
         while self.touched:
             touched, self.touched = self.touched, {}
             for log in touched:
-                for subscription, entry in log.dispatch():
-                    self._give_from_log(log, subscription, entry)
+                for subscription, entries in log.dispatch():
+                    self._give(log, subscription, entries)
                 self._page(log)
         for subscription in list(self.waiting):
             self._drain(subscription)
+        if self._acked:
+            self._record_acks()
         dirty, self.dirty = self.dirty, {}
         for client in dirty:
             client.sink.flush()
@@ -74,34 +77,55 @@ class Delivery:
 
     # -- queues
 
-    def _give_from_log(self, log: MessageLog, subscription: Subscription, entry: Entry) -> None:
-        message, now_us = entry.message, self._now_us
-        if message.expires and message.expires <= now_us // 1000:
-            subscription.credit += 1
-            self._expired(log, entry)
-            return
-        log.counts.DispatchCount += 1
+    def _give(self, log: MessageLog, subscription: Subscription, entries: list[Entry]) -> None:
+        """Hand these messages of a queue to a consumer; those that expired meanwhile go their own way."""
+        now_ms = self._now_us // 1000
+        if any(entry.message.expires for entry in entries):
+            entries, expired = partition(entries, lambda entry: not 0 < entry.message.expires <= now_ms)
+            for entry in expired:
+                subscription.credit += 1
+                self._expired(log, entry)
+        client: Client = subscription.client
+        log.counts.DispatchCount += len(entries)
         self._stats.changed.add(log.counts)
-        original = native(entry.original) if entry.original else log.name
-        consumer = subscription.client.client_id
-        self._recorder.event(DISPATCH, now_us, message, log.name, original, consumer, None)
+        client.delivered += len(entries)
+        self.dirty[client] = None
+        self._record(DISPATCH, log, entries, client.client_id)
+        deliver = client.sink.deliver
         if subscription.ack_mode != "auto":
-            self._hand_over(subscription, entry, self._ack_id(subscription, entry))
+            for entry in entries:
+                deliver(subscription, entry, self._ack_id(subscription, entry))
             return
-        subscription.credit += 1
-        self.account_ack(log, entry, consumer, now_us)
-        if entry.seq:
-            self._committer.settle(entry)
-        self._hand_over(subscription, entry, "")
+        subscription.credit += len(entries)
+        for entry in entries:
+            deliver(subscription, entry, "")
+            self.acked(log, entry, client.client_id)
+            if entry.seq:
+                self._committer.settle(entry)
 
-    def account_ack(self, log: MessageLog, entry: Entry, consumer: str, now_us: int) -> None:
-        """A message of a queue is done with."""
+    def acked(self, log: MessageLog, entry: Entry, consumer: str) -> None:
+        """A consumer is done with a message of a queue."""
         log.settled(entry)
-        log.counts.DequeueCount += 1
-        log.counts.DequeueBytes += len(entry.message.body)
-        self._stats.changed.add(log.counts)
-        original = native(entry.original) if entry.original else log.name
-        self._recorder.event(ACK, now_us, entry.message, log.name, original, consumer, None)
+        counts = log.counts
+        counts.DequeueCount += 1
+        counts.DequeueBytes += len(entry.message.body)
+        self._stats.changed.add(counts)
+        place = (log, consumer)
+        entries = self._acked.get(place)
+        if entries is None:
+            self._acked[place] = [entry]
+        else:
+            entries.append(entry)
+
+    def _record_acks(self) -> None:
+        acked, self._acked = self._acked, {}
+        for (log, consumer), entries in acked.items():
+            self._record(ACK, log, entries, consumer)
+
+    def _record(self, kind: int, log: MessageLog, entries: list[Entry], consumer: str) -> None:
+        originals = [native(entry.original) if entry.original else log.name for entry in entries]
+        messages = [entry.message for entry in entries]
+        self._recorder.events(kind, self._now_us, messages, log.name, originals, consumer, None)
 
     @staticmethod
     def _ack_id(subscription: Subscription, entry: Entry) -> str:
@@ -209,6 +233,11 @@ def entry_of(log: str, stored: StoredEntry) -> Entry:
 
 def _takes(subscription: Subscription, entry: Entry, topic: Destination) -> bool:
     return subscription.selector is None or subscription.selector.matches(selector_headers(entry, topic))
+
+
+def partition(entries: list[Entry], wanted: Callable[[Entry], bool]) -> tuple[list[Entry], list[Entry]]:
+    """Those that are wanted and those that are not, both in order."""
+    return [each for each in entries if wanted(each)], [each for each in entries if not wanted(each)]
 
 
 def is_queue(entry: Entry) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import itertools
 import json
 import logging
@@ -28,6 +29,10 @@ from brokerapp.store import Limits
 from brokerapp.store.redis import NODE_TIMEOUT_MS, RedisStore, now_ms
 
 logger = logging.getLogger(__name__)
+
+#: New objects after which Python looks for cycles. A node keeps many and makes hardly any cycles: at the interpreter's own 700
+#: the search took a fifth of its time.
+COLLECT_AFTER = (200_000, 20, 100)
 
 #: Seconds between snapshots of the numbers, heart-beats of the node, and flushes of the trace.
 TICK_SECONDS = 1.0
@@ -87,6 +92,7 @@ class Node:
 
     async def start(self) -> None:
         """Become the broker's node and listen."""
+        gc.set_threshold(*COLLECT_AFTER)
         await self._store.open()
         await self._take_over()
         definitions = await self._definitions()

@@ -11,55 +11,49 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from brokerapp.environment import Environment
-from brokerapp.store.embedded import answers
+from brokerapp.store.embedded import STOP_PATIENCE_SECONDS, answers
 from console.supervisor import Part
 
 ASK_SECONDS = 1.0
 CLOSING_SECONDS = 5  # for browsers' WebSockets and STOMP clients to be told that the process ends
+WEB_GRACE_SECONDS = 20.0  # closing, and then the node stores all it was asked to
+
+DATABASE_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY = "celery --quiet -A console.celery"
+WORKER = f"{CELERY} worker --loglevel INFO --without-mingle --without-gossip"
 
 
 def parts(environment: Environment) -> list[Part]:
     """The process table. The store comes first and ends last; the web process hosts the broker node."""
-    python = sys.executable
-    worker = [python, "-m", "celery", "-A", "console.celery", "worker", "--loglevel", "INFO", "--without-mingle"]
     store = Part(
         "store",
-        [python, "-m", "brokerapp.store.embedded", str(environment.store)],
+        _module("brokerapp.store.embedded", str(environment.store)),
         ready=lambda: answers(environment.store),
+        grace=STOP_PATIENCE_SECONDS,
     )
+    address = f"--host {environment.bind} --port {environment.console_port}"
+    closing = f"--timeout-graceful-shutdown {CLOSING_SECONDS}"
     others = [
         Part(
             "web",
-            [
-                *(python, "-m", "uvicorn", "console.asgi:application", "--no-access-log"),
-                *("--host", environment.bind, "--port", str(environment.console_port)),
-                *("--lifespan", "on", "--ws", "websockets", "--timeout-graceful-shutdown", str(CLOSING_SECONDS)),
-            ],
+            _module(f"uvicorn console.asgi:application {address} --ws websockets-sansio --no-access-log {closing}"),
             environment={"SLUICE_HOST_NODE": "1"},
             ready=lambda: console_answers(environment) and stomp_connects(environment),
+            grace=WEB_GRACE_SECONDS,
         ),
-        Part("archiver", [python, "-m", "analytics.archiver"]),
-        Part("spark", [python, "-m", "analytics.spark_server"]),
+        Part("archiver", _module("analytics.archiver")),
+        Part("spark", _module("analytics.spark_server")),
         # An orphaned worker must not finish its task first: that may take an hour. QUIT is Celery's cold shutdown.
-        Part(
-            "worker-default",
-            [*worker, "-Q", "default", "-c", "1", "-n", "default@%h"],
-            orphan_signal=signal.SIGQUIT,
-        ),
-        Part(
-            "worker-spark",
-            [*worker, "-Q", "spark", "-c", "2", "--pool=prefork", "-n", "spark@%h"],
-            orphan_signal=signal.SIGQUIT,
-        ),
-        Part(
-            "beat",
-            [
-                *(python, "-m", "celery", "-A", "console.celery", "beat", "--loglevel", "INFO"),
-                *("--scheduler", "django_celery_beat.schedulers:DatabaseScheduler"),
-            ],
-        ),
+        Part("worker-default", _module(f"{WORKER} -Q default -c 1 -n default@%h"), orphan_signal=signal.SIGQUIT),
+        Part("worker-spark", _module(f"{WORKER} -Q spark -c 2 -n spark@%h"), orphan_signal=signal.SIGQUIT),
+        Part("beat", _module(f"{CELERY} beat --loglevel INFO --scheduler {DATABASE_SCHEDULER}")),
     ]
     return [store, *others] if environment.owns_store else others
+
+
+def _module(line: str, *more: str) -> list[str]:
+    """The command `python -m LINE MORE...`; what may hold spaces comes as one of `more`."""
+    return [sys.executable, "-m", *line.split(), *more]
 
 
 # -- ports
@@ -112,7 +106,7 @@ def _trouble(bind: str, number: int) -> str | None:
 
 def console_answers(environment: Environment) -> bool:
     """Whether an HTTP request to the console gets an answer that is no server error."""
-    connection = http.client.HTTPConnection(_reachable(environment.bind), environment.console_port, timeout=ASK_SECONDS)
+    connection = http.client.HTTPConnection(reachable(environment.bind), environment.console_port, timeout=ASK_SECONDS)
     try:
         connection.request("HEAD", "/")
         return connection.getresponse().status < 500
@@ -125,12 +119,12 @@ def console_answers(environment: Environment) -> bool:
 def stomp_connects(environment: Environment) -> bool:
     """Whether the STOMP port accepts connections."""
     try:
-        socket.create_connection((_reachable(environment.bind), environment.stomp_port), ASK_SECONDS).close()
+        socket.create_connection((reachable(environment.bind), environment.stomp_port), ASK_SECONDS).close()
     except OSError:
         return False
     return True
 
 
-def _reachable(bind: str) -> str:
+def reachable(bind: str) -> str:
     """The address to call for a server bound to `bind`."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bind, bind)

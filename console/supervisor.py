@@ -20,11 +20,12 @@ from pathlib import Path
 from brokerapp.ownership import Claim, claim, dying_with_parent
 
 TICK_SECONDS = 0.1
+ASK_SECONDS = 0.25  # between two questions whether a part is ready
 FIRST_DELAY_SECONDS = 0.5  # before the first restart; doubles with every death that follows too soon
 LONGEST_DELAY_SECONDS = 30.0  # and never more: what is mended comes back by itself
 STEADY_SECONDS = 60.0  # who ran this long starts again with the first delay
 READY_PATIENCE_SECONDS = 60.0  # then the next part is started all the same
-GRACE_SECONDS = 10.0  # between TERM and KILL
+GRACE_SECONDS = 10.0
 LEFTOVER_PATIENCE_SECONDS = 15.0  # for the children of a killed supervisor, which got their TERM when it died
 LOG_LIMIT_BYTES = 20_000_000  # of each log; one older file of the same size is kept
 SHOWN_AT_ONCE_BYTES = 65_536  # of a log in one tick
@@ -34,12 +35,17 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One process to keep running. `ready` asks, without waiting long, whether it can do its work yet."""
+    """One process to keep running.
+
+    With `ready`, those after it in the table need it: they start when it says yes, and have ended before it is asked
+    to end. It must not wait long for its answer.
+    """
 
     name: str
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
-    ready: Callable[[], bool] = lambda: True
+    ready: Callable[[], bool] | None = None
+    grace: float = GRACE_SECONDS  # between TERM and KILL, when everything stops
     orphan_signal: signal.Signals = signal.SIGTERM  # what it gets when the supervisor is killed
 
 
@@ -87,7 +93,8 @@ class Child:
         self.log = Log(folder / f"{part.name}.log", lambda line: say(f"{part.name:<14} | {line}"))
         self.process: subprocess.Popen[bytes] | None = None
         self.born = time.monotonic()
-        self._started_at = self._due = 0.0
+        self._started_at = self._due = self._ask_again = self._patience_ends = 0.0
+        self._is_ready = False
         self._deaths = 0
 
     def tick(self, now: float) -> None:
@@ -99,18 +106,28 @@ class Child:
         elif self.process.poll() is not None:
             self._bury(now)
 
-    def ready(self) -> bool:
-        """Whether it runs and says that it can do its work."""
-        return self.process is not None and self.part.ready()
+    def ready(self, now: float) -> bool:
+        """Whether it runs and has said, since it was started, that it can do its work."""
+        if self.process is None:
+            return False
+        if not self._is_ready and now >= self._ask_again:
+            self._is_ready = self.part.ready is None or self.part.ready()
+            self._ask_again = now + ASK_SECONDS
+        return self._is_ready
 
     def terminate(self) -> None:
         """Ask it to end."""
+        self._patience_ends = time.monotonic() + self.part.grace
         if self.process is not None:
             self.process.terminate()
 
-    def ended(self) -> bool:
-        """Whether it is gone, and its own children with it."""
+    def ended(self, hurry: bool) -> bool:
+        """Whether it is gone, and its own children with it; asked again and again after `terminate`."""
+        self.log.follow()
         if self.process is not None and self.process.poll() is None:
+            if hurry or time.monotonic() > self._patience_ends:
+                self._say(f"{self.part.name} does not end: killed")
+                self.kill()
             return False
         self.kill()
         return True
@@ -122,7 +139,7 @@ class Child:
                 os.killpg(self.process.pid, signal.SIGKILL)
 
     def _start(self, now: float) -> None:
-        self._started_at = now
+        self._started_at, self._is_ready = now, False
         with self.log.path.open("ab") as output:
             self.process = subprocess.Popen(
                 self.part.command,
@@ -152,7 +169,7 @@ class Supervisor:
     """
 
     def __init__(self, parts: Sequence[Part], folder: Path, say: Say) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._claim: Claim = claim(folder, patience=LEFTOVER_PATIENCE_SECONDS)
         self._parts, self._say = parts, say
         self._logs = folder / "log"
@@ -170,11 +187,13 @@ class Supervisor:
         waiting, announced = list(self._parts), False
         try:
             while not self._stops_asked:
-                self._tick()
-                if waiting and self._may_start_next():
+                now = time.monotonic()
+                for child in self._children:
+                    child.tick(now)
+                if waiting and self._may_start_next(now):
                     part = waiting.pop(0)
                     self._children.append(Child(part, self._logs, self._claim.family, say=self._say))
-                elif not waiting and not announced and all(child.ready() for child in self._children):
+                elif not waiting and not announced and all(child.ready(now) for child in self._children):
                     announced = True
                     announce()
                 else:
@@ -185,34 +204,31 @@ class Supervisor:
     def _ask_to_stop(self, *_: object) -> None:
         self._stops_asked += 1
 
-    def _tick(self) -> None:
-        now = time.monotonic()
-        for child in self._children:
-            child.tick(now)
-
-    def _may_start_next(self) -> bool:
-        if not self._children or self._children[-1].ready():
+    def _may_start_next(self, now: float) -> bool:
+        if not self._children or self._children[-1].ready(now):
             return True
         last = self._children[-1]
-        if time.monotonic() - last.born < READY_PATIENCE_SECONDS:
+        if now - last.born < READY_PATIENCE_SECONDS:
             return False
         self._say(f"{last.part.name} is not ready after {READY_PATIENCE_SECONDS:g} s, going on: see {last.log.path}")
         return True
 
     def _stop(self) -> None:
         self._say("stopping")
+        asked: list[Child] = []
         for child in reversed(self._children):
+            if child.part.ready is not None:
+                self._wait_for(asked)
+                asked = []
             child.terminate()
-            deadline = time.monotonic() + GRACE_SECONDS
-            while not child.ended():
-                if self._stops_asked > 1 or time.monotonic() > deadline:
-                    self._say(f"{child.part.name} does not end: killed")
-                    child.kill()
-                child.log.follow()
-                time.sleep(TICK_SECONDS / 5)
-            child.log.follow()
+            asked.append(child)
+        self._wait_for(asked)
         self._claim.release()
         self._say("stopped")
+
+    def _wait_for(self, children: list[Child]) -> None:
+        while children := [child for child in children if not child.ended(hurry=self._stops_asked > 1)]:
+            time.sleep(TICK_SECONDS / 5)
 
 
 def _end(code: int) -> str:

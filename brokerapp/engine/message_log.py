@@ -10,7 +10,7 @@ runs low. Without consumers it holds none.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -162,64 +162,77 @@ class MessageLog:
     def _selective(self) -> bool:
         return any(consumer.selector is not None for consumer in self.consumers)
 
-    def dispatch(self) -> Iterator[tuple[Subscription, Entry]]:
-        """Who gets which message now. Takes each out of the window as it is yielded."""
+    def dispatch(self) -> list[tuple[Subscription, list[Entry]]]:
+        """Who gets which messages now, each consumer's in order. They are in flight from here on."""
         if self.paused or not self.ready or not self.consumers:
-            return iter(())
-        return self._by_selector() if self._selective else self._in_turn()
+            return []
+        given = self._by_selector() if self._selective else self._in_turn()
+        for consumer, entries in given:
+            count = len(entries)
+            consumer.credit -= count
+            consumer.delivered += count
+            self.in_flight += count
+            self.dispatched = max(self.dispatched, entries[-1].seq)
+        return given
 
-    def _in_turn(self) -> Iterator[tuple[Subscription, Entry]]:
+    def _in_turn(self) -> list[tuple[Subscription, list[Entry]]]:
         """Round robin among those with credit; no consumer has a selector."""
-        ready, consumers = self.ready, self.consumers
-        while ready:
-            consumer = self._next(consumers)
-            if consumer is None:
-                return
-            yield consumer, self._take(consumer, ready.popleft())
+        ready = self.ready
+        able = self._able()
+        if len(able) == 1:
+            consumer, room = able[0]
+            if room >= len(ready):
+                entries, self.ready = list(ready), deque()
+            else:
+                entries = [ready.popleft() for _ in range(room)]
+            return [(consumer, entries)]
+        given: list[tuple[Subscription, list[Entry]]] = [(consumer, []) for consumer, _ in able]
+        takers = [(entries, room) for (_, entries), (_, room) in zip(given, able, strict=True)]
+        while ready and takers:
+            for entries, _ in takers[: len(ready)]:
+                entries.append(ready.popleft())
+                self.turn += 1
+            takers = [(entries, room) for entries, room in takers if len(entries) < room]
+        return [(consumer, entries) for consumer, entries in given if entries]
 
-    def _by_selector(self) -> Iterator[tuple[Subscription, Entry]]:
+    def _able(self) -> list[tuple[Subscription, int]]:
+        """Those who may be given messages, with how many, beginning with whose turn it is."""
+        first = self.turn % len(self.consumers)
+        in_turn = self.consumers[first:] + self.consumers[:first]
+        return [(consumer, consumer.credit) for consumer in in_turn if consumer.ready]
+
+    def _by_selector(self) -> list[tuple[Subscription, list[Entry]]]:
         """Each message goes to the next consumer that has credit and wants it; others stay where they are."""
         left: deque[Entry] = deque()
-        ready = self.ready
-        able = [each for each in self.consumers if each.ready]
-        begin = min((self._tested(each) for each in able), default=0)
-        while ready and able:
-            entry = ready.popleft()
-            consumer = None
-            if entry.seq > begin:
-                consumer = self._next([each for each in able if entry.seq > self._tested(each) and _wants(each, self, entry)])
+        able = self._able()
+        room = {consumer: credit for consumer, credit in able}
+        given: dict[Subscription, list[Entry]] = {consumer: [] for consumer in room}
+        while self.ready and room:
+            entry = self.ready.popleft()
+            consumer = next((each for each in room if self._wants(each, entry)), None)
             if consumer is None:
                 left.append(entry)
                 continue
-            yield consumer, self._take(consumer, entry)
-            if not consumer.ready:
-                able.remove(consumer)
+            given[consumer].append(entry)
+            credit = room.pop(consumer) - 1
+            if credit:
+                room[consumer] = credit  # at the end of the row: it was its turn
+            else:
                 consumer.tested[self.name] = entry.seq
-        if not ready and left:
-            for consumer in able:
+        if left and not self.ready:
+            for consumer in room:
                 consumer.tested[self.name] = left[-1].seq
-        left.extend(ready)
+        left.extend(self.ready)
         self.ready = left
+        return [(consumer, entries) for consumer, entries in given.items() if entries]
 
-    def _tested(self, consumer: Subscription) -> int:
-        return consumer.tested.get(self.name, 0)
-
-    def _next(self, consumers: list[Subscription]) -> Subscription | None:
-        count = len(consumers)
-        for _ in range(count):
-            consumer = consumers[self.turn % count]
-            self.turn += 1
-            if consumer.ready:
-                return consumer
-        return None
-
-    def _take(self, consumer: Subscription, entry: Entry) -> Entry:
-        consumer.credit -= 1
-        consumer.delivered += 1
-        self.in_flight += 1
-        if entry.seq > self.dispatched:
-            self.dispatched = entry.seq
-        return entry
+    def _wants(self, consumer: Subscription, entry: Entry) -> bool:
+        """Whether its selector takes the message; what it did not take before is not tried again."""
+        if consumer.selector is None:
+            return True
+        if entry.seq <= consumer.tested.get(self.name, 0):
+            return False
+        return consumer.selector.matches(selector_headers(entry, self.destination))
 
     # -- what leaves
 
@@ -240,6 +253,3 @@ def selector_headers(entry: Entry, destination: Destination) -> dict[str, str]:
         headers["redelivered"] = "true"
     return headers
 
-
-def _wants(consumer: Subscription, log: MessageLog, entry: Entry) -> bool:
-    return consumer.selector is None or consumer.selector.matches(selector_headers(entry, log.destination))

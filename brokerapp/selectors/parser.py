@@ -1,10 +1,7 @@
 """Selector text -> tree, by operator precedence.
 
-    loosest to tightest:   OR   AND   NOT   = <> IS   < <= > >= LIKE BETWEEN IN   + -   * / %   signs
-
-NOT binds as SQL and JMS have it: `NOT x = 5` is NOT (x = 5) (ActiveMQ binds it tighter). Operators of one level group
-from the left. What cannot be meant is refused here, with its position: orderings of text, truth or NULL literals,
-`= NULL`, IN with anything but text literals after a property, LIKE without a literal pattern, a value as a condition.
+What cannot be meant is refused here, with its position: orderings of text, truth or NULL literals, `= NULL`, IN with
+anything but text literals after a property, LIKE without a literal pattern, a value as a condition.
 """
 
 from __future__ import annotations
@@ -14,6 +11,7 @@ from typing import NamedTuple
 
 from brokerapp.errors import SelectorSyntaxError
 from brokerapp.selectors.functions import template
+from brokerapp.selectors.precedence import LEVELS, Level
 from brokerapp.selectors.tokens import Token, tokens
 from brokerapp.selectors.tree import (
     FUNCTIONS,
@@ -37,14 +35,6 @@ from brokerapp.selectors.values import ValueType
 
 #: Levels of nesting a selector may have; chains of AND and OR count as one.
 MAX_DEPTH = 64
-
-_LOOSEST, _OR, _AND, _NOT, _EQUALITY, _RELATION, _SUM, _PRODUCT, _SIGN = range(9)
-
-_LEVELS = {
-    "OR": _OR, "AND": _AND, "=": _EQUALITY, "<>": _EQUALITY, "IS": _EQUALITY, "<": _RELATION, "<=": _RELATION,
-    ">": _RELATION, ">=": _RELATION, "NOT": _RELATION, "LIKE": _RELATION, "BETWEEN": _RELATION, "IN": _RELATION,
-    "+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT,
-}  # fmt: skip
 
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
 
@@ -83,7 +73,7 @@ class _Parser:
     def selector(self) -> Node:
         if self.next.kind == "end":
             raise self.error(self.next.position, "there is no condition")
-        whole = self.condition(self.expression(_LOOSEST))
+        whole = self.condition(self.expression(Level.WHOLE))
         self.take("end", "an operator or the end")
         return whole.node
 
@@ -111,13 +101,13 @@ class _Parser:
 
     # -- expressions
 
-    def expression(self, level: int) -> _Part:
+    def expression(self, level: Level) -> _Part:
         """An expression of operators that bind tighter than `level`."""
         self.nesting += 1
         if self.nesting > MAX_DEPTH:
             raise self.too_deep(self.next.position)
         left = self.prefix()
-        while _LEVELS.get(self.next.kind, _LOOSEST) > level:
+        while LEVELS.get(self.next.kind, Level.WHOLE) > level:
             left = self.infix(left, self.take())
         self.nesting -= 1
         return left
@@ -134,15 +124,15 @@ class _Parser:
             case "name":
                 return _Part(Property(token.value), token.position)
             case "(":
-                inner = self.expression(_LOOSEST)
+                inner = self.expression(Level.WHOLE)
                 self.take(")")
                 return inner._replace(start=token.position)
             case "NOT":
-                return self.made(Not, self.condition(self.expression(_NOT)), start=token.position)
+                return self.made(Not, self.condition(self.expression(Level.NOT)), start=token.position)
             case "-":
-                return self.negative(self.expression(_SIGN), token.position)
+                return self.negative(self.expression(Level.SIGN), token.position)
             case "+":
-                return self.expression(_SIGN)
+                return self.expression(Level.SIGN)
             case "XPATH" | "XQUERY":
                 raise self.error(token.position, f"{token.kind} is not supported: selectors see headers, not bodies")
         raise self.unexpected(token)
@@ -152,14 +142,14 @@ class _Parser:
             case "OR" | "AND":
                 return self.joined(left, operator.kind)
             case "=" | "<>":
-                right = self.expression(_EQUALITY)
+                right = self.expression(Level.EQUALITY)
                 self.check_equality(left, right)
                 return self.made(lambda a, b: Compare(operator.kind, a, b), left, right)
             case "<" | "<=" | ">" | ">=":
-                left, right = self.orderable(left), self.orderable(self.expression(_RELATION))
+                left, right = self.orderable(left), self.orderable(self.expression(Level.RELATION))
                 return self.made(lambda a, b: Compare(operator.kind, a, b), left, right)
             case "+" | "-" | "*" | "/" | "%":
-                left, right = self.scalar(left), self.scalar(self.expression(_LEVELS[operator.kind]))
+                left, right = self.scalar(left), self.scalar(self.expression(LEVELS[operator.kind]))
                 return self.made(lambda a, b: Arithmetic(operator.kind, a, b), left, right)
             case "IS":
                 negated = self.took("NOT")
@@ -176,9 +166,9 @@ class _Parser:
             case "LIKE":
                 return self.like(left)
             case "BETWEEN":
-                low = self.expression(_RELATION)
+                low = self.expression(Level.RELATION)
                 self.take("AND")
-                bounds = low, self.expression(_RELATION)
+                bounds = low, self.expression(Level.RELATION)
                 return self.made(Between, *(self.orderable(each) for each in (left, *bounds)))
             case "IN":
                 return self.in_list(left)
@@ -211,7 +201,7 @@ class _Parser:
 
     def joined(self, left: _Part, operator: str) -> _Part:
         """`left AND right AND ..`: one node for the whole chain."""
-        cls, level = (And, _AND) if operator == "AND" else (Or, _OR)
+        cls, level = (And, Level.AND) if operator == "AND" else (Or, Level.OR)
         parts = [self.condition(left), self.condition(self.expression(level))]
         while self.took(operator):
             parts.append(self.condition(self.expression(level)))
@@ -222,9 +212,9 @@ class _Parser:
         if function not in FUNCTIONS:
             raise self.error(name.position, f"there is no function {function!r}; there are {', '.join(FUNCTIONS)}")
         self.take("(")
-        arguments = [self.expression(_LOOSEST)]
+        arguments = [self.expression(Level.WHOLE)]
         while self.took(","):
-            arguments.append(self.expression(_LOOSEST))
+            arguments.append(self.expression(Level.WHOLE))
         self.take(")")
         self.check_arguments(name, arguments)
         return self.made(lambda *nodes: Call(function, nodes), *arguments, start=name.position)

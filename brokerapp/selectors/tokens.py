@@ -54,6 +54,13 @@ def _compiled(name: str, quoted: str) -> re.Pattern[str]:
 _PLAIN = _compiled(f"{_STOMP_NAME} | {_NAME}", "")
 _WITH_HYPHENS = _compiled(_HYPHENATED_NAME, '| (?P<quoted> "(?:[^"]|"")+" )')
 
+
+def is_plain_name(name: str) -> bool:
+    """Whether the name can be written without the prefix for hyphenated names."""
+    match = _PLAIN.fullmatch(name)
+    return match is not None and match.lastgroup == "name" and name.upper() not in KEYWORDS
+
+
 #: Form of a numeric literal -> its value. Leading zeros make a number octal, as in ActiveMQ.
 _NUMBERS = (
     (re.compile(r"(0[xX][0-9a-fA-F]+)[lL]?"), lambda digits: int(digits, 16)),

@@ -173,7 +173,7 @@ class StompSession:
 
     def receipt(self, id: str) -> bytes:
         """A RECEIPT."""
-        return encode("RECEIPT", {"receipt-id": id}, version=self.version)
+        return f"RECEIPT\nreceipt-id:{id if self.version == '1.0' else escape(id)}\n\n\0\n".encode()
 
     def error(self, error: BrokerError, receipt: str | None = None) -> bytes:
         """An ERROR that says what was wrong, in one sentence, with the error's stable code."""

@@ -1,5 +1,6 @@
 """The supervisor with real child processes, real kills and real ports."""
 
+import contextlib
 import os
 import re
 import signal
@@ -27,11 +28,14 @@ from console.supervisor import Part, Supervisor
 
 folder = Path(sys.argv[1])
 supervisor.FIRST_DELAY_SECONDS = 0.1
-supervisor.GRACE_SECONDS = 0.3
 python = sys.executable
 
 FIRST = '''
-import pathlib, sys, time
+import pathlib, signal, sys, time
+def goodbye(*_):
+    print("first says goodbye")
+    sys.exit()
+signal.signal(signal.SIGTERM, goodbye)
 pathlib.Path(sys.argv[1]).touch()
 print("first says hello")
 time.sleep(60)
@@ -54,7 +58,7 @@ parts = [
     Part("parent", [python, "-c", PARENT]),
 ]
 if "stubborn" in sys.argv:
-    parts.append(Part("stubborn", [python, "-c", STUBBORN]))
+    parts.append(Part("stubborn", [python, "-c", STUBBORN], grace=float(sys.argv[3])))
 
 def say(line):
     print(line, flush=True)
@@ -117,9 +121,11 @@ def started(tmp_path):
 
     yield start
     for run in runs:
-        if run.process.poll() is None:
-            run.process.kill()
-        run.process.wait()
+        run.process.terminate()
+        run.process.wait(PATIENCE)
+        for orphan in re.findall(r"its child is (\d+)", run.said):  # of a supervisor that the test killed
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(orphan), signal.SIGKILL)
 
 
 def test_parts_start_in_order_each_after_the_one_before_is_ready(started):
@@ -151,7 +157,7 @@ def test_a_part_that_dies_takes_its_own_children_with_it(started):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_stops_everything_even_what_will_not_end(started, number):
-    run = started("stubborn")
+    run = started("stubborn", "0.3")
     run.until_said("all are ready")
     run.until_said("stubborn is up")
     run.until_said("its child is")
@@ -160,8 +166,20 @@ def test_a_signal_stops_everything_even_what_will_not_end(started, number):
     assert run.process.wait(PATIENCE) == 0
     assert len(family) == 4
     assert [pid for pid in family if not gone(pid)] == []
-    assert "stubborn does not end: killed" in run.said
+    assert run.said.index("stubborn does not end: killed") < run.said.index("first says goodbye")
     assert run.said.endswith("stopped\n")
+
+
+def test_a_second_signal_stops_without_grace(started):
+    run = started("stubborn", "60")
+    run.until_said("all are ready")
+    run.until_said("stubborn is up")
+    run.process.terminate()
+    run.until_said("stopping")
+    assert run.process.poll() is None
+    run.process.terminate()
+    assert run.process.wait(PATIENCE) == 0
+    assert "stubborn does not end: killed" in run.said
 
 
 def test_the_children_of_a_killed_supervisor_end_and_the_next_one_waits_for_them(started):

@@ -6,8 +6,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from brokerapp.ownership import FolderTaken
-from console.management.commands import firstadmin
-from console.processes import parts, port_troubles, ports
+from console import firstadmin
+from console.processes import parts, port_troubles, ports, reachable
 from console.supervisor import Supervisor
 
 
@@ -28,9 +28,10 @@ class Command(BaseCommand):
         supervisor.run(announce=lambda: self.say(welcome(environment, password)))
 
     def prepare(self) -> str | None:
-        """Bring the database up to date; the first admin's password if this is the first start."""
+        """Bring database and static files up to date; the first admin's password if this is the first start."""
         call_command("migrate", verbosity=0, interactive=False)
-        password = firstadmin.first_admin()
+        call_command("collectstatic", verbosity=0, interactive=False)
+        password = firstadmin.create()
         connections.close_all()
         return password
 
@@ -42,13 +43,15 @@ class Command(BaseCommand):
 
 def welcome(environment, password: str | None) -> str:
     """What somebody who just started Sluice wants to know. The password is shown at the first start only."""
-    secret = f"password {password}" if password else "the password is"
+    host = reachable(environment.bind)
+    kept = firstadmin.password_file()
+    secret = f"password {password} (kept in {kept})" if password else f"password in {kept}"
     return f"""
   Sluice is ready.
 
-    Console   http://{environment.bind}:{environment.console_port}/
-    STOMP     {environment.bind}:{environment.stomp_port}
-    Log in    user {firstadmin.NAME}, {secret} (kept in {firstadmin.password_file()})
+    Console   http://{host}:{environment.console_port}/
+    STOMP     {host}:{environment.stomp_port}
+    Log in    user {firstadmin.NAME}, {secret}
     Logs      {environment.data / "log"}
 
   Ctrl-C stops everything.

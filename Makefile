@@ -1,0 +1,78 @@
+# One word for each thing one does with Sluice; `make` alone lists them. Everything may be run again and is quick then.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup run demo test bench lint clean java browser peers
+
+PYTHON := .venv/bin/python
+INSTALLED := .venv/.installed
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+APT := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq
+APT_INSTALL = echo "installing with apt-get:" && $(APT) update && $(APT) install -y --no-install-recommends
+
+FOR ?= 120
+T ?= tests
+
+help: ## list these commands
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 14
+
+setup: $(INSTALLED) java ## virtual environment in .venv, its packages, and a Java runtime for Spark if there is none
+
+run: setup ## start everything on this machine and keep it running until Ctrl-C
+	@$(PYTHON) manage.py up
+
+demo: setup ## run a small order business against a running Sluice (FOR=120 seconds)
+	@$(PYTHON) manage.py demo --seconds $(FOR)
+
+test: setup browser ## all tests, or a part of them (T=tests/supervisor)
+	@$(PYTHON) -m pytest $(T)
+
+bench: setup peers ## measure against ActiveMQ and RabbitMQ, side by side
+	@$(PYTHON) -m benchmarks
+
+lint: setup ## what the linter has to say
+	@$(PYTHON) -m ruff check .
+
+clean: ## remove what can be made again: .venv, caches, collected files (never var/, which holds your data)
+	rm -rf .venv staticfiles .pytest_cache .ruff_cache .hypothesis spark-warehouse artifacts
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# -- what they need
+
+# A stamp, so that the second time costs nothing; written last, so that an interrupted attempt is made again.
+$(INSTALLED): requirements.txt
+	@if ! $(PYTHON) -m pip --version >/dev/null 2>&1; then
+	  python=
+	  for candidate in python3.11 python3; do
+	    if "$$candidate" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null; then
+	      python=$$candidate
+	      break
+	    fi
+	  done
+	  if [ -z "$$python" ]; then
+	    echo "error: Sluice needs Python 3.11, and neither python3.11 nor python3 is that here" >&2
+	    exit 1
+	  fi
+	  "$$python" -c 'import ensurepip' 2>/dev/null || { $(APT_INSTALL) python3-venv; }
+	  "$$python" -m venv .venv
+	fi
+	echo "installing requirements.txt into .venv: this takes some minutes, once"
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	touch $@
+
+# Spark needs Java 17 or later. Debian 12 calls it openjdk-17, its successors have later ones as their default.
+java:
+	@if ! java -version 2>&1 | awk -F'["._-]' '/version/ { new = $$2 >= 17 } END { exit !new }'; then
+	  $(APT_INSTALL) openjdk-17-jre-headless || $(APT) install -y --no-install-recommends default-jre-headless
+	fi
+
+browser:
+	@command -v chromium >/dev/null || { $(APT_INSTALL) chromium chromium-sandbox fonts-liberation; }
+
+# What the benchmark compares with. It runs its own instances on free ports, whatever the packages start.
+peers:
+	@[ -e /usr/share/activemq/bin/activemq.jar ] || { $(APT_INSTALL) activemq; }
+	[ -e /usr/lib/rabbitmq/bin/rabbitmq-server ] || { $(APT_INSTALL) rabbitmq-server; }
+
+.ONESHELL:

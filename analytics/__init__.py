@@ -1,0 +1,1 @@
+"""Offline questions about recorded traffic: the archive of trace events, Spark jobs over it, and their results."""

@@ -1,0 +1,145 @@
+"""The archive of one broker: Parquet files by day and hour, and the commit record that makes them exact.
+
+    archive/broker=B/day=YYYY-MM-DD/hour=HH/part-<id>.parquet    <id>: the last stream entry in it; UTC
+    archive/broker=B/_commit.json                                the commit record
+    archive/broker=B/_as_of                                      how fresh the archive is
+
+What is appended at once may span several hours, so several files. They appear all or not at all, exactly once:
+
+1. each file is written under a hidden name, `.part-<id>.tmp`, and synced;
+2. the commit record is replaced: it names the id and the files. This one rename is the moment of truth;
+3. the files are renamed to their final names.
+
+Killed before 2, the hidden files are no one's: recovery deletes them, and the stream, which is trimmed only after 3,
+still has their events. Killed after 2, the record names the files that recovery still has to rename. Readers ignore
+hidden files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from analytics import durable
+from brokerapp.recording.schema import VERSION, VERSION_KEY
+
+#: Before the first entry of a stream.
+START = "0-0"
+_COMPRESSION_LEVEL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What the archive holds: everything up to an entry of the trace stream."""
+
+    offset: str = START  #: id of the last archived entry
+    ordinal: int = 0  #: how many entries the stream had been given up to it
+    files: tuple[str, ...] = ()  #: what the last append wrote, relative to the broker's folder
+    events: int = 0  #: archived in all
+    gaps: int = 0  #: times that entries were missing
+    lost_batches: int = 0  #: entries that were trimmed before they could be archived
+    unreadable_batches: int = 0  #: entries that are no events
+    schema: int = VERSION  #: of the events in the files
+
+
+def _nothing(step: str) -> None:
+    """Called at each step of an append; tests end the process here."""
+
+
+class BrokerArchive:
+    """The archive of one broker. One process may append; any may read."""
+
+    def __init__(self, root: Path, broker: str, at: Callable[[str], None] = _nothing) -> None:
+        self.folder = root / f"broker={quote(broker, safe='')}"
+        self._at = at
+
+    @property
+    def commit(self) -> Commit:
+        """The commit record as it stands."""
+        try:
+            fields = json.loads(self._record.read_bytes())
+        except FileNotFoundError:
+            return Commit()
+        return Commit(**{**fields, "files": tuple(fields["files"])})
+
+    @property
+    def as_of_us(self) -> int | None:
+        """All events before this moment (microseconds since the epoch) are archived; None when nothing ever was."""
+        try:
+            return int((self.folder / "_as_of").read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def say_as_of(self, us: int) -> None:
+        """Note how fresh the archive is. Not synced: it is said anew every few seconds."""
+        durable.make_folder(self.folder)
+        staged = self.folder / "._as_of.tmp"
+        staged.write_text(str(us))
+        staged.rename(self.folder / "_as_of")
+
+    def recover(self) -> Commit:
+        """Finish what was committed, remove what was not; the commit record."""
+        commit = self.commit
+        self._publish(commit)
+        for left_over in self.folder.rglob(".*.tmp"):
+            left_over.unlink()
+        return commit
+
+    def append(self, events: pa.Table, commit: Commit) -> Commit:
+        """Add the events and make `commit` the record, with the files written."""
+        durable.make_folder(self.folder)
+        files = []
+        for hour, of_hour in _by_hour(events):
+            path = f"{hour}/part-{commit.offset}.parquet"
+            self._stage(path, of_hour)
+            files.append(path)
+            self._at("staged")
+        commit = replace(commit, files=tuple(files))
+        self._at("before-commit")
+        durable.replace(self._record, json.dumps(asdict(commit)).encode())
+        self._at("committed")
+        self._publish(commit)
+        return commit
+
+    @property
+    def _record(self) -> Path:
+        return self.folder / "_commit.json"
+
+    def _stage(self, path: str, events: pa.Table) -> None:
+        staged = self._staged(path)
+        durable.make_folder(staged.parent)
+        pq.write_table(events, staged, compression="zstd", compression_level=_COMPRESSION_LEVEL)
+        durable.sync(staged)
+        durable.sync(staged.parent)
+
+    def _publish(self, commit: Commit) -> None:
+        """Give the files their final names. One that has no hidden name any more got its final one earlier."""
+        for path in commit.files:
+            staged, final = self._staged(path), self.folder / path
+            if staged.exists():
+                staged.rename(final)
+                durable.sync(final.parent)
+                self._at("published")
+
+    def _staged(self, path: str) -> Path:
+        final = self.folder / path
+        return final.with_name(f".{final.stem}.tmp")
+
+
+def _by_hour(events: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """The events by hour folder. The column `broker` is left out: the path has it."""
+    if not events.num_rows:
+        return
+    events = events.drop_columns("broker").replace_schema_metadata({VERSION_KEY: str(VERSION)})
+    hours = pc.floor_temporal(events["ts"], unit="hour")
+    different = pc.unique(hours).sort()
+    for hour in different:
+        folder = hour.as_py().strftime("day=%Y-%m-%d/hour=%H")
+        yield folder, events if len(different) == 1 else events.filter(pc.equal(hours, hour))

@@ -1,0 +1,136 @@
+"""One run of an analysis, from request to stored result, in the process that is a client of Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from analytics import results
+from analytics.archive import BrokerArchive
+from analytics.catalogue import analysis_for
+from analytics.events import read_events
+from analytics.outcome import AnalysisFailed, RunCancelled
+from analytics.request import AnalysisRequest
+from analytics.results import Findings
+from analytics.runs import Runs
+from analytics.session import SparkUnavailable, attached, connected, is_alive
+from brokerapp.environment import Environment
+
+#: Told how a run goes: what it does, in words, and which part of it is done (0 to 1).
+Report = Callable[[str, float], None]
+
+_PATH_NOT_FOUND = "PATH_NOT_FOUND"
+_LONGEST_REASON = 300
+
+
+class Execution:
+    """One run. Raises AnalysisFailed, with a reason for people, and RunCancelled."""
+
+    def __init__(self, run_id: str, request: AnalysisRequest, environment: Environment, report: Report) -> None:
+        self._run_id, self._request, self._environment, self._report = run_id, request, environment, report
+        self._job: Any = import_module(analysis_for(request).module)
+        self._runs = Runs(environment)
+        self._step, self._title, self._part = 0, "", 0.0
+
+    def run(self) -> dict[str, Any]:
+        """The stored result."""
+        started = time.monotonic()
+        window = self._request.window_at(time.time_ns() // 1000)
+        archive = BrokerArchive(self._environment.archive, self._environment.broker_name)
+        as_of_us = archive.as_of_us  # before reading: what is archived meanwhile is a gift
+        findings = self._findings(self._session(), window)
+        return results.store(
+            self._environment.results,
+            self._run_id,
+            findings,
+            window=window,
+            as_of_us=as_of_us,
+            seconds=time.monotonic() - started,
+        )
+
+    def _session(self) -> SparkSession:
+        try:
+            return connected(self._environment)
+        except SparkUnavailable as error:
+            raise AnalysisFailed(f"Spark is not available: {error}") from error
+
+    def _findings(self, session: SparkSession, window: results.Window) -> Findings:
+        self._runs.note_session(self._run_id, session.session_id)
+        session.registerProgressHandler(self._progress)
+        session.addTag(self._run_id)
+        finished = False
+        try:
+            findings = self._job.run(read_events(session, self._environment.archive, window), window, self._collect)
+            finished = True
+        except PySparkException as error:
+            if error.getCondition() == _PATH_NOT_FOUND:  # nothing was ever archived
+                finished = True
+                return Findings("Nothing was recorded yet.", 0)
+            if self._runs.is_cancelled(self._run_id):
+                raise RunCancelled from None
+            raise AnalysisFailed(_reason(error, session)) from None
+        finally:
+            session.removeTag(self._run_id)
+            session.removeProgressHandler(self._progress)
+            if not finished:  # a time limit, say: the server must not go on for nobody
+                interrupt(session, self._run_id)
+            self._runs.ended(self._run_id)
+        return findings
+
+    def _collect(self, title: str, frame: DataFrame) -> pa.Table:
+        """Compute a frame as the next step of the run."""
+        if self._runs.is_cancelled(self._run_id):
+            raise RunCancelled
+        self._title, self._part, self._step = title, 0.0, self._step + 1
+        self._tell("")
+        return frame.toArrow()
+
+    # Spark calls with these very keywords, and an exception in here would fail the query.
+    def _progress(self, stages: Any, inflight_tasks: int, operation_id: str, done: bool) -> None:
+        tasks, finished = sum(each.num_tasks for each in stages), sum(each.num_completed_tasks for each in stages)
+        if tasks and not done:
+            # Stages are announced one by one, so the sum grows; what is shown must not fall.
+            self._part = max(self._part, finished / tasks)
+            self._tell(f": {finished} of {tasks} tasks")
+
+    def _tell(self, detail: str) -> None:
+        steps = self._job.STEPS
+        self._report(f"{self._step} of {steps}: {self._title}{detail}", (self._step - 1 + self._part) / steps)
+
+
+def interrupt(session: SparkSession, run_id: str) -> list[str]:
+    """Stop what the session does for the run; the ids of the operations that were stopped."""
+    try:
+        return session.interruptTag(run_id)
+    except Exception:  # whatever the client's libraries raise: a server that does not answer does nothing for the run
+        return []
+
+
+def interrupt_run(run_id: str, environment: Environment) -> bool:
+    """Stop the run from another process; whether anything was running."""
+    runs = Runs(environment)
+    session_id = runs.session_of(run_id)
+    if session_id is None:
+        return False
+    try:
+        return bool(interrupt(attached(environment, session_id), run_id))
+    except SparkUnavailable:  # so nothing runs there
+        return False
+    finally:
+        runs.ended(run_id)
+
+
+def _reason(error: PySparkException, session: SparkSession) -> str:
+    """Why it failed, for people: the kind of error, Spark's name of the condition, and its first line."""
+    if not is_alive(session):
+        return "The Spark server stopped while the analysis ran. It is started again by itself: run the analysis anew."
+    condition = error.getCondition()
+    message = (error.getMessage() or str(error)).strip().partition("\n")[0]
+    parts = (type(error).__name__, condition, message.removeprefix(f"[{condition}]").strip())
+    return ": ".join(filter(None, parts))[:_LONGEST_REASON]

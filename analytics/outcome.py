@@ -1,0 +1,11 @@
+"""How a run can end other than with a result. No pyspark: Celery carries these between processes."""
+
+from __future__ import annotations
+
+
+class AnalysisFailed(Exception):
+    """The run has no result; the text is the reason, for people."""
+
+
+class RunCancelled(Exception):
+    """Somebody cancelled the run."""

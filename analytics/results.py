@@ -1,0 +1,110 @@
+"""Results of analyses: what a job finds, and how it is kept in `results/<run id>/`, whole or not at all.
+
+result.json is what a page shows; beside it lies each table in full as Parquet, under the table's name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analytics import durable
+from analytics.request import Window
+
+RESULT = "result.json"
+#: Rows of a table that go into result.json; the Parquet file has all.
+SHOWN_ROWS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table as people read it; `unit` is one of messages, bytes, ms, or empty."""
+
+    name: str
+    label: str
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of a result, the most important first."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: pa.Table
+
+    def to_json(self) -> dict[str, Any]:
+        """The table as a page shows it."""
+        shown = self.rows.select([column.name for column in self.columns]).slice(0, SHOWN_ROWS)
+        columns = [[_plain(value) for value in column.to_pylist()] for column in shown.columns]
+        return {
+            "title": self.title,
+            "columns": [{"name": each.name, "label": each.label, "unit": each.unit} for each in self.columns],
+            "rows": [list(row) for row in zip(*columns, strict=True)],
+            "total_rows": self.rows.num_rows,
+            "file": f"{self.name}.parquet",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a job found."""
+
+    sentence: str
+    rows_read: int
+    charts: tuple[tuple[str, dict[str, Any]], ...] = ()  #: title and Plotly figure
+    tables: tuple[Table, ...] = ()
+
+
+def path_of(run_id: str) -> str:
+    """Where a run's result lies under the folder of results."""
+    return f"{run_id}/{RESULT}"
+
+
+def stored(root: Path, run_id: str) -> dict[str, Any] | None:
+    """The result of a run; None when there is none yet."""
+    try:
+        return json.loads((root / path_of(run_id)).read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def store(
+    root: Path, run_id: str, findings: Findings, *, window: Window, as_of_us: int | None, seconds: float
+) -> dict[str, Any]:
+    """Keep the result of a run and give it back; `as_of_us` is the moment up to which all traffic was archived."""
+    result = {
+        "sentence": findings.sentence,
+        "window": {"since_us": window.since_us, "until_us": window.until_us},
+        "rows_read": findings.rows_read,
+        "freshness_us": as_of_us,
+        "charts": [{"title": title, "figure": figure} for title, figure in findings.charts],
+        "tables": [table.to_json() for table in findings.tables],
+        "seconds": round(seconds, 3),
+    }
+    durable.make_folder(root)
+    staged = root / f".{run_id}.{os.getpid()}.tmp"
+    shutil.rmtree(staged, ignore_errors=True)
+    staged.mkdir()
+    try:
+        for table in findings.tables:
+            pq.write_table(table.rows, staged / f"{table.name}.parquet", compression="zstd")
+        durable.replace(staged / RESULT, json.dumps(result).encode())
+        if not (root / run_id).exists():  # else another worker was given the same run and was first
+            staged.rename(root / run_id)
+            durable.sync(root)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+    return result
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat().replace("+00:00", "Z") if hasattr(value, "isoformat") else value

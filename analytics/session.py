@@ -1,0 +1,102 @@
+"""Sessions: how a process comes to a SparkSession, as a thin client of the Connect server or, in tests, on its own."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.connect.client.retries import DefaultPolicy
+
+from analytics.spark_server import LOOPBACK, token
+from brokerapp.environment import Environment
+from brokerapp.errors import BrokerError
+
+#: How long to wait for a server that is being started.
+START_SECONDS = 60.0
+_LOOK_AGAIN_SECONDS = 0.25
+#: Four attempts make a dead server known in about five seconds; the client's default takes minutes.
+_PATIENCE = {"max_retries": 4, "initial_backoff": 200, "max_backoff": 2000}
+
+# The client writes every refused query to stderr, in full; who asked is told the reason anyway.
+for _name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+    logging.getLogger(_name).setLevel(logging.CRITICAL)
+
+_session: SparkSession | None = None
+
+
+class SparkUnavailable(BrokerError):
+    """The Spark Connect server does not answer."""
+
+    code = "spark-unavailable"
+
+
+def connected(environment: Environment, wait_seconds: float = START_SECONDS) -> SparkSession:
+    """This process's session, made anew when the server was restarted. Raises SparkUnavailable.
+
+    Call it in the process that uses it: a channel does not survive a fork.
+    """
+    global _session
+    _wait_for_server(environment, wait_seconds)
+    if _session is None or not is_alive(_session):
+        _session = _open(environment)
+    return _session
+
+
+def attached(environment: Environment, session_id: str) -> SparkSession:
+    """Another process's session, to interrupt what it runs."""
+    return _open(environment, f";session_id={session_id}")
+
+
+def is_alive(session: SparkSession) -> bool:
+    """Whether the server still knows the session: one small round trip."""
+    try:
+        session.range(1).schema  # noqa: B018 - asking is the point
+    except Exception:  # whatever the client's libraries raise, the session is of no use
+        return False
+    return True
+
+
+def local(folder: Path) -> SparkSession:
+    """A classic session in this process, for tests: one core, tuned for a quick start and small data."""
+    options = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Duser.timezone=UTC",
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.driver.host": LOOPBACK,
+        "spark.local.dir": str(folder / "scratch"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+    builder = SparkSession.builder.master("local[1]").appName("sluice-tests")
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _open(environment: Environment, options: str = "") -> SparkSession:
+    # The client takes any other host name than `localhost` to mean TLS when there is a token.
+    url = f"sc://localhost:{environment.spark_port}/;token={token(environment)}{options}"
+    try:
+        session = SparkSession.builder.remote(url).create()
+        session.client.set_retry_policies([DefaultPolicy(**_PATIENCE)])
+    except PySparkException as error:
+        raise SparkUnavailable(f"Spark refuses a session: {error.getCondition() or error}") from error
+    return session
+
+
+def _wait_for_server(environment: Environment, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            socket.create_connection((LOOPBACK, environment.spark_port), timeout=1).close()
+            return
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise SparkUnavailable(f"no Spark server listens on port {environment.spark_port}") from error
+        time.sleep(_LOOK_AGAIN_SECONDS)

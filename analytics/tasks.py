@@ -1,0 +1,129 @@
+"""Celery tasks: carry out an analysis, cancel one. pyspark is imported only where it is used, in the worker's child.
+
+How a run goes is told to the console by its task `console.run_changed(run_id, state, info)`, states in lower case:
+
+    starting    a worker has it and waits for Spark
+    running     info: stage (in words), progress (0 to 1)
+    done        info: result (path under the folder of results), sentence
+    failed      info: reason
+    cancelled   info: reason
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from billiard.exceptions import WorkerLostError
+from celery import Task, current_app, shared_task
+from celery.exceptions import SoftTimeLimitExceeded
+from celery.signals import task_failure
+
+from analytics import results
+from analytics.outcome import AnalysisFailed, RunCancelled
+from analytics.request import AnalysisRequest
+from analytics.runs import Runs
+from brokerapp.environment import Environment
+from brokerapp.errors import RequestRefused
+
+log = logging.getLogger(__name__)
+
+#: How long an analysis may take, in seconds; after the second limit its process is killed.
+SOFT_LIMIT = 15 * 60
+HARD_LIMIT = SOFT_LIMIT + 60
+
+TELL = "console.run_changed"
+
+
+@shared_task(
+    bind=True,
+    queue="spark",
+    acks_late=True,
+    soft_time_limit=SOFT_LIMIT,
+    time_limit=HARD_LIMIT,
+    throws=(AnalysisFailed, RunCancelled),
+)
+def analyse(self: Task, run_id: str, request: Mapping[str, Any]) -> str | None:
+    """Carry out a run; the path of its result. Given the same run twice it computes once."""
+    environment = Environment.read()
+    if Runs(environment).is_cancelled(run_id):
+        return None
+    if result := results.stored(environment.results, run_id):
+        return _done(run_id, result)
+    _tell(run_id, "starting")
+    try:
+        return _done(run_id, _execute(run_id, request, environment))
+    except RunCancelled:
+        _tell(run_id, "cancelled", reason="Cancelled while it ran.")
+        raise
+    except AnalysisFailed as error:
+        _tell(run_id, "failed", reason=str(error))
+        raise
+
+
+@shared_task(queue="default")
+def cancel(run_id: str) -> None:
+    """Stop a run wherever it is: waiting for a worker, in one, or in Spark."""
+    environment = Environment.read()
+    Runs(environment).cancel(run_id)
+    # SIGTERM lets the worker's child stop in Spark what it does for the run.
+    current_app.control.revoke(run_id, terminate=True, signal="SIGTERM")
+    _tell(run_id, "cancelled", reason="Cancelled.")
+    sweep.delay(run_id)
+
+
+@shared_task(queue="spark")
+def sweep(run_id: str) -> bool:
+    """Stop what Spark still does for a run whose worker is gone; whether there was anything.
+
+    Not part of cancel: only the workers of analyses have pyspark in memory, and loading it takes a second or two.
+    """
+    from analytics.execution import interrupt_run
+
+    return interrupt_run(run_id, Environment.read())
+
+
+def _execute(run_id: str, request: Mapping[str, Any], environment: Environment) -> dict[str, Any]:
+    """The stored result; every error but a cancellation as AnalysisFailed."""
+    from analytics.execution import Execution
+
+    told: list[tuple[str, float]] = []
+
+    def report(stage: str, progress: float) -> None:
+        if told != [(stage, progress)]:
+            told[:] = [(stage, progress)]
+            _tell(run_id, "running", stage=stage, progress=progress)
+
+    try:
+        return Execution(run_id, AnalysisRequest.from_dict(request), environment, report).run()
+    except (AnalysisFailed, RunCancelled):
+        raise
+    except RequestRefused as error:
+        raise AnalysisFailed(str(error)) from None
+    except SoftTimeLimitExceeded:
+        raise AnalysisFailed(f"It took longer than {SOFT_LIMIT // 60} minutes and was stopped.") from None
+    except Exception as error:  # top of the run: the trace goes to the log, the reason to the page
+        log.exception("run %s failed", run_id)
+        raise AnalysisFailed(f"{type(error).__name__}: {error}".partition("\n")[0][:300]) from None
+
+
+def _done(run_id: str, result: Mapping[str, Any]) -> str:
+    path = results.path_of(run_id)
+    _tell(run_id, "done", result=path, sentence=result["sentence"])
+    return path
+
+
+def _tell(run_id: str, state: str, **info: Any) -> None:
+    current_app.send_task(TELL, args=[run_id, state, info], queue="default")
+
+
+@task_failure.connect
+def _child_was_lost(sender: Task, exception: BaseException, args: Any, **_: Any) -> None:
+    """A child that was killed cannot tell; its parent learns of it and does."""
+    if sender.name != analyse.name or not isinstance(exception, WorkerLostError):
+        return
+    run_id = args[0]
+    if not Runs(Environment.read()).is_cancelled(run_id):
+        _tell(run_id, "failed", reason="The worker's process was killed; the machine may have run out of memory.")
+    sweep.delay(run_id)

@@ -1,0 +1,132 @@
+"""Load: runs one scenario against one broker from a single thread, and counts every receipt and delivery.
+
+One loop over non-blocking sockets serves all producers and consumers: what a broker wrote since the last look is read
+and answered at once, in bulk, so that the generator costs far less CPU than any broker.
+"""
+
+from __future__ import annotations
+
+import selectors
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.connection import Connection, Consumer, Producer, RunFailed
+from benchmarks.dialect import Dialect
+from benchmarks.scenarios import BLOCK, Scenario
+
+#: A run in which nothing arrives for so long has lost something.
+STALL_SECONDS = 30
+#: The loop rests between two looks at its sockets, so that a look finds much to do: at least so long,
+MIN_REST_SECONDS = 0.001
+#: and so many times as long as the last look took, which leaves the processors to the broker.
+REST_FACTOR = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run measured: seconds from the first send until all is acknowledged; CPU is the generator's own."""
+
+    deliveries: int
+    seconds: float
+    cpu_seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Deliveries acknowledged a second."""
+        return self.deliveries / self.seconds
+
+
+def run(scenario: Scenario, address: tuple[str, int], dialect: Dialect, messages: int) -> Outcome:
+    """Send about this many messages (a whole number of blocks from each producer) and consume all copies of them.
+
+    Raises RunFailed when the broker refuses something, or when a receipt or delivery is missing or surplus.
+    """
+    each = max(1, messages // (scenario.producers * BLOCK)) * BLOCK
+    groups = [
+        ([Consumer(address, dialect, group.subscribe, scenario.ack_mode) for _ in range(group.consumers)], group.share)
+        for group in scenario.route.groups(dialect)
+    ]
+    producers = [Producer(address, dialect, scenario, each) for _ in range(scenario.producers)]
+    load = _Load(scenario, groups, producers)
+    try:
+        return load.measure()
+    finally:
+        load.close()
+
+
+class _Load:
+    """The loop over the connections of one run."""
+
+    def __init__(self, scenario: Scenario, groups: list, producers: list[Producer]) -> None:
+        self.scenario = scenario
+        self.groups = groups
+        self.producers = producers
+        self.consumers: list[Consumer] = [each for consumers, _ in groups for each in consumers]
+        self.messages = sum(each.messages for each in producers)
+        self.expected = [int(self.messages * share) for _, share in groups]
+        self.selector = selectors.DefaultSelector()
+        self.open: set[Connection] = {*self.consumers, *producers}
+
+    def measure(self) -> Outcome:
+        for each in self.open:
+            each.attach(self.selector)
+        cpu, started = time.process_time(), time.perf_counter()
+        self._until(self._all_arrived)
+        for each in self.open:
+            each.disconnect()
+        self._until(lambda: not self.open)
+        seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
+        if wrong := self._discrepancies():
+            raise RunFailed(f"{self.scenario.name}: {wrong}")
+        return Outcome(sum(self.expected), seconds, cpu)
+
+    def close(self) -> None:
+        for each in (*self.consumers, *self.producers):
+            each.socket.close()
+        self.selector.close()
+
+    def _until(self, done: Callable[[], bool]) -> None:
+        while not done():
+            self._fill()
+            events = self.selector.select(STALL_SECONDS)
+            if not events:
+                raise RunFailed(f"{self.scenario.name}: nothing came for {STALL_SECONDS} s; {self._discrepancies()}")
+            looked = time.perf_counter()
+            for key, ready in events:
+                self._handle(key.data, ready)
+            time.sleep(max(MIN_REST_SECONDS, REST_FACTOR * (time.perf_counter() - looked)))
+
+    def _handle(self, connection: Connection, ready: int) -> None:
+        connection.handle(ready)
+        if connection.finished:
+            self.selector.unregister(connection.socket)
+            self.open.discard(connection)
+
+    def _fill(self) -> None:
+        if self.scenario.persistent:
+            for each in self.producers:
+                each.fill(each.receipts)
+        else:
+            arrived = self._delivered() * self.producers[0].messages // sum(self.expected)
+            for each in self.producers:
+                each.fill(arrived)
+
+    def _delivered(self) -> int:
+        return sum(each.deliveries for each in self.consumers)
+
+    def _all_arrived(self) -> bool:
+        return self._delivered() >= sum(self.expected) and all(each.confirmed for each in self.producers)
+
+    def _discrepancies(self) -> str:
+        """Which counts are not what they must be; empty when all are right."""
+        wrong = [
+            f"producer {number} has {each.receipts} receipts for {each.messages} messages"
+            for number, each in enumerate(self.producers)
+            if self.scenario.persistent and each.receipts != each.messages
+        ]
+        for number, ((consumers, _), expected) in enumerate(zip(self.groups, self.expected, strict=True)):
+            got = sum(each.deliveries for each in consumers)
+            if got != expected:
+                wrong.append(f"queue {number} got {got} deliveries of {expected}")
+        return "; ".join(wrong[:5])

@@ -1,0 +1,74 @@
+"""Reports: tables of what was measured, as text. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from benchmarks.rounds import Result
+from benchmarks.scenarios import Scenario
+
+#: The one whose rate is compared with the others'.
+OURS = "sluice"
+
+Results = Mapping[str, Result]
+
+FIGURES_HEAD = ("scenario", "broker", "deliveries/s", "lowest", "highest", "broker CPU", "generator CPU", "memory")
+RATIOS_HEAD = ("scenario", "to", "ratio", "bar", "goal")
+
+
+def figures(scenario: Scenario, results: Results) -> list[tuple[str, ...]]:
+    """A row for each broker: the median rate with the lowest and highest, CPU for a delivery, resident memory."""
+    return [_figures(scenario, each) for each in results.values()]
+
+
+def _figures(scenario: Scenario, result: Result) -> tuple[str, ...]:
+    if not result.rounds:
+        return (scenario.name, result.peer, "failed", *("",) * 5)
+    rates = [each.outcome.rate for each in result.rounds]
+    return (
+        scenario.name,
+        result.peer,
+        f"{result.rate:,.0f}",
+        f"{min(rates):,.0f}",
+        f"{max(rates):,.0f}",
+        f"{result.median(lambda each: each.broker_cpu_us):.1f} us",
+        f"{result.median(lambda each: each.generator_cpu_us):.1f} us",
+        f"{result.median(lambda each: each.resident_bytes) / 2**20:.0f} MiB",
+    )
+
+
+def ratios(scenario: Scenario, results: Results) -> list[tuple[str, ...]]:
+    """A row for each other broker: how many times its rate ours is, and whether that reaches bar and goal."""
+    ours = results.get(OURS)
+    if ours is None or ours.rate is None:
+        return []
+    return [
+        (
+            scenario.name,
+            other.peer,
+            f"{ours.rate / other.rate:.1f}",
+            _verdict(ours.rate / other.rate, scenario.bars.get(other.peer)),
+            _verdict(ours.rate / other.rate, scenario.goals.get(other.peer)),
+        )
+        for other in results.values()
+        if other is not ours and other.rate
+    ]
+
+
+def _verdict(ratio: float, asked: float | None) -> str:
+    if asked is None:
+        return ""
+    return f"{asked:g} {'reached' if ratio >= asked else 'missed'}"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table, its columns lined up."""
+    lines = [head, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    text = [_line(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+    text.insert(1, _line("-" * width for width in widths))
+    return "\n".join(text)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

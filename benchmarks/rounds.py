@@ -1,0 +1,116 @@
+"""Rounds: the peers run one scenario in turn, again and again, each warmed up once and measured with its children."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Protocol
+
+from benchmarks.connection import RunFailed
+from benchmarks.dialect import Dialect
+from benchmarks.load import Outcome, run
+from benchmarks.process import BrokerProcess
+from benchmarks.scenarios import Scenario
+
+#: Share of a run's messages that warms a broker up before its first measured run.
+WARM_UP = 0.5
+
+
+class Peer(Protocol):
+    """A broker that can be started for a scenario, in a folder of its own, and stopped."""
+
+    name: str
+    title: str
+    dialect: Dialect
+    process: BrokerProcess
+
+    def start(self, scenario: Scenario, folder: Path) -> tuple[str, int]: ...
+    def stop(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One measured run: what the load generator saw, and what the broker with its store used."""
+
+    outcome: Outcome
+    broker_cpu_seconds: float
+    resident_bytes: int
+
+    @property
+    def broker_cpu_us(self) -> float:
+        """Microseconds of CPU the broker and its store spent on a delivery."""
+        return self.broker_cpu_seconds / self.outcome.deliveries * 1e6
+
+    @property
+    def generator_cpu_us(self) -> float:
+        """Microseconds of CPU the load generator spent on a delivery."""
+        return self.outcome.cpu_seconds / self.outcome.deliveries * 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a peer's rounds of a scenario came to; `failure` says why there are fewer rounds than asked for."""
+
+    peer: str
+    rounds: tuple[Measurement, ...]
+    failure: str | None = None
+
+    @property
+    def rate(self) -> float | None:
+        """Median of the deliveries acknowledged a second."""
+        return median(each.outcome.rate for each in self.rounds) if self.rounds else None
+
+    def median(self, of: Callable[[Measurement], float]) -> float:
+        """The median of something measured in each round."""
+        return median(map(of, self.rounds))
+
+
+def measure(
+    scenario: Scenario, peers: Sequence[Peer], rounds: int, scale: float, started: Callable[[Peer], None]
+) -> Mapping[str, Result]:
+    """Run the scenario on all these peers, in turn, `rounds` times, with `scale` times its messages; results by peer.
+
+    All are started before the first runs, and `started` is called with each: one that waits for its turn costs next to
+    nothing. A peer that fails is left out of the rounds that follow.
+    """
+    measured: dict[str, list[Measurement]] = {each.name: [] for each in peers}
+    failures: dict[str, str] = {}
+    with _running(scenario, peers) as addresses:
+        for peer in peers:
+            started(peer)
+        for number in range(rounds):
+            for peer in peers:
+                if peer.name in failures:
+                    continue
+                messages = int(scenario.messages[peer.name] * scale)
+                try:
+                    if number == 0:
+                        run(scenario, addresses[peer.name], peer.dialect, int(messages * WARM_UP))
+                    measured[peer.name].append(_measured_run(scenario, peer, addresses[peer.name], messages))
+                except (RunFailed, OSError) as error:
+                    failures[peer.name] = str(error)
+    return {name: Result(name, tuple(runs), failures.get(name)) for name, runs in measured.items()}
+
+
+def _measured_run(scenario: Scenario, peer: Peer, address: tuple[str, int], messages: int) -> Measurement:
+    before = peer.process.usage()
+    outcome = run(scenario, address, peer.dialect, messages)
+    after = peer.process.usage()
+    return Measurement(outcome, after.cpu_seconds - before.cpu_seconds, after.resident_bytes)
+
+
+@contextmanager
+def _running(scenario: Scenario, peers: Sequence[Peer]) -> Iterator[dict[str, tuple[str, int]]]:
+    """The peers, started side by side; their addresses by name."""
+    with ExitStack() as stack, ThreadPoolExecutor() as pool:
+        starts = []
+        for peer in peers:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f"bench-{peer.name}-")))
+            stack.callback(peer.stop)
+            starts.append(pool.submit(peer.start, scenario, folder))
+        yield {peer.name: start.result() for peer, start in zip(peers, starts, strict=True)}

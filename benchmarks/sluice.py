@@ -1,0 +1,38 @@
+"""Sluice as its users start a node alone."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from benchmarks.configuration import broker_xml
+from benchmarks.dialect import ActiveMQDialect
+from benchmarks.process import BrokerProcess, free_port
+from benchmarks.scenarios import Scenario
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+class Sluice:
+    """One Sluice node with an empty embedded store, which syncs its append-only file before it answers."""
+
+    name = "sluice"
+    title = "Sluice"
+    dialect = ActiveMQDialect()
+    process: BrokerProcess | None = None
+
+    def start(self, scenario: Scenario, folder: Path) -> tuple[str, int]:
+        """Start it for this scenario, its files in `folder`; answers host and port. Raises StartFailed."""
+        port = free_port()
+        configuration = folder / "activemq.xml"
+        configuration.write_text(broker_xml(scenario, port, folder / "data"))
+        command = [sys.executable, str(PROJECT / "manage.py"), "runbroker"]
+        command += ["--config", str(configuration), "--data", str(folder / "data")]
+        self.process = BrokerProcess(command, folder / "sluice.log")
+        self.process.wait_for_line("ready")
+        return "127.0.0.1", port
+
+    def stop(self) -> None:
+        """End it, its store with it."""
+        if self.process:
+            self.process.stop()

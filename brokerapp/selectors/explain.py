@@ -1,0 +1,81 @@
+"""Why a selector is TRUE, FALSE or unknown for a message: its clauses, each with its value and the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from brokerapp.selectors import Selector
+from brokerapp.selectors.evaluate import predicate
+from brokerapp.selectors.identifiers import reader
+from brokerapp.selectors.render import clause
+from brokerapp.selectors.tree import And, Node, Not, Or, children, properties, type_of
+from brokerapp.selectors.values import ValueType, number
+
+_WORDS = {True: "true", False: "false", None: "unknown"}
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One condition of a selector, what it comes to for one message, why, and the conditions it is made of."""
+
+    text: str
+    value: bool | None
+    reason: str
+    clauses: tuple[Clause, ...] = ()
+
+
+def explain(selector: Selector, headers: Mapping[str, str]) -> Clause:
+    """The whole selector as a clause, for a message with these STOMP headers."""
+    return _explain(selector.tree, headers)
+
+
+def _explain(node: Node, headers: Mapping[str, str]) -> Clause:
+    value = predicate(node)(headers)
+    match node:
+        case And(operands) | Or(operands):
+            parts = tuple(_explain(each, headers) for each in operands)
+            return Clause(clause(node), value, _decisive(value, parts, isinstance(node, And)), parts)
+        case Not(operand):
+            part = _explain(operand, headers)
+            return Clause(clause(node), value, f"{part.text} is {_WORDS[part.value]}", (part,))
+    return Clause(clause(node), value, "; ".join(_facts(node, value, headers)))
+
+
+def _decisive(value: bool | None, parts: tuple[Clause, ...], conjunction: bool) -> str:
+    """What made a chain come to this: the first clause that did, or all of them."""
+    if value is conjunction:
+        return f"all {len(parts)} are {_WORDS[value]}"
+    first = next(part for part in parts if part.value is value)
+    return f"{first.text} is {_WORDS[value]}"
+
+
+def _facts(node: Node, value: bool | None, headers: Mapping[str, str]) -> Iterator[str]:
+    """What the message says of the properties a condition reads."""
+    numeric = any(type_of(each) is ValueType.NUMBER for each in _below(node))
+    missing = False
+    for name in sorted(properties(node)):
+        known = reader(name)(headers)
+        missing = missing or known is None
+        yield f"{name} {_described(known, numeric)}"
+    if value is None and not missing:
+        yield "this cannot be computed"
+    elif not properties(node):
+        yield "it does not depend on the message"
+
+
+def _below(node: Node) -> Iterator[Node]:
+    for each in children(node):
+        yield each
+        yield from _below(each)
+
+
+def _described(known: object, numeric: bool) -> str:
+    match known:
+        case None:
+            return "is missing"
+        case bool():
+            return f"is {_WORDS[known]}"
+        case str():
+            return f"is '{known}'" + (", which is no number" if numeric and number(known) is None else "")
+    return f"is {known}"

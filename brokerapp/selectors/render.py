@@ -1,0 +1,97 @@
+"""Tree -> text: the selector in its plainest form, with no more parentheses than it needs.
+
+`parse(render(tree))` is the tree again.
+"""
+
+from __future__ import annotations
+
+from brokerapp.selectors.precedence import LEVELS, Level
+from brokerapp.selectors.tokens import HYPHENATED, is_plain_name
+from brokerapp.selectors.tree import (
+    And,
+    Arithmetic,
+    Between,
+    Call,
+    Compare,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Negative,
+    Node,
+    Not,
+    Or,
+    Property,
+    properties,
+)
+
+
+def render(tree: Node) -> str:
+    """The text of a whole selector; it begins with a prefix when a name needs it."""
+    plain = all(map(is_plain_name, properties(tree)))
+    return ("" if plain else HYPHENATED) + clause(tree)
+
+
+def clause(node: Node) -> str:
+    """The text of a part of a selector."""
+    return _render(node)[0]
+
+
+def _render(node: Node) -> tuple[str, Level]:
+    match node:
+        case And(operands):
+            return " AND ".join(_operand(each, Level.NOT) for each in operands), Level.AND
+        case Or(operands):
+            return " OR ".join(_operand(each, Level.AND) for each in operands), Level.OR
+        case Not(Like() | In() | Between() | IsNull() as test):
+            return _test(test, "NOT ")
+        case Not(operand):
+            return f"NOT {_operand(operand, Level.NOT)}", Level.NOT
+        case Like() | In() | Between() | IsNull():
+            return _test(node, "")
+        case Compare(operator, left, right) | Arithmetic(operator, left, right):
+            level = LEVELS[operator]
+            return f"{_operand(left, level)} {operator} {_operand(right, Level(level + 1))}", level
+        case Negative(operand):
+            text = _operand(operand, Level.SIGN)
+            return f"- {text}" if text.startswith("-") else f"-{text}", Level.SIGN
+        case Call(function, arguments):
+            return f"{function}({', '.join(map(clause, arguments))})", Level.ATOM
+    return _atom(node), Level.ATOM
+
+
+def _operand(node: Node, level: Level) -> str:
+    """The node's text, in parentheses when its operator binds looser than `level`."""
+    text, own = _render(node)
+    return text if own >= level else f"({text})"
+
+
+def _test(node: Like | In | Between | IsNull, negation: str) -> tuple[str, Level]:
+    match node:
+        case IsNull(operand):
+            return f"{_operand(operand, Level.EQUALITY)} IS {negation}NULL", Level.EQUALITY
+        case Like(value, pattern, escape):
+            ending = "" if escape is None else f" ESCAPE {_text(escape)}"
+            after = f"LIKE {_text(pattern)}{ending}"
+        case In(value, choices):
+            after = f"IN ({', '.join(map(_text, choices))})"
+        case Between(value, low, high):
+            after = f"BETWEEN {_operand(low, Level.SUM)} AND {_operand(high, Level.SUM)}"
+    return f"{_operand(value, Level.RELATION)} {negation}{after}", Level.RELATION
+
+
+def _atom(node: Literal | Property) -> str:
+    match node:
+        case Property(name):
+            return name if is_plain_name(name) else '"' + name.replace('"', '""') + '"'
+        case Literal(None):
+            return "NULL"
+        case Literal(bool(value)):
+            return str(value).upper()
+        case Literal(str(value)):
+            return _text(value)
+    return repr(node.value)
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

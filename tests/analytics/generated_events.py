@@ -1,0 +1,41 @@
+"""Random but repeatable traffic: a queue, and a virtual topic with two consumer queues, in an archive."""
+
+import random
+from pathlib import Path
+
+from recorded_traffic import BROKER, message
+
+from analytics.archive import BrokerArchive, Commit
+from analytics.request import Window
+from brokerapp.recording.encoding import decode
+from brokerapp.recording.recorder import Recorder
+from brokerapp.recording.schema import ACK, DISPATCH, FORWARD
+
+START_US = 1_760_000_400_000_000 // 3_600_000_000 * 3_600_000_000
+SPAN_US = 3 * 3_600_000_000
+WINDOW = Window(START_US + 600_000_000, START_US + SPAN_US - 600_000_000)
+TOPIC = "topic://VirtualTopic.Orders"
+CONSUMER_QUEUES = ["queue://Consumer.Billing.VirtualTopic.Orders", "queue://Consumer.Shipping.VirtualTopic.Orders"]
+QUEUES = ["queue://a", "queue://b"]
+
+
+def write(folder: Path, messages: int, seed: int = 7) -> int:
+    """Fill the archive; how many events there are."""
+    rng, events = random.Random(seed), 0
+    archive, recorder = BrokerArchive(folder, BROKER), Recorder(BROKER)
+    for number in range(messages):
+        born = START_US + rng.randrange(SPAN_US)
+        made = message(number, born, size=rng.randrange(2000), region=rng.choice(["eu", "us"]), n=str(number))
+        original = rng.choice([TOPIC, *QUEUES])
+        legs = CONSUMER_QUEUES if original == TOPIC else [original]
+        recorder.enqueue(born, made, original)
+        recorder.copies(FORWARD, born, made, original, legs)
+        for leg in legs:
+            taken = born + int(rng.lognormvariate(8, 2)) + 1
+            recorder.event(DISPATCH, taken - 1, made, leg, original, "c1", None)
+            if rng.random() < 0.9:
+                recorder.event(ACK, taken, made, leg, original, "c1", None)
+    while batch := recorder.take():
+        events += batch[1]
+        archive.append(decode(batch[0]), Commit(f"{events}-0"))
+    return events

@@ -1,0 +1,78 @@
+"""Results are kept whole or not at all, and once."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from analytics import charts, results
+from analytics.request import Window
+from analytics.results import SHOWN_ROWS, Column, Findings, Table
+
+WINDOW = Window(0, 60_000_000)
+
+
+def findings(sentence="Found.", rows=3) -> Findings:
+    table = pa.table({"destination": [f"queue://{i}" for i in range(rows)], "n": range(rows), "hidden": range(rows)})
+    columns = (Column("n", "Count", "messages"), Column("destination", "Destination"))
+    return Findings(
+        sentence, 7, (("A chart", charts.bars(["a"], {"p50": [1]}, "ms")),), (Table("t", "T", columns, table),)
+    )
+
+
+def test_a_stored_result_is_the_one_read_back(tmp_path):
+    stored = results.store(tmp_path, "run-1", findings(), window=WINDOW, as_of_us=5, seconds=1.23456)
+    assert results.stored(tmp_path, "run-1") == stored
+    assert (stored["sentence"], stored["rows_read"], stored["freshness_us"], stored["seconds"]) == (
+        "Found.",
+        7,
+        5,
+        1.235,
+    )
+    assert stored["window"] == {"since_us": 0, "until_us": 60_000_000}
+    [table] = stored["tables"]
+    assert table["rows"] == [[0, "queue://0"], [1, "queue://1"], [2, "queue://2"]]
+    assert [column["name"] for column in table["columns"]] == ["n", "destination"]
+    assert pq.read_table(tmp_path / "run-1" / table["file"]).num_rows == 3
+
+
+def test_a_long_table_is_cut_in_the_page_and_whole_in_the_file(tmp_path):
+    stored = results.store(tmp_path, "run-1", findings(rows=SHOWN_ROWS + 9), window=WINDOW, as_of_us=None, seconds=1)
+    [table] = stored["tables"]
+    assert (len(table["rows"]), table["total_rows"]) == (SHOWN_ROWS, SHOWN_ROWS + 9)
+    assert pq.read_table(tmp_path / "run-1" / "t.parquet").num_rows == SHOWN_ROWS + 9
+
+
+def test_the_first_result_of_a_run_stays_and_nothing_else_is_left_behind(tmp_path):
+    results.store(tmp_path, "run-1", findings("First."), window=WINDOW, as_of_us=None, seconds=1)
+    results.store(tmp_path, "run-1", findings("Second."), window=WINDOW, as_of_us=None, seconds=1)
+    assert results.stored(tmp_path, "run-1")["sentence"] == "First."
+    assert [path.name for path in tmp_path.iterdir()] == ["run-1"]
+
+
+def test_a_result_that_cannot_be_written_leaves_nothing(tmp_path):
+    wrong = Table("a/b", "T", (), pa.table({"n": [1]}))
+    with pytest.raises(OSError, match="a/b"):
+        results.store(tmp_path, "run-1", Findings("x", 1, (), (wrong,)), window=WINDOW, as_of_us=None, seconds=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_without_a_result_has_none(tmp_path):
+    assert results.stored(tmp_path, "run-1") is None
+
+
+def test_a_chart_of_many_series_sums_the_small_ones():
+    series = {f"q{number}": [number, 1] for number in range(12)}
+    figure = charts.over_time(["2025-01-01T00:00:00Z", "2025-01-01T00:01:00Z"], series, "messages")
+    names = [trace["name"] for trace in figure["data"]]
+    assert names == ["q11", "q10", "q9", "q8", "q7", "q6", "q5", charts.OTHERS]
+    assert figure["data"][-1]["y"] == [sum(range(5)), 5]
+
+
+def test_a_chart_is_plain_json_without_a_theme():
+    figure = charts.bars(["a", "b"], {"p50": [1.5, 2.5]}, "ms")
+    assert json.loads(json.dumps(figure)) == figure
+    assert "template" not in figure["layout"]
+    assert figure["data"][0]["x"] == [1.5, 2.5]
+    assert figure["layout"]["colorway"] == list(charts.COLORWAY)

@@ -1,0 +1,102 @@
+"""Every example is a configuration that loads, and says what its comment says."""
+
+from pathlib import Path
+
+import pytest
+
+from brokerapp.config import Outcome, export_xml, import_definitions, read_config
+from brokerapp.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Leg, VirtualTopic
+from brokerapp.destination import Destination
+from brokerapp.selectors import compile_selector
+
+FOLDER = Path(__file__).parents[3] / "examples"
+EXAMPLES = sorted(FOLDER.glob("*.xml"))
+
+
+def read(name, **properties):
+    return read_config(FOLDER / f"{name}.xml", properties)
+
+
+def definitions(name):
+    return read(name).definitions.virtual_destinations
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_loads_and_everything_in_it_is_understood(path):
+    config = read_config(path, {"SLUICE_STOMP_PORT": "4711"})
+    assert config.name == path.stem
+    assert [each.uri for each in config.connectors] == ["stomp://127.0.0.1:4711"]
+    assert [each for each in config.report if each.what in (Outcome.UNKNOWN, Outcome.IGNORED)] == []
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_the_definitions_of_an_example_survive_export(path):
+    found = read_config(path).definitions
+    assert import_definitions(export_xml(found, "other"))[0] == found
+
+
+def test_there_are_the_examples_of_the_documentation():
+    assert {path.stem for path in EXAMPLES} >= {
+        "orders", "all-topics-virtual", "selector-cache", "composite-queue", "wiretap", "filtered-destinations",
+        "exclude-consumer-queues",
+    }  # fmt: skip
+
+
+def test_all_topics_virtual():
+    assert definitions("all-topics-virtual") == (VirtualTopic(name=">", prefix="VirtualTopicConsumers.*."),)
+
+
+def test_composite_queue():
+    legs = Leg(Destination.queue("FOO")), Leg(Destination.topic("BAR"))
+    assert definitions("composite-queue") == (Composite(Destination.queue("MY.QUEUE"), legs),)
+
+
+def test_wiretap():
+    legs = (Leg(Destination.topic("Notifications")),)
+    assert definitions("wiretap") == (Composite(Destination.queue("IncomingOrders"), legs, forward_only=False),)
+
+
+def test_filtered_destinations():
+    (composite,) = definitions("filtered-destinations")
+    assert [(str(leg.destination), leg.selector) for leg in composite.legs] == [
+        ("queue://FOO", "odd = 'yes'"),
+        ("topic://BAR", "i = 5"),
+    ]
+    assert compile_selector(composite.legs[1].selector).matches({"i": "5"})
+
+
+def test_selector_cache():
+    config = read("selector-cache", **{"activemq.data": "/somewhere"})
+    assert [(each.name, dict(each.options)) for each in config.plugins] == [
+        ("virtualSelectorCacheBrokerPlugin", {"persistFile": "/somewhere/selectorcache.data"})
+    ]
+    assert config.definitions.virtual_destinations[0].selector_aware
+
+
+def test_exclude_consumer_queues():
+    config = read("exclude-consumer-queues")
+    (connector,) = config.network_connectors
+    assert connector.uri == "static://(tcp://localhost:61617)"
+    assert connector.excluded == (Destination.queue("Consumer.*.VirtualTopic.>"),)
+    assert any("Markdown" in each.why for each in config.report)
+    assert config.definitions.virtual_destinations == (DEFAULT_VIRTUAL_TOPIC,)
+
+
+def test_orders():
+    config = read("orders")
+    topic, prices, incoming, returns = config.definitions.virtual_destinations
+    assert topic == DEFAULT_VIRTUAL_TOPIC
+    assert (prices.name, prices.prefix) == ("Prices.>", "Reader.*.")
+    order = {"region": "eu", "amount": "150.50", "customer": "Ada", "express": "true"}
+    taken = [
+        leg.destination.name
+        for leg in incoming.legs
+        if not leg.selector or compile_selector(leg.selector).matches(order)
+    ]
+    assert taken == ["VirtualTopic.Orders", "Orders.Review", "Orders.Express"]
+    assert not returns.forward_only
+    assert [each.destination.name for each in config.definitions.policies] == [
+        "Consumer.*.VirtualTopic.>",
+        "Orders.Express",
+    ]
+    assert config.definitions.policies[0].dead_letter.kind == "individual"
