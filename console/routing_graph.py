@@ -19,7 +19,9 @@ from brokerapp.engine.destination_map import matches
 #: Bounds the picture: targets shown of one source, and sources shown of one definition.
 MAX_TARGETS, MAX_SOURCES = 14, 10
 #: Sizes in the picture's own units.
-NODE_WIDTH, NODE_HEIGHT, ROW, COLUMN, MARGIN = 316, 38, 52, 184, 8
+NODE_WIDTH, NODE_HEIGHT, ROW, COLUMN, MARGIN = 316, 38, 52, 236, 8
+#: How far an edge goes before it is on the height of its target.
+BEND = 76
 #: Characters of a name, and of a selector, that fit.
 NAME_FITS, LABEL_FITS = 29, 24
 #: Sweeps that bring connected nodes to the same height.
@@ -76,8 +78,9 @@ class Edge:
     def path(self) -> str:
         """The curve, as an SVG path."""
         (x1, y1), (x2, y2) = self._ends()
-        bend = (x2 - x1) / 2
-        return f"M{x1},{y1} C{x1 + bend},{y1} {x2 - bend},{y2} {x2},{y2}"
+        # It bends at once and then runs straight to its target: the selector is written along that stretch.
+        level = x1 + BEND
+        return f"M{x1},{y1} C{x1 + BEND * 0.6},{y1} {x1 + BEND * 0.4},{y2} {level},{y2} H{x2}"
 
     @property
     def label(self) -> str:

@@ -124,7 +124,6 @@ STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
     "console.assets.PlotlyFinder",
 ]
-STATIC_ROOT = BASE_DIR / "staticfiles"
 STATIC_URL = f"/static/{fingerprint(BASE_DIR / 'static')}/"
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = os.environ.get("SLUICE_DEVELOP") == "1"

@@ -1,0 +1,108 @@
+"""What several kinds of tests share: a real store, and a real broker node on it with a port of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import stomp
+
+from brokerapp.config import BrokerConfig, TransportConnector
+from brokerapp.engine.access import Principal
+from brokerapp.store.embedded import EmbeddedStore
+from brokerapp.wiring import node_config
+
+
+@pytest.fixture(scope="session")
+def store_url(tmp_path_factory) -> Iterator[str]:
+    """The URL of a store that lives as long as the tests run."""
+    with EmbeddedStore(tmp_path_factory.mktemp("store")) as store:
+        yield store.url
+
+
+def until(condition: Callable[[], Any], what: str, seconds: float = 10.0) -> Any:
+    """The first true value of the condition; fails when it has not come in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if value := condition():
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"not within {seconds:g} s: {what}")
+
+
+@dataclass
+class RunningBroker:
+    """A broker node on a loop in a thread, with users `ada` (password `lovelace`) and nobody else."""
+
+    name: str
+    redis_url: str
+    loop: asyncio.AbstractEventLoop
+    node: Any = None
+    clients: list[stomp.Connection12] = field(default_factory=list)
+
+    def run(self, call: Coroutine) -> Any:
+        """The result of a coroutine on the node's loop."""
+        return asyncio.run_coroutine_threadsafe(call, self.loop).result(timeout=20)
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.node.addresses[0].rpartition(":")[2])
+
+    def client(self) -> stomp.Connection12:
+        """A STOMP client that is logged in; it ends with the test."""
+        client = stomp.Connection12([("127.0.0.1", self.port)])
+        client.connect("ada", "lovelace", wait=True)
+        self.clients.append(client)
+        return client
+
+    def send(self, destination: str, *bodies: str, **headers: str) -> None:
+        """Send messages; they are stored when this returns."""
+        client = self.client()
+        receipts = stomp.listener.WaitingListener("all")
+        client.set_listener("receipts", receipts)
+        for body in bodies:
+            client.send(destination, body, headers={"persistent": "true", **headers})
+        client.send("/topic/test.barrier", "", receipt="all")
+        receipts.wait_on_receipt()
+
+
+async def _let_ada_in(login: str, passcode: str) -> Principal | None:
+    return Principal("ada", frozenset({"admin"})) if (login, passcode) == ("ada", "lovelace") else None
+
+
+@pytest.fixture(scope="module")
+def running_broker(store_url, request) -> Iterator[RunningBroker]:
+    """A node of a broker of its own for the module: nothing other modules did is in it."""
+    from brokerapp.node import Node
+
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    broker = RunningBroker(request.module.__name__.rpartition(".")[2], store_url, loop)
+    config = BrokerConfig(name=broker.name, connectors=(TransportConnector("stomp", "stomp", "127.0.0.1", 0),))
+
+    async def start() -> Node:
+        node = Node(node_config(config, store_url, alone=True), _let_ada_in)
+        await node.start()
+        return node
+
+    broker.node = broker.run(start())
+    yield broker
+    broker.run(broker.node.stop())
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(timeout=5)
+
+
+@pytest.fixture
+def broker(running_broker) -> Iterator[RunningBroker]:
+    """The module's broker; clients the test made are gone after it."""
+    yield running_broker
+    for client in running_broker.clients:
+        client.disconnect()
+    running_broker.clients.clear()

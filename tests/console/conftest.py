@@ -1,0 +1,109 @@
+"""The console on a real broker: gateway, mirror and Celery pointed at the module's node, and a browser for each role."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+from console.celery import app, transport_url
+from console.gateway import close_gateway
+from console.live.mirror import close_mirror, mirror
+from console.live.notices import close_notices
+from tests.conftest import until
+
+ROLES = ("admin", "support", "viewer")
+
+
+@pytest.fixture(autouse=True)
+def quick_passwords(settings) -> None:
+    """Hashes that take no time."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture
+def console(running_broker, broker, settings, tmp_path) -> Iterator:
+    """The console's parts that live in the process, opened on the broker and closed after the test."""
+    _point_at(settings, running_broker.redis_url, running_broker.name, tmp_path)
+    yield broker
+    _close()
+
+
+@pytest.fixture
+def lonely_console(settings, tmp_path) -> Iterator[None]:
+    """A console whose store does not answer."""
+    _point_at(settings, f"unix://{tmp_path}/nothing.sock", "nobody", tmp_path)
+    yield
+    _close()
+
+
+def _point_at(settings, redis_url: str, broker: str, data) -> None:
+    settings.SLUICE = replace(settings.SLUICE, redis_url=redis_url, broker_name=broker, data=data)
+    settings.CHANNEL_LAYERS = {
+        "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [redis_url]}}
+    }
+    app.conf.broker_url = app.conf.result_backend = transport_url(redis_url)
+    app.pool.force_close_all()
+    app._pool = None
+    app.amqp._producer_pool = None
+
+
+def _close() -> None:
+    close_notices()
+    close_mirror()
+    close_gateway()
+
+
+def make_user(role: str) -> User:
+    """A user with this role, or with none."""
+    user = User.objects.create_user(role or "nobody", password="password")
+    if role:
+        user.groups.add(Group.objects.get(name=role))
+    return user
+
+
+@pytest.fixture
+def browser_of(db):
+    """A function from a role to a test client that is logged in with it."""
+
+    def browser(role: str) -> Client:
+        client = Client()
+        client.force_login(make_user(role))
+        return client
+
+    return browser
+
+
+@pytest.fixture
+def admin(browser_of) -> Client:
+    """A client with every right."""
+    return browser_of("admin")
+
+
+@pytest.fixture
+def seen(console):
+    """A function that waits until the console's picture shows a queue with a number of messages."""
+    from brokerapp.destination import Destination
+
+    def wait(name: str, depth: int) -> None:
+        destination = Destination.parse(name)
+
+        def shows() -> bool:
+            stats = mirror().current().stats.get(destination)
+            return stats is not None and stats.QueueSize == depth
+
+        until(shows, f"{name} with {depth} messages in the picture")
+
+    return wait
+
+
+def waiting_tasks(queue: str) -> list[tuple[str, list]]:
+    """Names and arguments of the tasks that wait for a worker in a queue of Celery; they wait no longer then."""
+    found = []
+    with app.connection_for_read() as connection, connection.channel() as channel:
+        while (message := channel.basic_get(queue, no_ack=True)) is not None:
+            found.append((message.headers["task"], message.decode()[0]))
+    return found

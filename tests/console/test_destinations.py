@@ -1,0 +1,128 @@
+"""Lists of queues and topics, one destination, and what an admin does to it."""
+
+import pytest
+from django.urls import reverse
+
+from brokerapp.destination import Destination
+from console.gateway import gateway
+from console.models import AuditEntry
+from tests.conftest import until
+
+
+@pytest.fixture
+def shop(console, seen):
+    """Three queues with one, two and three messages."""
+    for count, name in enumerate(("shop.a", "shop.b", "shop.c"), start=1):
+        if not gateway().run(exists(name)):
+            console.send(f"/queue/{name}", *"x" * count)
+        seen(name, count)
+    return console
+
+
+async def exists(name: str) -> bool:
+    _, stats, _ = await gateway().admin.stats()
+    return any(each.destination == Destination.queue(name) for each in stats)
+
+
+def names_on(response) -> list[str]:
+    return [row.destination.name for row in response.context["page"].rows]
+
+
+def test_the_list_shows_jmx_names_and_numbers(browser_of, shop):
+    text = browser_of("viewer").get(reverse("queues")).content.decode()
+    for name in ("QueueSize", "EnqueueCount", "DequeueCount", "InFlightCount", "ConsumerCount", "DispatchCount"):
+        assert name in text
+    assert 'data-cell="shop.c#QueueSize">3</td>' in text
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("?q=shop", ["shop.a", "shop.b", "shop.c"]),
+        ("?q=SHOP.B", ["shop.b"]),
+        ("?q=shop&sort=-QueueSize", ["shop.c", "shop.b", "shop.a"]),
+        ("?q=shop&sort=-name", ["shop.c", "shop.b", "shop.a"]),
+        ("?q=shop&show=dlq", []),
+        ("?q=shop&sort=Nonsense&page=x&size=7", ["shop.a", "shop.b", "shop.c"]),
+    ],
+)
+def test_the_server_filters_and_sorts(query, expected, admin, shop):
+    assert names_on(admin.get(reverse("queues") + query)) == expected
+
+
+def test_the_filter_gets_the_list_alone(admin, shop):
+    response = admin.get(reverse("queues") + "?q=shop", headers={"HX-Request": "true"})
+    assert "<html" not in response.content.decode()
+    assert names_on(response) == ["shop.a", "shop.b", "shop.c"]
+
+
+def test_nothing_that_matches_is_told_from_nothing_at_all(admin, shop):
+    assert "No queue matches" in admin.get(reverse("queues") + "?q=zzz").content.decode()
+
+
+def test_topics_have_a_list_of_their_own(admin, console):
+    console.send("/topic/prices", "1")
+    until(lambda: "prices" in names_on(admin.get(reverse("topics"))), "the topic in the list")
+
+
+def test_finding_a_full_name_goes_straight_there(admin, shop):
+    response = admin.get(reverse("find") + "?q=shop.b")
+    assert response["Location"] == reverse("queue", kwargs={"name": "shop.b"})
+
+
+def test_finding_a_part_of_several_names_lists_them(admin, shop):
+    assert [each.name for each in admin.get(reverse("find") + "?q=shop").context["found"]] == ["shop.a", "shop.b", "shop.c"]
+
+
+def test_a_queue_page_shows_its_consumers_and_what_feeds_it(admin, console):
+    client = console.client()
+    client.subscribe("/queue/Consumer.A.VirtualTopic.Fed", "1")
+    url = reverse("queue", kwargs={"name": "Consumer.A.VirtualTopic.Fed"})
+    response = until(lambda: (got := admin.get(url)).status_code == 200 and got.context["consumers"] and got, "a consumer")
+    assert [feed.source for feed in response.context["feeders"]] == [Destination.topic("VirtualTopic.Fed")]
+    assert response.context["consumers"][0].stats.user == "ada"
+
+
+def test_a_name_that_does_not_exist_is_not_found(admin, console):
+    assert admin.get(reverse("queue", kwargs={"name": "never.was"})).status_code == 404
+    assert admin.get(reverse("topic", kwargs={"name": "never.was"})).status_code == 404
+
+
+def test_an_admin_creates_a_queue(admin, console):
+    assert admin.post(reverse("new-queue"), {"name": " made.here "})["Location"] == reverse("queues")
+    assert gateway().run(exists("made.here"))
+    assert AuditEntry.objects.get().object == "queue://made.here"
+
+
+@pytest.mark.parametrize(("name", "reason"), [("", "give it a name"), ("orders.>", "pattern"), ("*", "pattern")])
+def test_a_name_that_cannot_be_is_refused_with_the_reason(name, reason, admin, console):
+    response = admin.post(reverse("new-queue"), {"name": name})
+    assert response.status_code == 400
+    assert reason in response.content.decode()
+
+
+def test_purging_needs_the_name_typed(admin, console, seen):
+    console.send("/queue/to.purge", "1", "2")
+    seen("to.purge", 2)
+    url = reverse("purge", kwargs={"name": "to.purge"})
+    assert "Purge 2 messages from to.purge" in admin.get(url).content.decode()
+    assert admin.post(url, {"name": "to.purg"}).status_code == 400
+    assert admin.post(url, {"name": "to.purge"})["Location"] == reverse("queue", kwargs={"name": "to.purge"})
+    assert gateway().browse(Destination.queue("to.purge"), 0, 10, None).messages == []
+    entry = AuditEntry.objects.get()
+    assert (entry.action, entry.before, entry.after) == ("purge", {"QueueSize": 2}, {"removed": 2})
+
+
+def test_a_queue_is_deleted_after_its_name_was_typed(admin, console, seen):
+    console.send("/queue/to.delete", "1")
+    seen("to.delete", 1)
+    admin.post(reverse("delete-queue", kwargs={"name": "to.delete"}), {"name": "to.delete"})
+    assert not gateway().run(exists("to.delete"))
+
+
+def test_a_queue_with_a_consumer_stays_and_the_refusal_is_recorded(admin, console):
+    console.client().subscribe("/queue/busy", "1")
+    until(lambda: gateway().run(exists("busy")), "the queue")
+    response = admin.post(reverse("delete-queue", kwargs={"name": "busy"}), {"name": "busy"})
+    assert response.status_code == 409
+    assert AuditEntry.objects.get().outcome == "refused"

@@ -1,0 +1,61 @@
+"""Login, lock-out, theme, and what every answer carries."""
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from console.models import UserSetting
+from tests.console.conftest import make_user
+
+
+def log_in(client: Client, password: str):
+    return client.post(reverse("login"), {"username": "viewer", "password": password})
+
+
+def test_a_user_logs_in_and_comes_to_the_overview(db):
+    make_user("viewer")
+    assert log_in(Client(), "password")["Location"] == reverse("overview")
+
+
+def test_a_wrong_password_is_said_to_be_wrong(db):
+    make_user("viewer")
+    response = log_in(Client(), "guess")
+    assert response.status_code == 200
+    assert "correct username and password" in response.content.decode()
+
+
+def test_five_wrong_passwords_lock_the_user_out_even_with_the_right_one(db):
+    make_user("viewer")
+    client = Client()
+    for _ in range(5):
+        log_in(client, "guess")
+    response = log_in(client, "password")
+    assert response.status_code == 429
+    assert "Too many wrong passwords" in response.content.decode()
+
+
+def test_the_theme_is_kept_for_the_user(admin, lonely_console):
+    response = admin.post(reverse("theme"), {"theme": "dark", "back": "/queues/"})
+    assert response["Location"] == "/queues/"
+    assert UserSetting.objects.get().theme == "dark"
+    assert 'data-theme="dark"' in admin.get(reverse("audit")).content.decode()
+
+
+def test_a_theme_that_does_not_exist_is_refused(admin):
+    assert admin.post(reverse("theme"), {"theme": "pink"}).status_code == 400
+
+
+def test_the_way_back_from_the_theme_never_leaves_the_console(admin):
+    assert admin.post(reverse("theme"), {"theme": "dark", "back": "https://evil.example/"})["Location"] == "/"
+
+
+@pytest.mark.parametrize("path", ["/login/", "/nothing-here"])
+def test_every_page_forbids_scripts_and_styles_from_elsewhere(path, db):
+    policy = Client().get(path)["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'self'" in policy
+    assert "unsafe" not in policy
+
+
+def test_health_is_open_to_the_supervisor(db):
+    assert Client().get("/healthz").content == b"ok"

@@ -1,0 +1,44 @@
+"""The overview: health, tiles, what needs attention, the empty state, and a broker that is away."""
+
+from django.urls import reverse
+
+from console.models import AuditEntry
+from tests.console.conftest import waiting_tasks
+
+
+def test_an_empty_broker_offers_the_demo_and_a_snippet_to_start_from(admin, console):
+    text = admin.get(reverse("overview")).content.decode()
+    assert "Nothing has been sent yet" in text
+    assert "Start the demo" in text
+    assert 'send("/queue/hello"' in text
+
+
+def test_messages_nobody_consumes_need_attention(browser_of, console, seen):
+    console.send("/queue/left.alone", "1", "2", "3")
+    seen("left.alone", 3)
+    text = browser_of("viewer").get(reverse("overview")).content.decode()
+    assert "3 messages and nobody consumes" in text
+    assert reverse("queue", kwargs={"name": "left.alone"}) in text
+    assert "Nothing has been sent yet" not in text
+
+
+def test_the_demo_is_handed_to_a_worker_and_recorded(admin, console):
+    response = admin.post(reverse("demo"), follow=True)
+    assert "The demo is starting" in response.content.decode()
+    assert AuditEntry.objects.get().action == "demo"
+    assert waiting_tasks("default") == [("console.demo", [])]
+
+
+def test_a_broker_that_does_not_answer_is_said_so_on_a_page(admin, lonely_console):
+    response = admin.get(reverse("overview"))
+    assert response.status_code == 200
+    assert "The broker does not answer" in response.content.decode()
+
+
+def test_what_needs_the_broker_shows_a_page_with_a_reference_when_it_is_away(admin, lonely_console):
+    response = admin.get(reverse("routing"))
+    assert response.status_code == 503
+    text = response.content.decode()
+    assert "The broker cannot be reached" in text
+    assert "Reference" in text
+    assert "Traceback" not in text
