@@ -15,7 +15,6 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -127,8 +126,8 @@ class Outcome:
 class Business:
     """The connections of the demo and what they have done. Every connection is served by a thread of stomp.py."""
 
-    def __init__(self, connect: Callable[[], stomp.StompConnection12]) -> None:
-        self._connect = connect
+    def __init__(self, host: str, port: int, login: str, passcode: str) -> None:
+        self._address, self._credentials = (host, port), (login, passcode)
         self._connections: list[stomp.StompConnection12] = []
         self.closing = threading.Event()
         self.trouble: str | None = None
@@ -138,9 +137,19 @@ class Business:
         self._counting = threading.Lock()
 
     def open(self) -> stomp.StompConnection12:
-        """One more connection."""
-        connection = self._connect()
+        """One more connection. Raises DemoFailed."""
+        connection = stomp.StompConnection12(
+            [self._address],
+            heartbeats=(HEART_BEAT_MS, HEART_BEAT_MS),
+            reconnect_attempts_max=1,
+            auto_content_length=False,  # so that bodies are text to those who tell by this header
+        )
         connection.set_listener("trouble", Trouble(self))
+        try:
+            connection.connect(*self._credentials, wait=True)
+        except (StompException, OSError) as error:
+            where = "{}:{}".format(*self._address)
+            raise DemoFailed(self.trouble or f"no STOMP connection to {where} ({type(error).__name__})") from error
         self._connections.append(connection)
         return connection
 
@@ -225,7 +234,7 @@ def _invoice_headers(order_headers: dict[str, str]) -> dict[str, str]:
 def run(host: str, port: int, login: str, passcode: str, seconds: float) -> Outcome:
     """Run the business for so many seconds. Ctrl-C ends it earlier, as cleanly. Raises DemoFailed."""
     started = time.monotonic()
-    business = Business(lambda: _connection(host, port, login, passcode))
+    business = Business(host, port, login, passcode)
     try:
         for pool in POOLS:  # before the first order: a virtual topic copies to the consumer queues that exist
             business.employ(pool)
@@ -247,28 +256,15 @@ def run_here(seconds: float = SECONDS, login: str = firstadmin.NAME, passcode: s
     return run(reachable(here.bind), here.stomp_port, login, passcode, seconds=seconds)
 
 
-def _connection(host: str, port: int, login: str, passcode: str) -> stomp.StompConnection12:
-    connection = stomp.StompConnection12(
-        [(host, port)],
-        heartbeats=(HEART_BEAT_MS, HEART_BEAT_MS),
-        reconnect_attempts_max=1,
-        auto_content_length=False,  # so that bodies are text to those who tell by this header
-    )
-    try:
-        connection.connect(login, passcode, wait=True)
-    except (StompException, OSError) as error:
-        raise DemoFailed(f"no STOMP connection to {host}:{port} as {login} ({type(error).__name__})") from error
-    return connection
-
-
 def _publish(business: Business, until: float) -> None:
     """Send orders as they come in, until then or Ctrl-C."""
     shop = business.open()
     shop.set_listener("confirmations", Confirmations(business))
-    dice, started, due = random.Random(), time.monotonic(), 0.0
+    dice, due = random.Random(), 0.0
+    started = last = time.monotonic()
     with suppress(KeyboardInterrupt):
         while (now := time.monotonic()) < until:
-            due += orders_per_second(now - started) * BEAT_SECONDS
+            due, last = due + orders_per_second(now - started) * (now - last), now
             while due >= 1:
                 due -= 1
                 business.sent += 1

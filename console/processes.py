@@ -18,8 +18,11 @@ ASK_SECONDS = 1.0
 CLOSING_SECONDS = 5  # for browsers' WebSockets and STOMP clients to be told that the process ends
 WEB_GRACE_SECONDS = 20.0  # closing, and then the node stores all it was asked to
 
+WORKER_PROCESSES = {"default": 1, "spark": 2}  # by queue: so many tasks at once
 DATABASE_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY = "celery --quiet -A console.celery"
+# Celery warns about workers of root because of pickled tasks; ours are JSON.
+WORKER_ENVIRONMENT = {"PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges"}
 WORKER = f"{CELERY} worker --loglevel INFO --without-mingle --without-gossip"
 
 
@@ -44,8 +47,15 @@ def parts(environment: Environment) -> list[Part]:
         Part("archiver", _module("analytics.archiver")),
         Part("spark", _module("analytics.spark_server")),
         # An orphaned worker must not finish its task first: that may take an hour. QUIT is Celery's cold shutdown.
-        Part("worker-default", _module(f"{WORKER} -Q default -c 1 -n default@%h"), orphan_signal=signal.SIGQUIT),
-        Part("worker-spark", _module(f"{WORKER} -Q spark -c 2 -n spark@%h"), orphan_signal=signal.SIGQUIT),
+        *(
+            Part(
+                f"worker-{queue}",
+                _module(f"{WORKER} -Q {queue} -c {processes} -n {queue}@%h"),
+                environment=WORKER_ENVIRONMENT,
+                orphan_signal=signal.SIGQUIT,
+            )
+            for queue, processes in WORKER_PROCESSES.items()
+        ),
         Part("beat", _module(f"{CELERY} beat --loglevel INFO --scheduler {DATABASE_SCHEDULER}")),
     ]
     return [store, *others] if environment.owns_store else others

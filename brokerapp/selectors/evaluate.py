@@ -280,15 +280,18 @@ def _in(node: Property, choices: tuple[str, ...]) -> Predicate:
 
 
 def _double(node: Node) -> Scalar:
-    """The operand as a double: text read as a number; truth and NULL are unknown."""
+    """The operand as a finite double: text read as a number; truth and NULL are unknown."""
     match type_of(node):
         case ValueType.TEXT:
-            value = _converted(scalar(node), number)
+            return _converted(_converted(scalar(node), number), _finite)
         case ValueType.NUMBER:
-            value = scalar(node)
-        case _:
-            return lambda headers: None
-    return _converted(value, float)
+            return _converted(scalar(node), _finite)
+    return lambda headers: None
+
+
+def _finite(value: float) -> float | None:
+    result = float(value)
+    return result if math.isfinite(result) else None
 
 
 def _compute(operation: Callable[[float, float], float], left: Scalar, right: Scalar) -> Scalar:
@@ -297,10 +300,9 @@ def _compute(operation: Callable[[float, float], float], left: Scalar, right: Sc
         if a is None or b is None:
             return None
         try:
-            result = operation(a, b)
-        except (ZeroDivisionError, ValueError, OverflowError):
+            return _finite(operation(a, b))
+        except (ZeroDivisionError, ValueError):
             return None
-        return result if math.isfinite(result) else None
 
     return compute
 

@@ -22,6 +22,8 @@ def split(pattern: re.Pattern[str], text: str) -> list[str]:
         if match.end() > 0:
             parts.append(text[position : match.start()])
             position = match.end()
+    if not parts:
+        return [text]
     parts.append(text[position:])
     while parts and not parts[-1]:
         parts.pop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -9,6 +10,9 @@ from enum import Enum
 from brokerapp.destination import Destination
 from brokerapp.errors import InvalidDestination
 from brokerapp.selectors.values import Value, ValueType, number, truth
+
+#: A temporary destination in STOMP form: its kind and its name.
+TEMPORARY = r"(?s)/(?:remote-)?(temp-queue|temp-topic)/(.*)"
 
 PERSISTENT, NON_PERSISTENT = "PERSISTENT", "NON_PERSISTENT"
 
@@ -23,9 +27,8 @@ def _delivery_mode(text: str) -> str:
 
 def _native(text: str) -> str:
     """A destination header in native form: `/queue/orders` is `queue://orders`."""
-    kind, _, name = text.removeprefix("/remote-").removeprefix("/").partition("/")
-    if kind in ("temp-queue", "temp-topic"):
-        return f"{kind}://{name}"
+    if (temporary := re.fullmatch(TEMPORARY, text)) is not None:
+        return f"{temporary[1]}://{temporary[2]}"
     try:
         return str(Destination.parse(text))
     except InvalidDestination:

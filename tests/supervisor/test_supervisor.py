@@ -16,7 +16,7 @@ import pytest
 from console import processes, supervisor
 from console.processes import Port, port_troubles
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 PROJECT = Path(__file__).resolve().parents[2]
 
 # Its parts: one that is ready when its file is there, one that has a child, and one that will not end when asked.

@@ -18,7 +18,7 @@ from brokerapp.ownership import claim
 from brokerapp.store import embedded
 from brokerapp.store.embedded import SOCKET_PATH_LIMIT, EmbeddedStore, answer_to_ping
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 PROJECT = Path(__file__).resolve().parents[3]
 
 OWNER = """

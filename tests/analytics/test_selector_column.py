@@ -1,0 +1,110 @@
+"""The column Spark computes agrees with the broker's predicate, on the table of cases and on seeded random ones."""
+
+import os
+import sys
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from brokerapp.selectors import Selector, compile_selector, number
+from brokerapp.selectors.render import render
+from tests.brokerapp.selectors.cases import CASES
+from tests.brokerapp.selectors.trees import random_condition, random_headers
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def selector_spark(tmp_path_factory):
+    """The session of this process; one of our own when there is none yet."""
+    os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    from pyspark.sql import SparkSession
+
+    if (active := SparkSession.getActiveSession()) is not None:
+        yield active
+        return
+    folder = tmp_path_factory.mktemp("spark")
+    session = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.local.dir", str(folder))
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.extraJavaOptions", f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.io.tmpdir={folder}")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+def recorded(session, messages):
+    """Messages as the archive has them: the text of every property, and the numbers among them."""
+    numbers = [
+        [(name, float(value)) for name, text in each.items() if (value := number(text)) is not None]
+        for each in messages
+    ]
+    table = pa.table(
+        {
+            "id": pa.array(range(len(messages))),
+            "ps": pa.array([list(each.items()) for each in messages], pa.map_(pa.string(), pa.string())),
+            "pn": pa.array(numbers, pa.map_(pa.string(), pa.float64())),
+        }
+    )
+    return session.createDataFrame(table)
+
+
+def values(frame, trees):
+    """For each message, what each tree comes to."""
+    from analytics.selector_column import to_column
+
+    columns = [to_column(tree).alias(f"c{i}") for i, tree in enumerate(trees)]
+    rows = frame.select("id", *columns).toArrow().to_pylist()
+    return [[row[f"c{i}"] for i in range(len(trees))] for row in sorted(rows, key=lambda row: row["id"])]
+
+
+def test_the_table_of_cases(selector_spark):
+    selectors = sorted({text for text, _, _ in CASES})
+    headers = [headers for _, headers, _ in CASES]
+    frame = recorded(selector_spark, headers).cache()
+    found = {}
+    for start in range(0, len(selectors), 40):
+        part = selectors[start : start + 40]
+        for message, row in enumerate(values(frame, [compile_selector(text).tree for text in part])):
+            found |= {(text, message): value for text, value in zip(part, row, strict=True)}
+    wrong = [
+        (text, headers[message], value)
+        for (text, message), value in found.items()
+        if value is not compile_selector(text).evaluate(headers[message])
+    ]
+    assert wrong == []
+    assert [found[text, message] for message, (text, _, _) in enumerate(CASES)] == [value for _, _, value in CASES]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_selectors_on_random_messages(selector_spark, seed):
+    random = Random(seed)
+    trees = [random_condition(random) for _ in range(60)]
+    headers = [random_headers(random) for _ in range(200)]
+    found = values(recorded(selector_spark, headers), trees)
+    expected = [[Selector("", tree).evaluate(each) for tree in trees] for each in headers]
+    wrong = [
+        (render(tree), headers[i], found[i][j], expected[i][j])
+        for i in range(len(headers))
+        for j, tree in enumerate(trees)
+        if found[i][j] is not expected[i][j]
+    ]
+    assert wrong == []
+    assert {value for row in expected for value in row} == {True, False, None}
+
+
+def test_300_alternatives_are_planned(selector_spark):
+    tree = compile_selector(" OR ".join(f"n = {i}" for i in range(300))).tree
+    assert values(recorded(selector_spark, [{"n": "299"}, {"n": "300"}, {}]), [tree]) == [[True], [False], [None]]
+
+
+def test_divisions_within_divisions_are_planned(selector_spark):
+    tree = compile_selector("n / (" * 15 + "2" + ")" * 15 + " > 0").tree
+    assert values(recorded(selector_spark, [{"n": "3"}, {"n": "0"}]), [tree]) == [[True], [None]]
