@@ -134,7 +134,8 @@ class Broker:
         for subscription in list(client.subscriptions.values()):
             self._end(client, subscription)
         for destination in client.producing_to:
-            self._count_producer(destination, -1)
+            if destination in self.stats:  # else it was deleted meanwhile, and must not come back by this
+                self._count_producer(destination, -1)
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
         """A client says good-bye: it goes when all that it asked before is done."""
