@@ -111,7 +111,7 @@ class Broker:
 
     def measure(self, numbers: DestinationStats) -> None:
         """Bring those numbers up to date that are kept elsewhere."""
-        if numbers.destination.kind is Kind.QUEUE:
+        if numbers.destination in self.queues:  # a composite that keeps nothing has numbers and no log
             log = self.queues[str(numbers.destination)]
             numbers.QueueSize, numbers.InFlightCount, numbers.Paused = log.depth, log.in_flight, log.paused
 
