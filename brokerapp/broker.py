@@ -111,7 +111,7 @@ class Broker:
 
     def measure(self, numbers: DestinationStats) -> None:
         """Bring those numbers up to date that are kept elsewhere."""
-        if numbers.destination.kind is Kind.QUEUE:
+        if numbers.destination in self.queues:  # a composite that keeps nothing has numbers and no log
             log = self.queues[str(numbers.destination)]
             numbers.QueueSize, numbers.InFlightCount, numbers.Paused = log.depth, log.in_flight, log.paused
 
@@ -134,7 +134,8 @@ class Broker:
         for subscription in list(client.subscriptions.values()):
             self._end(client, subscription)
         for destination in client.producing_to:
-            self._count_producer(destination, -1)
+            if destination in self.stats:  # else it was deleted meanwhile, and must not come back by this
+                self._count_producer(destination, -1)
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
         """A client says good-bye: it goes when all that it asked before is done."""
