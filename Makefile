@@ -34,7 +34,7 @@ bench: setup peers ## measure against ActiveMQ and RabbitMQ, side by side
 lint: setup ## what the linter has to say
 	@$(PYTHON) -m ruff check .
 
-clean: ## remove what can be made again: .venv, caches, collected files (never var/, which holds your data)
+clean: ## remove what can be made again: .venv, caches (never var/, which holds your data)
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis spark-warehouse artifacts
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
