@@ -34,8 +34,8 @@ bench: setup peers ## measure against ActiveMQ and RabbitMQ, side by side
 lint: setup ## what the linter has to say
 	@$(PYTHON) -m ruff check .
 
-clean: ## remove what can be made again: .venv, caches, collected files (never var/, which holds your data)
-	rm -rf .venv staticfiles .pytest_cache .ruff_cache .hypothesis spark-warehouse artifacts
+clean: ## remove what can be made again: .venv, caches (never var/, which holds your data)
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis spark-warehouse artifacts
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # -- what they need

@@ -43,6 +43,8 @@ app.conf.update(
     task_time_limit=HARD_LIMIT,
     task_track_started=True,
     worker_prefetch_multiplier=1,
+    # Seconds a worker that ends leaves to what it is doing; then it gives the task back.
+    worker_soft_shutdown_timeout=5.0,
     task_acks_late=False,
     result_expires=24 * 60 * 60,
     timezone="UTC",

@@ -238,7 +238,7 @@ def run(host: str, port: int, login: str, passcode: str, seconds: float) -> Outc
     try:
         for pool in POOLS:  # before the first order: a virtual topic copies to the consumer queues that exist
             business.employ(pool)
-        _publish(business, until=started + seconds)
+        _publish(business, seconds)
         _let_finish(business)
     except (StompException, OSError) as error:
         raise DemoFailed(f"the connection to {host}:{port} was lost ({type(error).__name__})") from error
@@ -256,14 +256,14 @@ def run_here(seconds: float = SECONDS, login: str = firstadmin.NAME, passcode: s
     return run(reachable(here.bind), here.stomp_port, login, passcode, seconds=seconds)
 
 
-def _publish(business: Business, until: float) -> None:
-    """Send orders as they come in, until then or Ctrl-C."""
+def _publish(business: Business, seconds: float) -> None:
+    """Send orders as they come in, for so long or until Ctrl-C."""
     shop = business.open()
     shop.set_listener("confirmations", Confirmations(business))
     dice, due = random.Random(), 0.0
     started = last = time.monotonic()
     with suppress(KeyboardInterrupt):
-        while (now := time.monotonic()) < until:
+        while (now := time.monotonic()) < started + seconds:
             due, last = due + orders_per_second(now - started) * (now - last), now
             while due >= 1:
                 due -= 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import http.client
-import signal
 import socket
 import sys
 from collections.abc import Iterator
@@ -18,11 +17,16 @@ ASK_SECONDS = 1.0
 CLOSING_SECONDS = 5  # for browsers' WebSockets and STOMP clients to be told that the process ends
 WEB_GRACE_SECONDS = 20.0  # closing, and then the node stores all it was asked to
 
-WORKER_PROCESSES = {"default": 1, "spark": 2}  # by queue: so many tasks at once
+WORKER_PROCESSES = {"default": 2, "spark": 2}  # by queue: so many tasks at once; the demo is a task that lasts
 DATABASE_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY = "celery --quiet -A console.celery"
-# Celery warns about workers of root because of pickled tasks; ours are JSON.
-WORKER_ENVIRONMENT = {"PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges"}
+WORKER_ENVIRONMENT = {
+    # A worker that is told to end must not finish an analysis first: that may take an hour. It gets the few seconds of
+    # worker_soft_shutdown_timeout and hands back what it has not done.
+    "REMAP_SIGTERM": "SIGQUIT",
+    # Celery warns about workers of root because of pickled tasks; ours are JSON.
+    "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
+}
 WORKER = f"{CELERY} worker --loglevel INFO --without-mingle --without-gossip"
 
 
@@ -46,13 +50,11 @@ def parts(environment: Environment) -> list[Part]:
         ),
         Part("archiver", _module("analytics.archiver")),
         Part("spark", _module("analytics.spark_server")),
-        # An orphaned worker must not finish its task first: that may take an hour. QUIT is Celery's cold shutdown.
         *(
             Part(
                 f"worker-{queue}",
                 _module(f"{WORKER} -Q {queue} -c {processes} -n {queue}@%h"),
                 environment=WORKER_ENVIRONMENT,
-                orphan_signal=signal.SIGQUIT,
             )
             for queue, processes in WORKER_PROCESSES.items()
         ),

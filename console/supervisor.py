@@ -37,6 +37,7 @@ Say = Callable[[str], None]
 class Part:
     """One process to keep running.
 
+    It gets SIGTERM when everything stops, also when the supervisor was killed, and SIGKILL `grace` seconds later.
     With `ready`, those after it in the table need it: they start when it says yes, and have ended before it is asked
     to end. It must not wait long for its answer.
     """
@@ -45,8 +46,7 @@ class Part:
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
     ready: Callable[[], bool] | None = None
-    grace: float = GRACE_SECONDS  # between TERM and KILL, when everything stops
-    orphan_signal: signal.Signals = signal.SIGTERM  # what it gets when the supervisor is killed
+    grace: float = GRACE_SECONDS
 
 
 def restart_delay(deaths: int) -> float:
@@ -149,7 +149,7 @@ class Child:
                 stderr=subprocess.STDOUT,
                 pass_fds=[self._family],
                 process_group=0,  # a Ctrl-C is for the supervisor, which ends its children in order
-                preexec_fn=dying_with_parent(self.part.orphan_signal),
+                preexec_fn=dying_with_parent(),
             )
 
     def _bury(self, now: float) -> None:

@@ -41,8 +41,8 @@ def reap() -> int:
 
 
 @shared_task(name="console.demo")
-def demo(**options: Any) -> None:
-    """Run the demo business against the broker."""
-    from console.demo import run
+def demo(**options: Any) -> str:
+    """Run the demo business against the broker; what it did."""
+    from console.demo import run_here
 
-    run(**options)
+    return str(run_here(**options))

@@ -15,6 +15,7 @@ import pytest
 
 from console import processes, supervisor
 from console.processes import Port, port_troubles
+from tests.conftest import until
 
 PATIENCE = 30.0
 PROJECT = Path(__file__).resolve().parents[2]
@@ -65,14 +66,6 @@ def say(line):
 
 Supervisor(parts, folder, say).run(announce=lambda: say("all are ready"))
 """
-
-
-def until(condition, what: str):
-    deadline = time.monotonic() + PATIENCE
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, f"not within {PATIENCE} s: {what}"
-        time.sleep(0.02)
-    return answer
 
 
 def gone(pid: int) -> bool:

@@ -28,9 +28,8 @@ class Command(BaseCommand):
         supervisor.run(announce=lambda: self.say(welcome(environment, password)))
 
     def prepare(self) -> str | None:
-        """Bring database and static files up to date; the first admin's password if this is the first start."""
+        """Bring the database up to date; the first admin's password if this is the first start."""
         call_command("migrate", verbosity=0, interactive=False)
-        call_command("collectstatic", verbosity=0, interactive=False)
         password = firstadmin.create()
         connections.close_all()
         return password

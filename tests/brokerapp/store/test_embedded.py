@@ -17,6 +17,7 @@ from brokerapp.errors import StoreUnavailable
 from brokerapp.ownership import claim
 from brokerapp.store import embedded
 from brokerapp.store.embedded import SOCKET_PATH_LIMIT, EmbeddedStore, answer_to_ping
+from tests.conftest import until
 
 PATIENCE = 30.0
 PROJECT = Path(__file__).resolve().parents[3]
@@ -36,13 +37,6 @@ time.sleep(60)
 
 def client(url: str) -> redis.Redis:
     return redis.Redis.from_url(url, decode_responses=True)
-
-
-def until(condition, what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {PATIENCE} s: {what}"
-        time.sleep(0.02)
 
 
 def gone(pid: int) -> bool:
