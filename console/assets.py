@@ -45,10 +45,10 @@ class PlotlyFinder(BaseFinder):
         self._storage = _PlotlyStorage(location=package / "package_data")
         self._storage.prefix = "plotly"
 
-    def find(self, path: str, find_all: bool = False) -> str | list[str] | None:
+    def find(self, path: str, find_all: bool = False) -> str | list[str]:
         """Where the file is, when it is ours."""
         if path != PLOTLY:
-            return [] if find_all else None
+            return []
         found = self._storage.path(Path(PLOTLY).name)
         return [found] if find_all else found
 
@@ -67,8 +67,13 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):
     @staticmethod
     def serve(static_file: StaticFile, request: HttpRequest) -> HttpResponse:
         """The file, or the answer that the browser has it."""
-        streamed = WhiteNoiseMiddleware.serve(static_file, request)
-        try:
-            return HttpResponse(b"".join(streamed), status=streamed.status_code, headers=dict(streamed.items()))
-        finally:
-            streamed.close()
+        answer = static_file.get_response(request.method, request.META)
+        content = b""
+        if answer.file is not None:
+            with answer.file:
+                content = answer.file.read()
+        response = HttpResponse(content, status=int(answer.status))
+        del response["Content-Type"]
+        for name, value in answer.headers:
+            response[name] = value
+        return response

@@ -52,9 +52,17 @@ class Gateway:
 
     def close(self) -> None:
         """End the loop and give back the connections."""
-        self.run(self.admin.close())
+        asyncio.run_coroutine_threadsafe(self._end(), self.loop).result(timeout=PATIENCE)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(timeout=PATIENCE)
+        self.loop.close()
+
+    async def _end(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self.admin.close()
 
     # -- the verbs of BrokerAdmin, without waiting words
 

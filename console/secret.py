@@ -12,7 +12,7 @@ def secret_key(path: Path) -> str:
     """The text in the file `path`, which is written with a fresh secret when it does not exist."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f"{path.name}.{os.getpid()}")
+        draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(secrets.token_urlsafe(48))
         # Several processes may start at once: linking lets exactly one of the drafts win, whole.

@@ -1,0 +1,100 @@
+"""The web process as host of a node: who may log in over STOMP, and the life of the node."""
+
+import asyncio
+
+import pytest
+
+from console import hosting
+from console.hosting import Authenticator, lifespan
+from tests.console.conftest import make_user
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_a_user_of_the_console_is_a_principal_with_its_roles(db):
+    await asyncio.to_thread(make_user, "support")
+    principal = await Authenticator()("support", "password")
+    assert (principal.name, principal.groups) == ("support", frozenset({"support"}))
+
+
+@pytest.mark.parametrize(("login", "passcode"), [("support", "guess"), ("stranger", "password"), ("", "")])
+async def test_anybody_else_is_nobody(login, passcode, db):
+    await asyncio.to_thread(make_user, "support")
+    assert await Authenticator()(login, passcode) is None
+
+
+async def test_a_storm_of_the_same_client_costs_one_look_and_a_closed_account_ends_within_a_minute(db, monkeypatch):
+    user = await asyncio.to_thread(make_user, "support")
+    clock = Clock()
+    authenticate = Authenticator(clock)
+    looks = []
+    monkeypatch.setattr(authenticate, "_check", lambda *who: looks.append(who) or Authenticator._check(authenticate, *who))
+    for _ in range(50):
+        assert await authenticate("support", "password")
+    assert len(looks) == 1
+    user.is_active = False
+    await user.asave()
+    clock.now += Authenticator.YES
+    assert await authenticate("support", "password") is None
+
+
+async def test_name_and_password_are_not_run_together_when_remembered(db):
+    await asyncio.to_thread(make_user, "support")
+    authenticate = Authenticator()
+    assert await authenticate("support", "password")
+    assert await authenticate("supportp", "assword") is None
+
+
+async def run_lifespan(events: list[str]) -> list[str]:
+    """The answers to these events of an ASGI server."""
+    sent = []
+
+    async def receive() -> dict:
+        return {"type": events.pop(0)}
+
+    async def send(message: dict) -> None:
+        sent.append(message["type"])
+
+    await lifespan({"type": "lifespan"}, receive, send)
+    return sent
+
+
+async def test_without_being_asked_to_no_node_is_started(monkeypatch):
+    monkeypatch.delenv("SLUICE_HOST_NODE", raising=False)
+    answers = await run_lifespan(["lifespan.startup", "lifespan.shutdown"])
+    assert answers == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+
+
+async def test_a_node_lives_as_long_as_the_web_process(monkeypatch, store_url, settings):
+    from dataclasses import replace
+
+    monkeypatch.setenv("SLUICE_HOST_NODE", "1")
+    settings.SLUICE = replace(settings.SLUICE, redis_url=store_url, broker_name="hosted", stomp_port=0)
+    started = []
+    start = hosting._start_node
+
+    async def start_and_remember():
+        started.append(await start())
+        return started[0]
+
+    monkeypatch.setattr(hosting, "_start_node", start_and_remember)
+    answers = await run_lifespan(["lifespan.startup", "lifespan.shutdown"])
+    assert answers == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+    host, port = started[0].addresses[0].removeprefix("stomp://").split(":")
+    with pytest.raises(OSError, match="Connect call failed"):
+        await asyncio.open_connection(host, int(port))
+
+
+async def test_a_node_that_cannot_start_stops_the_web_process(monkeypatch, settings, tmp_path):
+    from dataclasses import replace
+
+    monkeypatch.setenv("SLUICE_HOST_NODE", "1")
+    settings.SLUICE = replace(settings.SLUICE, redis_url=f"unix://{tmp_path}/nothing.sock", stomp_port=0)
+    assert await run_lifespan(["lifespan.startup"]) == ["lifespan.startup.failed"]

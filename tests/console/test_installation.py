@@ -1,0 +1,81 @@
+"""What an installation makes of its environment: secret, static files, Celery's address."""
+
+import re
+import stat
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.contrib.staticfiles import finders
+from django.core.management import call_command
+from django.templatetags.static import static
+from django.test import Client
+
+from console.assets import fingerprint
+from console.celery import transport_url
+from console.secret import secret_key
+
+
+def test_the_secret_is_made_once_and_is_for_its_owner_only(tmp_path):
+    path = tmp_path / "data" / "secret-key"
+    made = secret_key(path)
+    assert len(made) >= 50
+    assert secret_key(path) == made
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_processes_that_start_together_agree_on_the_secret(tmp_path):
+    with ThreadPoolExecutor(8) as pool:
+        made = set(pool.map(lambda _: secret_key(tmp_path / "secret-key"), range(8)))
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("unix:///data/store/valkey.sock", "redis+socket:///data/store/valkey.sock"),
+        ("redis://:secret@host:6379/2", "redis://:secret@host:6379/2"),
+        ("rediss://host", "rediss://host"),
+    ],
+)
+def test_celery_is_told_the_store_in_its_own_words(given, expected):
+    assert transport_url(given) == expected
+
+
+def test_the_fingerprint_of_static_files_follows_their_contents(tmp_path):
+    (tmp_path / "a.css").write_text("a")
+    before = fingerprint(tmp_path)
+    assert fingerprint(tmp_path) == before
+    (tmp_path / "a.css").write_text("b")
+    assert fingerprint(tmp_path) != before
+
+
+def test_plotly_comes_from_its_wheel():
+    assert finders.find("plotly/plotly.min.js").endswith("plotly/package_data/plotly.min.js")
+    assert finders.find("plotly/other.js") is None
+
+
+@pytest.mark.parametrize("name", ["console/css/base.css", "console/js/live.js", "console/icons.svg", "plotly/plotly.min.js"])
+def test_static_files_may_be_kept_for_ever(name):
+    response = Client().get(static(name))
+    assert response.status_code == 200
+    assert response.content
+    assert "immutable" in response["Cache-Control"]
+
+
+def test_every_icon_that_a_page_names_is_in_the_sprite(settings):
+    sprite = (settings.BASE_DIR / "static/console/icons.svg").read_text()
+    known = set(re.findall(r'<symbol id="([^"]+)"', sprite))
+    templates = "".join(path.read_text() for path in (settings.BASE_DIR / "templates").rglob("*.html"))
+    named = set(re.findall(r'{% icon "([^"]+)"', templates))
+    assert named <= known
+
+
+def test_no_template_has_a_script_or_style_that_the_policy_would_stop(settings):
+    for path in (settings.BASE_DIR / "templates").rglob("*.html"):
+        text = path.read_text()
+        assert not re.search(r"\sstyle=|<style|\son[a-z]+=|javascript:", text), path
+        assert not re.search(r"<script(?![^>]*\ssrc=)", text), path
+
+
+def test_models_and_migrations_agree(db):
+    call_command("makemigrations", "--check", "--dry-run", verbosity=0)

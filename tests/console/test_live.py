@@ -1,0 +1,227 @@
+"""The live socket: who may in, what frames carry, how it behaves when the broker or the client is slow or gone."""
+
+import asyncio
+import json
+
+import pytest
+from asgiref.testing import ApplicationCommunicator
+from django.test import Client
+
+from brokerapp.destination import Destination
+from console import runs
+from console.live.mirror import mirror
+from console.live.socket import LOGGED_OUT, MAX_TOPICS
+from console.models import AnalysisRun
+from tests.console.conftest import make_user
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PATIENCE = 5
+
+
+@pytest.fixture
+def session_of(db):
+    """A function from a role to the cookie of a session with it."""
+
+    def session(role: str) -> str:
+        client = Client()
+        client.force_login(make_user(role))
+        return client.cookies["sessionid"].value
+
+    return session
+
+
+class Socket(ApplicationCommunicator):
+    """The client's side of a live socket (channels.testing has one, but wants a server that we do not use)."""
+
+    async def connect(self) -> bool:
+        """Whether the socket is accepted."""
+        await self.send_input({"type": "websocket.connect"})
+        return (await self.receive_output(PATIENCE))["type"] == "websocket.accept"
+
+    async def send_json_to(self, message) -> None:
+        """Send a message."""
+        await self.send_input({"type": "websocket.receive", "text": json.dumps(message)})
+
+    async def receive_json_from(self) -> dict:
+        """The next message."""
+        output = await self.receive_output(PATIENCE)
+        assert output["type"] == "websocket.send", output
+        return json.loads(output["text"])
+
+    async def disconnect(self) -> None:
+        """The tab is closed."""
+        await self.send_input({"type": "websocket.disconnect", "code": 1001})
+        await self.wait(PATIENCE)
+
+
+def socket(session: str = "", origin: str = "http://testserver") -> Socket:
+    from console.asgi import application
+
+    headers = [(b"origin", origin.encode()), (b"host", b"testserver"), (b"cookie", f"sessionid={session}".encode())]
+    return Socket(application, {"type": "websocket", "path": "/live", "headers": headers, "subprotocols": []})
+
+
+async def frame_with(live: Socket, topic: str, wanted=lambda cells: True) -> dict:
+    """The cells of the first frame on the topic that are wanted."""
+    async with asyncio.timeout(2 * PATIENCE):
+        while True:
+            message = await live.receive_json_from()
+            cells = message.get("topics", {}).get(topic)
+            if cells is not None and wanted(cells):
+                return cells
+
+
+async def test_anonymous_is_turned_away(console):
+    live = socket()
+    await live.connect()
+    assert (await live.receive_output(PATIENCE))["code"] == LOGGED_OUT
+
+
+async def test_another_site_gets_no_socket(console, session_of):
+    session = await asyncio.to_thread(session_of, "admin")
+    accepted = await socket(session, "http://evil.example").connect()
+    assert not accepted
+
+
+async def test_frames_hold_everything_first_and_then_only_what_changed(console, session_of):
+    live = socket(await asyncio.to_thread(session_of, "viewer"))
+    await live.connect()
+    await live.send_json_to({"type": "subscribe", "topic": "overview"})
+    first = await frame_with(live, "overview")
+    assert {"sentence", "pending", "enqueue", "attention_html"} <= set(first)
+    await asyncio.to_thread(console.send, "/queue/live", "1", "2")
+    second = await frame_with(live, "overview", lambda cells: cells.get("pending") == "2")
+    assert "topics" not in second or second["topics"] != first["topics"]
+    quiet = await frame_with(live, "overview")
+    assert "pending" not in quiet
+    await live.disconnect()
+
+
+async def test_a_list_sends_the_rows_the_page_shows(console, session_of, seen):
+    await asyncio.to_thread(console.send, "/queue/shown", "1")
+    await asyncio.to_thread(console.send, "/queue/hidden", "1")
+    await asyncio.to_thread(seen, "shown", 1)
+    live = socket(await asyncio.to_thread(session_of, "viewer"))
+    await live.connect()
+    await live.send_json_to({"type": "subscribe", "topic": "list:queues?sort=name", "rows": ["shown", "gone"]})
+    cells = await frame_with(live, "list:queues?sort=name")
+    assert cells["shown#QueueSize"] == "1"
+    assert cells["gone#gone"] is True
+    assert not any(name.startswith("hidden#") for name in cells)
+    await live.disconnect()
+
+
+async def test_a_queue_shows_its_depth_live(console, session_of):
+    live = socket(await asyncio.to_thread(session_of, "support"))
+    await live.connect()
+    await live.send_json_to({"type": "subscribe", "topic": "queue:deep"})
+    await asyncio.to_thread(console.send, "/queue/deep", *"abc")
+    cells = await frame_with(live, "queue:deep", lambda cells: cells.get("QueueSize") == "3")
+    assert cells["mark"][1] == 3
+    await live.disconnect()
+
+
+async def test_the_frame_tells_how_old_its_numbers_are(console, session_of):
+    live = socket(await asyncio.to_thread(session_of, "viewer"))
+    await live.connect()
+    async with asyncio.timeout(PATIENCE):
+        while (frame := await live.receive_json_from())["age"] is None:
+            pass
+    assert frame["age"] < 3
+    assert frame["trouble"] == ""
+    await live.disconnect()
+
+
+async def test_a_broker_that_is_away_is_told_on_a_socket_that_works(lonely_console, session_of):
+    live = socket(await asyncio.to_thread(session_of, "viewer"))
+    accepted = await live.connect()
+    assert accepted
+    await live.send_json_to({"type": "subscribe", "topic": "overview"})
+    cells = await frame_with(live, "overview")
+    assert cells["state"] == "lost"
+    await live.disconnect()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"type": "subscribe", "topic": "secrets"},
+        {"type": "subscribe", "topic": "overview", "rows": "all"},
+        {"type": "subscribe", "topic": "list:queues", "rows": ["x"] * 201},
+        {"type": "dance"},
+        ["subscribe"],
+    ],
+)
+async def test_what_makes_no_sense_is_refused_and_the_socket_stays(message, console, session_of):
+    live = socket(await asyncio.to_thread(session_of, "viewer"))
+    await live.connect()
+    await live.send_json_to(message)
+    async with asyncio.timeout(PATIENCE):
+        while (answer := await live.receive_json_from())["type"] != "refused":
+            pass
+    assert answer["reason"]
+    await live.send_json_to({"type": "subscribe", "topic": "overview"})
+    assert await frame_with(live, "overview")
+    await live.disconnect()
+
+
+async def test_a_user_without_a_role_subscribes_to_nothing(console, session_of):
+    live = socket(await asyncio.to_thread(session_of, ""))
+    await live.connect()
+    await live.send_json_to({"type": "subscribe", "topic": "overview"})
+    async with asyncio.timeout(PATIENCE):
+        while (answer := await live.receive_json_from())["type"] != "refused":
+            pass
+    assert "see lists and numbers" in answer["reason"]
+    await live.disconnect()
+
+
+async def test_one_tab_cannot_ask_for_everything(console, session_of):
+    live = socket(await asyncio.to_thread(session_of, "viewer"))
+    await live.connect()
+    for number in range(MAX_TOPICS + 1):
+        await live.send_json_to({"type": "subscribe", "topic": f"queue:q{number}"})
+    async with asyncio.timeout(PATIENCE):
+        while (answer := await live.receive_json_from())["type"] != "refused":
+            pass
+    assert answer["topic"] == f"queue:q{MAX_TOPICS}"
+    await live.disconnect()
+
+
+async def test_a_closed_account_loses_its_socket(console, session_of, monkeypatch):
+    monkeypatch.setattr("console.live.socket.RECHECK", 0)
+    live = socket(await asyncio.to_thread(session_of, "viewer"))
+    await live.connect()
+    await live.receive_json_from()
+    await asyncio.to_thread(_close_account)
+    async with asyncio.timeout(2 * PATIENCE):
+        while (output := await live.receive_output(PATIENCE))["type"] != "websocket.close":
+            pass
+    assert output["code"] == LOGGED_OUT
+
+
+def _close_account() -> None:
+    from django.contrib.auth.models import User
+
+    User.objects.update(is_active=False)
+
+
+async def test_a_run_that_moves_on_is_shown_at_once(console, session_of):
+    run = await AnalysisRun.objects.acreate(kind="traffic", title="Traffic", asked_by="ada")
+    live = socket(await asyncio.to_thread(session_of, "viewer"))
+    await live.connect()
+    topic = f"run:{run.id}"
+    await live.send_json_to({"type": "subscribe", "topic": topic})
+    assert (await frame_with(live, topic))["state"] == "queued"
+    await asyncio.to_thread(runs.changed, str(run.id), "running", {"stage": "Reading", "progress": 0.5})
+    cells = await frame_with(live, topic, lambda cells: "state" in cells)
+    assert (cells["state"], cells["stage"], cells["progress"]) == ("running", "Reading", 0.5)
+    await live.disconnect()
+
+
+def test_the_mirror_notices_a_deleted_queue(console, seen, admin):
+    console.send("/queue/short.lived", "1")
+    seen("short.lived", 1)
+    admin.post("/queues/short.lived/delete", {"name": "short.lived"})
+    mirror().settle(lambda picture: Destination.queue("short.lived") not in picture.stats)
+    assert Destination.queue("short.lived") not in mirror().picture.stats

@@ -1,0 +1,216 @@
+"""The picture of the broker: rates, totals, trails; and what is made of it: lists and the judgement of health. No I/O."""
+
+import pytest
+
+from brokerapp.destination import Destination, Kind
+from brokerapp.snapshot import DestinationStats, NodeStatus
+from console import figures, health
+from console.listing import ListQuery, page_of, spark_of
+from console.live import picture as pictures
+from console.live.picture import Picture, first, ticked, troubled, updated
+
+A, B = Destination.queue("a"), Destination.queue("b")
+NODE = NodeStatus("node", "sluice", 0, 0)
+
+
+def stats(destination=A, enqueued=0, dequeued=0, **more) -> DestinationStats:
+    return DestinationStats(destination, EnqueueCount=enqueued, DequeueCount=dequeued, **more)
+
+
+def flowing(seconds: int, each_second: int, start: float = 100.0) -> Picture:
+    """A picture after messages came evenly."""
+    picture = first(start, 1, [stats()], Picture())
+    for second in range(1, seconds + 1):
+        picture = updated(picture, start + second, second + 1, [stats(enqueued=second * each_second)], [])
+        picture = ticked(picture, start + second, [NODE])
+    return picture
+
+
+@pytest.mark.parametrize("seconds", [1, 3, 5, 20])
+def test_an_even_flow_has_its_rate_from_the_first_second_on(seconds):
+    assert flowing(seconds, 50).rates(A).enqueue == pytest.approx(50)
+
+
+def test_a_flow_that_stops_fades_to_zero_within_the_window():
+    picture = flowing(10, 50)
+    rates = []
+    for second in range(1, 8):
+        picture = ticked(picture, 110 + second, [NODE])
+        rates.append(picture.rates(A).enqueue)
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] == 0
+    assert A not in picture.tracks
+
+
+def test_a_new_destination_counts_from_nothing():
+    picture = updated(Picture(at=99), 100, 1, [stats(enqueued=7)], [])
+    assert picture.rates(A).enqueue == pytest.approx(7)
+
+
+def test_what_came_before_the_first_look_makes_no_rate():
+    assert first(100, 1, [stats(enqueued=1_000_000)], Picture()).rates(A).enqueue == 0
+
+
+def test_counters_that_start_anew_make_no_negative_rate():
+    picture = updated(flowing(5, 50), 106, 9, [stats(enqueued=3)], [])
+    assert picture.rates(A).enqueue == 0
+    picture = updated(picture, 107, 10, [stats(enqueued=13)], [])
+    assert picture.rates(A).enqueue == pytest.approx(10)
+
+
+def test_totals_tell_dead_letters_from_pending_and_queues_from_topics():
+    rows = [stats(A, QueueSize=5), stats(B, QueueSize=2, DLQ=True), stats(Destination.topic("t"), enqueued=9)]
+    totals = ticked(first(100, 1, rows, Picture()), 101, [NODE]).totals
+    assert (totals.pending, totals.dead, totals.queues, totals.topics) == (5, 2, 2, 1)
+
+
+def test_a_deleted_destination_leaves_no_trace():
+    picture = flowing(6, 10)
+    assert A in picture.trails
+    picture = ticked(updated(picture, 107, 9, [], [A]), 107, [NODE])
+    assert not picture.stats
+    assert not picture.tracks
+    assert not picture.trails
+
+
+def test_the_past_is_bounded(monkeypatch):
+    assert len(flowing(400, 1).past) <= pictures.PAST + 1
+    monkeypatch.setattr(pictures, "MAX_TRAILS", 3)
+    many = [stats(Destination.queue(str(number)), enqueued=1) for number in range(9)]
+    picture = ticked(updated(Picture(at=99), 100, 1, many, []), 100, [NODE])
+    assert len(picture.trails) == 3
+
+
+def test_trouble_keeps_the_numbers_and_says_why():
+    picture = troubled(flowing(3, 10), "no answer")
+    assert picture.stats[A].EnqueueCount == 30
+    assert picture.trouble == "no answer"
+    assert ticked(picture, 200, [NODE]).trouble == ""
+
+
+def test_a_sparkline_ends_at_the_present_and_stays_in_its_box():
+    points = [tuple(map(float, point.split(","))) for point in spark_of(flowing(60, 10), A).split()]
+    inside = points[2:-2]  # the corners that close the area lie beyond
+    assert inside[-1][0] == 100
+    assert all(0 <= x <= 100 and 0 <= y <= 24 for x, y in inside)
+
+
+# -- lists
+
+
+def shown(query: dict, *rows: DestinationStats) -> list[str]:
+    page = page_of(first(100, 1, rows, Picture()), ListQuery.read(Kind.QUEUE, query))
+    return [row.destination.name for row in page.rows]
+
+
+MANY = [stats(Destination.queue(f"q{number:03}"), QueueSize=number % 7) for number in range(120)]
+
+
+def test_pages_divide_the_list_without_gap_or_overlap():
+    pages = [shown({"page": str(number), "size": "50"}, *MANY) for number in (1, 2, 3)]
+    assert [len(page) for page in pages] == [50, 50, 20]
+    assert sum(pages, []) == [each.destination.name for each in MANY]
+
+
+def test_a_page_beyond_the_end_is_the_last_one():
+    assert shown({"page": "99"}, *MANY) == shown({"page": "3"}, *MANY)
+
+
+def test_equal_numbers_are_in_the_order_of_names_also_when_the_largest_come_first():
+    top = shown({"sort": "-QueueSize", "size": "25"}, *MANY)
+    assert top[:3] == ["q006", "q013", "q020"]
+
+
+def test_chips_count_what_the_text_leaves():
+    page = page_of(first(100, 1, MANY, Picture()), ListQuery.read(Kind.QUEUE, {"q": "q00"}))
+    assert {name: count for name, _, count in page.chips} == {"": 10, "non-empty": 8, "no-consumer": 10, "dlq": 0}
+
+
+def test_the_url_holds_the_query_and_a_change_goes_back_to_page_one():
+    query = ListQuery.read(Kind.QUEUE, {"q": "a b", "show": "dlq", "sort": "-QueueSize", "page": "3", "size": "25"})
+    assert query.url(page=3) == "?q=a+b&show=dlq&sort=-QueueSize&page=3&size=25"
+    assert query.url(chip="") == "?q=a+b&sort=-QueueSize&size=25"
+
+
+def test_ten_thousand_queues_make_a_page_quickly():
+    import time
+
+    rows = [stats(Destination.queue(f"load.{number}"), QueueSize=number, enqueued=number) for number in range(10_000)]
+    picture = updated(first(100, 1, rows, Picture()), 101, 2, rows, [])
+    started = time.perf_counter()
+    page_of(picture, ListQuery.read(Kind.QUEUE, {"sort": "-EnqueueRate"}))
+    assert time.perf_counter() - started < 0.3
+
+
+# -- health
+
+FINDINGS = [
+    ("dead letters", stats(QueueSize=3, DLQ=True), "Dead letters", "act"),
+    ("paused", stats(QueueSize=3, Paused=True, ConsumerCount=1), "Paused", "look"),
+    ("nobody consumes", stats(QueueSize=3), "No consumer", "look"),
+]
+
+
+@pytest.mark.parametrize(("row", "label", "state"), [each[1:] for each in FINDINGS], ids=[each[0] for each in FINDINGS])
+def test_what_deserves_a_look(row, label, state):
+    picture = ticked(first(100, 1, [row], Picture()), 101, [NODE])
+    [finding] = health.findings(picture)
+    assert finding.label == label
+    assert health.verdict(picture, [finding]).state == state
+
+
+def test_a_queue_that_grows_is_noted_and_one_that_drains_is_not():
+    busy = {"QueueSize": 500, "ConsumerCount": 1}
+    start = first(100, 1, [stats(A, **busy), stats(B, **busy)], Picture())
+    later = updated(start, 101, 2, [stats(A, 90, 10, **busy), stats(B, 10, 90, **busy)], [])
+    assert [(each.destination, each.label) for each in health.findings(later)] == [(A, "Growing")]
+
+
+@pytest.mark.parametrize("row", [stats(QueueSize=0), stats(QueueSize=9, ConsumerCount=1), stats(QueueSize=0, DLQ=True)])
+def test_what_is_well_is_left_alone(row):
+    picture = ticked(first(100, 1, [row], Picture()), 101, [NODE])
+    assert health.findings(picture) == []
+    assert health.verdict(picture, []).state == "good"
+
+
+def test_no_node_and_no_answer_are_told_apart():
+    picture = ticked(first(100, 1, [stats()], Picture()), 101, [])
+    assert health.verdict(picture, []).sentence.startswith("No broker node is running")
+    assert health.verdict(troubled(picture, "gone"), []).state == "lost"
+
+
+def test_the_most_urgent_comes_first_and_the_fuller_before_the_emptier():
+    rows = [
+        stats(Destination.queue("few"), QueueSize=1),
+        stats(Destination.queue("many"), QueueSize=9),
+        stats(Destination.queue("dead"), QueueSize=1, DLQ=True),
+    ]
+    found = health.findings(first(100, 1, rows, Picture()))
+    assert [each.destination.name for each in found] == ["dead", "many", "few"]
+
+
+# -- figures
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (figures.whole(1234567), "1,234,567"),
+        (figures.rate(0.04), "0.0"),
+        (figures.rate(999.94), "999.9"),
+        (figures.rate(1234.5), "1,234"),
+        (figures.size(0), "0 B"),
+        (figures.size(1536), "1.5 KiB"),
+        (figures.size(5 * 1024**4), "5.0 TiB"),
+        (figures.span(0.4), "0.4 s"),
+        (figures.span(59), "59 s"),
+        (figures.span(3600), "1 h"),
+        (figures.counted(1, "queue"), "1 queue"),
+        (figures.counted(2000, "queue"), "2,000 queues"),
+        (figures.figure(None, "ms"), "–"),
+        (figures.figure(2048, "bytes"), "2.0 KiB"),
+        (figures.figure("a", ""), "a"),
+    ],
+)
+def test_figures_read_well(text, expected):
+    assert text == expected
