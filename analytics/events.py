@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,15 +10,13 @@ from pyspark.sql import functions as F
 from analytics.request import Window
 from analytics.schemas import EVENTS
 
-_EPOCH = datetime.fromtimestamp(0, UTC)
-
 
 def read_events(session: SparkSession, archive: Path, window: Window) -> DataFrame:
     """The events of all brokers of the archive; only the folders of the window's days are looked into."""
-    since, until = (_EPOCH + timedelta(microseconds=us) for us in (window.since_us, window.until_us))
+    since, until = (F.timestamp_micros(F.lit(us)) for us in (window.since_us, window.until_us))
     return (
         session.read.schema(EVENTS)
         .parquet(str(archive))
-        .where(F.col("day").between(F.lit(since.date()), F.lit(until.date())))
-        .where((F.col("ts") >= F.lit(since)) & (F.col("ts") < F.lit(until)))
+        .where(F.col("day").between(F.to_date(since), F.to_date(until)))
+        .where((F.col("ts") >= since) & (F.col("ts") < until))
     )

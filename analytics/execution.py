@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from importlib import import_module
@@ -19,7 +20,7 @@ from analytics.outcome import AnalysisFailed, RunCancelled
 from analytics.request import AnalysisRequest
 from analytics.results import Findings
 from analytics.runs import Runs
-from analytics.session import SparkUnavailable, attached, connected, is_alive
+from analytics.session import SparkUnavailable, connected, interrupt_elsewhere, is_alive
 from brokerapp.environment import Environment
 
 #: Told how a run goes: what it does, in words, and which part of it is done (0 to 1).
@@ -79,7 +80,7 @@ class Execution:
             session.removeTag(self._run_id)
             session.removeProgressHandler(self._progress)
             if not finished:  # a time limit, say: the server must not go on for nobody
-                interrupt(session, self._run_id)
+                _interrupt(session, self._run_id)
             self._runs.ended(self._run_id)
         return findings
 
@@ -104,26 +105,23 @@ class Execution:
         self._report(f"{self._step} of {steps}: {self._title}{detail}", (self._step - 1 + self._part) / steps)
 
 
-def interrupt(session: SparkSession, run_id: str) -> list[str]:
-    """Stop what the session does for the run; the ids of the operations that were stopped."""
-    try:
-        return session.interruptTag(run_id)
-    except Exception:  # whatever the client's libraries raise: a server that does not answer does nothing for the run
-        return []
-
-
 def interrupt_run(run_id: str, environment: Environment) -> bool:
-    """Stop the run from another process; whether anything was running."""
+    """Stop what Spark does for a run of another process; whether there was anything."""
     runs = Runs(environment)
     session_id = runs.session_of(run_id)
     if session_id is None:
         return False
     try:
-        return bool(interrupt(attached(environment, session_id), run_id))
-    except SparkUnavailable:  # so nothing runs there
+        return bool(interrupt_elsewhere(environment, session_id, run_id))
+    except Exception:  # whatever the client's libraries raise: a server that does not answer does nothing for the run
         return False
     finally:
         runs.ended(run_id)
+
+
+def _interrupt(session: SparkSession, run_id: str) -> None:
+    with contextlib.suppress(Exception):  # as above
+        session.interruptTag(run_id)
 
 
 def _reason(error: PySparkException, session: SparkSession) -> str:

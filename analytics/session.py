@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.connect.client import SparkConnectClient
 from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from analytics.spark_server import LOOPBACK, token
@@ -41,14 +42,26 @@ def connected(environment: Environment, wait_seconds: float = START_SECONDS) -> 
     """
     global _session
     _wait_for_server(environment, wait_seconds)
-    if _session is None or not is_alive(_session):
+    if _session is not None and not is_alive(_session):
+        # Else the client would go on asking it, as the process's current session, about this and that.
+        _session.release_session_on_close = False
+        _session.stop()
+        _session = None
+    if _session is None:
         _session = _open(environment)
     return _session
 
 
-def attached(environment: Environment, session_id: str) -> SparkSession:
-    """Another process's session, to interrupt what it runs."""
-    return _open(environment, f";session_id={session_id}")
+def interrupt_elsewhere(environment: Environment, session_id: str, tag: str) -> list[str]:
+    """Stop what another process runs under this tag in its session; the ids of the operations that were stopped.
+
+    Through a bare client: a second session of this process would be taken for its current one.
+    """
+    client = SparkConnectClient(_url(environment, session_id), retry_policy=_PATIENCE)
+    try:
+        return client.interrupt_tag(tag) or []
+    finally:
+        client.close()
 
 
 def is_alive(session: SparkSession) -> bool:
@@ -79,15 +92,19 @@ def local(folder: Path) -> SparkSession:
     return builder.getOrCreate()
 
 
-def _open(environment: Environment, options: str = "") -> SparkSession:
-    # The client takes any other host name than `localhost` to mean TLS when there is a token.
-    url = f"sc://localhost:{environment.spark_port}/;token={token(environment)}{options}"
+def _open(environment: Environment) -> SparkSession:
     try:
-        session = SparkSession.builder.remote(url).create()
+        session = SparkSession.builder.remote(_url(environment)).create()
         session.client.set_retry_policies([DefaultPolicy(**_PATIENCE)])
     except PySparkException as error:
         raise SparkUnavailable(f"Spark refuses a session: {error.getCondition() or error}") from error
     return session
+
+
+def _url(environment: Environment, session_id: str | None = None) -> str:
+    # The client takes any other host name than `localhost` to mean TLS when there is a token.
+    url = f"sc://localhost:{environment.spark_port}/;token={token(environment)}"
+    return url if session_id is None else f"{url};session_id={session_id}"
 
 
 def _wait_for_server(environment: Environment, seconds: float) -> None:

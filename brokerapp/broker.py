@@ -111,7 +111,7 @@ class Broker:
 
     def measure(self, numbers: DestinationStats) -> None:
         """Bring those numbers up to date that are kept elsewhere."""
-        if numbers.destination.kind is Kind.QUEUE:
+        if numbers.destination in self.queues:  # a composite that keeps nothing has numbers and no log
             log = self.queues[str(numbers.destination)]
             numbers.QueueSize, numbers.InFlightCount, numbers.Paused = log.depth, log.in_flight, log.paused
 
@@ -134,7 +134,8 @@ class Broker:
         for subscription in list(client.subscriptions.values()):
             self._end(client, subscription)
         for destination in client.producing_to:
-            self._count_producer(destination, -1)
+            if destination in self.stats:  # else it was deleted meanwhile, and must not come back by this
+                self._count_producer(destination, -1)
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
         """A client says good-bye: it goes when all that it asked before is done."""
@@ -349,17 +350,17 @@ class Broker:
 
     def settle(self, client: Client, settle: Settle) -> None:
         """ACK or NACK. Raises RequestRefused when the client does not hold the message."""
-        subscription = client.subscription_for_ack(settle.ack_id, settle.subscription)
+        subscription, key = client.held(settle.ack_id, settle.subscription)
         if not settle.accepted:
             if settle.transaction is not None:
                 raise RequestRefused("a NACK cannot be part of a transaction")
-            self._reject(client, subscription, settle.ack_id)
+            self._reject(client, subscription, key)
             self._barrier(client, settle.receipt)
             return
         transaction = client.transaction(settle.transaction) if settle.transaction is not None else None
         if transaction is not None:
             transaction.check_room()
-        settled = _take(subscription, settle.ack_id)
+        settled = _take(subscription, key)
         if subscription.credit <= 0:
             self.resume(subscription)
         subscription.credit += len(settled)
@@ -390,9 +391,9 @@ class Broker:
                 self.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
                 self.delivery.account_topic_ack(subscription, entry, time.time_ns() // 1000)
 
-    def _reject(self, client: Client, subscription: Subscription, ack_id: str) -> None:
+    def _reject(self, client: Client, subscription: Subscription, key: str) -> None:
         """One message failed: it goes to the dead letters at once, as in ActiveMQ."""
-        entry = subscription.unacked.pop(ack_id)
+        entry = subscription.unacked.pop(key)
         subscription.credit += 1
         self.resume(subscription)
         if is_queue(entry):
@@ -478,13 +479,17 @@ class Broker:
         self._barrier(client, abort.receipt)
 
     def _roll_back(self, client: Client, transaction: Transaction) -> None:
+        held: dict[Subscription, dict[str, Entry]] = {}
         homeless: list[Entry] = []
-        for subscription, ack_id, entry in transaction.settled:
+        for subscription, key, entry in transaction.settled:
             if client.by_key.get(subscription.key) is subscription:
-                subscription.unacked[ack_id] = entry
-                subscription.credit -= 1
+                held.setdefault(subscription, {})[key] = entry
             elif is_queue(entry):
                 homeless.append(entry)
+            else:
+                self.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
+        for subscription, entries in held.items():
+            subscription.hold_again(entries)
         self.queues.take_back(homeless)
 
     # -- telling the client
@@ -533,16 +538,16 @@ def destinations(text: str) -> tuple[Destination, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _take(subscription: Subscription, ack_id: str) -> list[tuple[Subscription, str, Entry]]:
+def _take(subscription: Subscription, key: str) -> list[tuple[Subscription, str, Entry]]:
     """What an ACK settles: in mode `client` all up to the message, else the one."""
     if subscription.ack_mode != "client":
-        return [(subscription, ack_id, subscription.unacked.pop(ack_id))]
+        return [(subscription, key, subscription.unacked.pop(key))]
     taken = []
-    for each in list(subscription.unacked):
-        taken.append((subscription, each, subscription.unacked.pop(each)))
-        if each == ack_id:
+    for each in subscription.unacked:
+        taken.append(each)
+        if each == key:
             break
-    return taken
+    return [(subscription, each, subscription.unacked.pop(each)) for each in taken]
 
 
 def _named(placed: Sequence[Placed]) -> str:

@@ -79,7 +79,7 @@ class Client:
     by_key: dict[str, Subscription] = field(default_factory=dict)  #: first part of their ack ids
     transactions: dict[str, Transaction] = field(default_factory=dict)
     pending: int = 0  #: units on their way to the store
-    held: bool = False  #: not read from because of that
+    on_hold: bool = False  #: not read from because of that
     blocked: bool = False  #: its socket takes no more for now
     sent: int = 0
     delivered: int = 0
@@ -94,28 +94,30 @@ class Client:
         except KeyError:
             raise RequestRefused(f"there is no open transaction {name!r}") from None
 
-    def subscription_for_ack(self, ack_id: str, subscription: str | None) -> Subscription:
-        """Who holds the message an ACK or NACK names; raises RequestRefused."""
+    def held(self, ack_id: str, subscription: str | None) -> tuple[Subscription, str]:
+        """Who holds the message an ACK or NACK names, and its key in `unacked`; raises RequestRefused."""
         if subscription is not None:
-            found = self.subscriptions.get(subscription)
+            named = self.subscriptions.get(subscription)
+            candidates = [named] if named else []
+        elif (by_key := self.by_key.get(ack_id.partition("-")[0])) is not None:
+            candidates = [by_key]
         else:
-            found = self.by_key.get(ack_id.partition("-")[0]) or next(
-                (each for each in self.subscriptions.values() if ack_id in each.unacked), None
-            )
-        if found is None or ack_id not in found.unacked:
-            raise RequestRefused(f"Unexpected ACK received for message-id [{ack_id}]: it is not waiting for one")
-        return found
+            candidates = list(self.subscriptions.values())
+        for each in candidates:
+            if (key := each.held_as(ack_id)) is not None:
+                return each, key
+        raise RequestRefused(f"Unexpected ACK received for message-id [{ack_id}]: it is not waiting for one")
 
     def started_unit(self) -> None:
         """A unit is on its way; too many stop the reading."""
         self.pending += 1
-        if self.pending >= MAX_PENDING and not self.held:
-            self.held = True
+        if self.pending >= MAX_PENDING and not self.on_hold:
+            self.on_hold = True
             self.sink.hold(True)
 
     def ended_unit(self) -> None:
         """A unit is done."""
         self.pending -= 1
-        if self.held and self.pending <= MAX_PENDING // 2:
-            self.held = False
+        if self.on_hold and self.pending <= MAX_PENDING // 2:
+            self.on_hold = False
             self.sink.hold(False)

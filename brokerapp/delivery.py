@@ -136,7 +136,7 @@ class Delivery:
         else:
             client.ack_numbers += 1
             ack_id = f"{subscription.key}-{client.ack_numbers}"
-        subscription.unacked[ack_id] = entry
+        subscription.hold(ack_id, entry)
         return ack_id
 
     def _hand_over(self, subscription: Subscription, entry: Entry, ack_id: str) -> None:

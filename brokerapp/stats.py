@@ -14,6 +14,9 @@ class Stats:
         self.changed: set[DestinationStats] = set()  #: whoever changes numbers adds them here
         self._gone: set[Destination] = set()
 
+    def __contains__(self, destination: Destination) -> bool:
+        return destination in self._by_destination
+
     def of(self, destination: Destination) -> DestinationStats:
         """The numbers of a destination, from zero for a new one."""
         stats = self._by_destination.get(destination)
@@ -36,7 +39,9 @@ class Stats:
 
     def take_changes(self) -> tuple[list[DestinationStats], list[Destination]]:
         """What changed and what is gone since the last call."""
-        changed, gone = list(self.changed), list(self._gone)
+        # Whoever holds the numbers of a destination may change them after it was deleted: that is no news.
+        changed = [each for each in self.changed if self._by_destination.get(each.destination) is each]
+        gone = list(self._gone)
         self.changed.clear()
         self._gone.clear()
         return changed, gone

@@ -31,6 +31,10 @@ app.conf.update(
         "global_keyprefix": "sluice:celery:",
         # A task that runs longer than this would be handed out a second time.
         "visibility_timeout": HARD_LIMIT + 15 * 60,
+        # Who asks for a task waits in front of a page: better a quick no than a long silence.
+        "max_retries": 1,
+        "interval_start": 0,
+        "interval_step": 0.2,
     },
     result_backend_transport_options={"global_keyprefix": "sluice:celery:"},
     broker_connection_retry_on_startup=True,

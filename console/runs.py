@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from asgiref.sync import async_to_sync
-from celery import current_app
 from channels.layers import get_channel_layer
 from django.conf import settings
 from django.utils import timezone
 
+from brokerapp.errors import StoreUnavailable
 from console import figures
 from console.models import AnalysisRun
+from console.workers import ask
 
 logger = logging.getLogger(__name__)
 
@@ -40,11 +41,9 @@ def start(kind: str, title: str, parameters: dict[str, Any], asked_by: str) -> A
     request = {"kind": kind, **parameters}
     run = AnalysisRun.objects.create(id=run_id, kind=kind, title=title, request=request, asked_by=asked_by)
     try:
-        current_app.send_task(
-            "analytics.tasks.analyse", args=[str(run_id), request], queue="spark", task_id=str(run_id), retry=False
-        )
-    except current_app.connection().transport.connection_errors as error:
-        changed(str(run_id), State.FAILED, {"reason": f"No worker could be asked: {error}"})
+        ask("analytics.tasks.analyse", str(run_id), request, queue="spark", task_id=str(run_id))
+    except StoreUnavailable as error:
+        changed(str(run_id), State.FAILED, {"reason": str(error)})
         run.refresh_from_db()
     return run
 
@@ -52,7 +51,7 @@ def start(kind: str, title: str, parameters: dict[str, Any], asked_by: str) -> A
 def cancel(run: AnalysisRun, by: str) -> None:
     """Stop a run wherever it stands."""
     changed(str(run.id), State.CANCELLED, {"reason": f"Cancelled by {by}."})
-    current_app.send_task("analytics.tasks.cancel", args=[str(run.id)], queue="default", retry=False)
+    ask("analytics.tasks.cancel", str(run.id))
 
 
 def changed(run_id: str, state: str, info: dict[str, Any]) -> bool:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
+from celery.schedules import crontab
 from django.utils import timezone
 from django_celery_beat.models import CrontabSchedule, PeriodicTask
 
 from console.analyses import request_for, words_for
 
 TASK = "console.start_scheduled"
+_FIELDS = ("minute", "hour", "day_of_week", "day_of_month", "month_of_year")
 #: How often: what the page calls it, and the fields of a crontab (UTC).
 RHYTHMS: dict[str, tuple[str, dict[str, str]]] = {
     "hourly": ("every hour, five minutes past", {"minute": "5"}),
@@ -39,12 +41,12 @@ def schedules() -> list[Schedule]:
 def add(kind: str, window: str, rhythm: str, author: str) -> PeriodicTask:
     """A new schedule; one of the same name is replaced. Raises RequestRefused for what is no analysis."""
     title, parameters = request_for(kind, {"window": window})
-    words, crontab_fields = RHYTHMS[rhythm]
-    crontab, _ = CrontabSchedule.objects.get_or_create(**crontab_fields, timezone="UTC")
+    words, rhythm_fields = RHYTHMS[rhythm]
+    every, _ = CrontabSchedule.objects.get_or_create(**rhythm_fields, timezone="UTC")
     name = f"{title}, {words_for(kind, parameters)}, {words}"
     defaults = {
         "task": TASK,
-        "crontab": crontab,
+        "crontab": every,
         "queue": "default",
         "enabled": True,
         "args": json.dumps([kind, parameters["window"]]),
@@ -55,10 +57,9 @@ def add(kind: str, window: str, rhythm: str, author: str) -> PeriodicTask:
 
 def next_run(task: PeriodicTask, now: datetime) -> datetime:
     """When it starts next, whether or not it ran before."""
-    schedule = task.crontab.schedule
-    due: timedelta = schedule.remaining_estimate(now)
-    # The estimate is a hair short of the full second.
-    return (now + due + timedelta(seconds=0.5)).replace(microsecond=0)
+    there = now.astimezone(task.crontab.timezone)
+    fields = {name: getattr(task.crontab, name) for name in _FIELDS}
+    return now + crontab(**fields, nowfun=lambda: there).remaining_estimate(there)
 
 
 def _shown(task: PeriodicTask) -> Schedule:
@@ -73,6 +74,5 @@ def _shown(task: PeriodicTask) -> Schedule:
     )
 
 
-def _has(crontab: CrontabSchedule, wanted: dict[str, str]) -> bool:
-    everything = {"minute": "*", "hour": "*", "day_of_week": "*", "day_of_month": "*", "month_of_year": "*"}
-    return all(getattr(crontab, name) == value for name, value in (everything | wanted).items())
+def _has(rhythm: CrontabSchedule, wanted: dict[str, str]) -> bool:
+    return all(getattr(rhythm, name) == wanted.get(name, "*") for name in _FIELDS)

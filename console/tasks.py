@@ -40,7 +40,7 @@ def reap() -> int:
     return sum(runs.changed(str(run.id), AnalysisRun.State.FAILED, reason) for run in silent)
 
 
-@shared_task(name="console.demo", queue="default")
+@shared_task(name="console.demo")
 def demo(**options: Any) -> str:
     """Run the demo business against the broker; what it did."""
     from console.demo import run_here

@@ -10,7 +10,7 @@ runs low. Without consumers it holds none.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,8 @@ PAGE = 500
 WINDOW = 2_000
 #: The window may grow to this while its messages match no consumer that has credit.
 STRETCHED_WINDOW = 20_000
+#: Tells the keys of copies apart that bear the same ack id.
+_TWIN = "\n"
 
 
 @dataclass(slots=True, eq=False)
@@ -70,6 +72,25 @@ class Subscription:
     def ready(self) -> bool:
         """Whether it may be given a message now."""
         return self.credit > 0 and self.started and not self.client.blocked
+
+    def hold(self, ack_id: str, entry: Entry) -> None:
+        """A message was delivered and waits for its ACK. Two copies of one message may bear one ack id (before STOMP 1.2)."""
+        while ack_id in self.unacked:
+            ack_id += _TWIN
+        self.unacked[ack_id] = entry
+
+    def held_as(self, ack_id: str) -> str | None:
+        """The key in `unacked` of what a client names by this ack id; None when it holds no such message."""
+        if ack_id in self.unacked:
+            return ack_id
+        return next((key for key in self.unacked if key.rstrip(_TWIN) == ack_id), None)
+
+    def hold_again(self, entries: Mapping[str, Entry]) -> None:
+        """What was acked in a transaction that came to nothing waits for an ACK as before, ahead of what came later."""
+        later, self.unacked = self.unacked, {}
+        for ack_id, entry in (*entries.items(), *later.items()):
+            self.hold(ack_id, entry)
+        self.credit -= len(entries)
 
 
 class MessageLog:

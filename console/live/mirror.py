@@ -44,6 +44,12 @@ class Mirror:
         self._door.run(self._read_all())
         return self.picture
 
+    def settle(self, condition: Callable[[Picture], bool], patience: float = 2.5) -> None:
+        """Wait a moment until the picture shows what was just done: nodes tell their numbers once a second."""
+        deadline = time.monotonic() + patience
+        while not condition(self.picture) and time.monotonic() < deadline:
+            time.sleep(TICK / 20)
+
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Have `listener` called, on the gateway's loop, after each change; the result ends that."""
         self._listeners.add(listener)

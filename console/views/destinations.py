@@ -126,7 +126,7 @@ def create(request: HttpRequest, kind: str) -> HttpResponse:
             destination = _named(Kind(kind), name)
             with audit.recording(request, "create", destination):
                 gateway().create(destination)
-            mirror().refresh()
+            mirror().settle(lambda picture: destination in picture.stats)
             messages.success(request, f"The {kind} {destination.name} exists now.")
             return redirect(f"{kind}s")
         except BrokerError as refused:
@@ -170,7 +170,7 @@ def delete(request: HttpRequest, kind: str, name: str) -> HttpResponse:
             count = gateway().delete(destination)
             change.after = {"removed": count}
         messages.success(request, f"The {kind} {name} is deleted, and {counted(count, 'message')} with it.")
-        mirror().refresh()
+        mirror().settle(lambda picture: destination not in picture.stats)
         return redirect(f"{kind}s")
     held = f" with {counted(stats.QueueSize, 'message')}" if stats.QueueSize else ""
     return _confirm(request, destination, "delete", f"Delete the {kind} {name}{held}")

@@ -10,13 +10,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from brokerapp.errors import StoreUnavailable
 from brokerapp.snapshot import NodeStatus
 from console import audit, figures
 from console.access import Verb, needs
 from console.live.mirror import mirror
 from console.live.topics import Topic, chart_mark, overview_cells
-from console.tasks import demo
+from console.workers import ask
 
 
 @require_GET
@@ -65,9 +64,6 @@ def _facts(node: NodeStatus) -> list[tuple[str, str]]:
 def start_demo(request: HttpRequest) -> HttpResponse:
     """Have a worker run the demo."""
     with audit.recording(request, "demo", "broker"):
-        try:
-            demo.apply_async(retry=False)
-        except demo.app.connection().transport.connection_errors as error:
-            raise StoreUnavailable(f"no worker could be asked to run the demo: {error}") from error
+        ask("console.demo")
     messages.success(request, "The demo is starting: a small order business will send its first messages in a moment.")
     return redirect("overview")

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from django.contrib.auth.models import Group, User
 from django.test import Client
+from kombu import pools
 
 from console.celery import app, transport_url
 from console.gateway import close_gateway
@@ -46,7 +47,7 @@ def _point_at(settings, redis_url: str, broker: str, data) -> None:
         "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [redis_url]}}
     }
     app.conf.broker_url = app.conf.result_backend = transport_url(redis_url)
-    app.pool.force_close_all()
+    pools.reset()
     app._pool = None
     app.amqp._producer_pool = None
 

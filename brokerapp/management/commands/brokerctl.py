@@ -15,11 +15,11 @@ from django.core.management.base import BaseCommand, CommandError
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.config import export_xml, import_definitions
+from brokerapp.data_folder import DataFolder
 from brokerapp.definitions import to_json, virtual_destination_to_json
 from brokerapp.destination import Destination
 from brokerapp.environment import Environment
 from brokerapp.errors import BrokerError
-from brokerapp.management.commands.runbroker import NAME_FILE, STORE_FOLDER
 
 #: Messages shown when nobody says how many.
 BROWSE_LIMIT = 50
@@ -72,11 +72,8 @@ def _where(args: Namespace) -> tuple[str, str]:
     """The store's URL and the broker's name, from the options or the environment."""
     environment = Environment.read()
     if args.data is not None:
-        url, name = args.data / STORE_FOLDER / "store.url", args.data / NAME_FILE
-        for found in (url, name):
-            if not found.exists():
-                raise CommandError(f"{args.data} is no data folder of runbroker: {found} is missing")
-        return url.read_text().strip(), args.name or name.read_text().strip()
+        url, name = DataFolder(args.data).whereabouts()
+        return url, args.name or name
     return args.redis or environment.redis_url, args.name or environment.broker_name
 
 

@@ -14,6 +14,7 @@ import uvloop
 from django.core.management.base import BaseCommand, CommandError
 
 from brokerapp.config import BrokerConfig, Outcome, read_config
+from brokerapp.data_folder import DataFolder
 from brokerapp.errors import BrokerError
 from brokerapp.node import Node
 from brokerapp.store.embedded import EmbeddedStore
@@ -23,9 +24,6 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between looks at whether our own store still runs.
 WATCH_SECONDS = 0.2
-#: Inside the data folder: the store's own folder, and a file with the broker's name for brokerctl.
-STORE_FOLDER = "store"
-NAME_FILE = "broker.name"
 
 
 class Command(BaseCommand):
@@ -61,12 +59,13 @@ class Command(BaseCommand):
             self.stderr.write(f"transportConnector {connector.name!r}: {connector.scheme}:// is not served yet")
 
     async def _run(self, config: BrokerConfig, options: dict[str, Any]) -> None:
-        options["data"].mkdir(parents=True, exist_ok=True)
-        store = None if options["redis"] else EmbeddedStore(options["data"].resolve() / STORE_FOLDER)
+        data = DataFolder(options["data"].resolve())
+        data.path.mkdir(parents=True, exist_ok=True)
+        store = None if options["redis"] else EmbeddedStore(data.store)
         url = options["redis"] or await asyncio.to_thread(store.start)
         try:
             wanted = node_config(config, url, name=options["name"], alone=store is not None, impose=True)
-            (options["data"] / NAME_FILE).write_text(wanted.broker)
+            data.remember(wanted.broker)
             node = Node(wanted, authenticator(config.authentication))
             await node.start()
             self.stdout.write("ready")

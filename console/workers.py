@@ -1,0 +1,18 @@
+"""How the console asks Celery's workers for something: at once, or with an error a page can show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery import current_app
+from kombu.exceptions import OperationalError
+
+from brokerapp.errors import StoreUnavailable
+
+
+def ask(task: str, *args: Any, queue: str = "default", task_id: str | None = None) -> None:
+    """Put a task, by its name, before the workers of a queue. Raises StoreUnavailable."""
+    try:
+        current_app.send_task(task, args=list(args), queue=queue, task_id=task_id, retry=False)
+    except OperationalError as error:
+        raise StoreUnavailable(f"no worker could be asked for {task}: {error}") from error

@@ -1,0 +1,206 @@
+"""Analyses: start, progress, result, failure, cancel, schedules."""
+
+import json
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+from django_celery_beat.models import PeriodicTask
+
+from console import runs, schedules, tasks
+from console.models import AnalysisRun, AuditEntry
+from tests.console.conftest import waiting_tasks
+
+RESULT = {
+    "sentence": "12 messages went through one destination.",
+    "window": {"since_us": 1_700_000_000_000_000, "until_us": 1_700_003_600_000_000},
+    "rows_read": 1234,
+    "freshness_us": 1_700_003_000_000_000,
+    "charts": [{"title": "Arrivals a minute", "figure": {"data": [{"x": [1], "y": [2]}], "layout": {}}}],
+    "tables": [
+        {
+            "title": "By destination",
+            "columns": [
+                {"name": "destination", "label": "Destination", "unit": ""},
+                {"name": "bytes", "label": "Size", "unit": "bytes"},
+            ],
+            "rows": [["orders", 2048], ["</script><b>", None]],
+            "total_rows": 2,
+        }
+    ],
+    "seconds": 1.5,
+}
+
+
+@pytest.fixture
+def run(db) -> AnalysisRun:
+    request = {"kind": "traffic", "window": "1h"}
+    return AnalysisRun.objects.create(kind="traffic", title="Traffic by destination", request=request, asked_by="ada")
+
+
+def page_of(client, run) -> str:
+    return client.get(reverse("run", kwargs={"run_id": run.id})).content.decode()
+
+
+def test_a_started_analysis_waits_for_a_spark_worker_under_the_id_of_its_run(admin, console):
+    waiting_tasks("spark")
+    response = admin.post(reverse("start-run"), {"kind": "traffic", "window": "15m"})
+    run = AnalysisRun.objects.get()
+    assert response["Location"] == reverse("run", kwargs={"run_id": run.id})
+    assert waiting_tasks("spark") == [
+        ("analytics.tasks.analyse", [str(run.id), {"kind": "traffic", "window": "15m"}])
+    ]
+    assert AuditEntry.objects.get().action == "analyse"
+
+
+@pytest.mark.parametrize(("kind", "window"), [("nonsense", "1h"), ("traffic", "yesterday")])
+def test_what_cannot_be_asked_is_refused_with_the_reason(kind, window, admin, db):
+    response = admin.post(reverse("start-run"), {"kind": kind, "window": window})
+    assert response.status_code == 400
+    assert response.context["error"]
+    assert not AnalysisRun.objects.exists()
+
+
+def test_a_run_whose_task_cannot_be_sent_has_failed_and_says_why(admin, lonely_console):
+    admin.post(reverse("start-run"), {"kind": "traffic", "window": "1h"})
+    run = AnalysisRun.objects.get()
+    assert run.state == "failed"
+    assert "no worker could be asked" in run.reason
+
+
+def test_a_run_goes_through_its_states(run, console):
+    tasks.run_changed(str(run.id), "starting", {"stage": "Waiting for Spark"})
+    tasks.run_changed(str(run.id), "running", {"stage": "Reading", "progress": 0.4})
+    run.refresh_from_db()
+    assert (run.state, run.stage, run.progress) == ("running", "Reading", 0.4)
+    assert run.started is not None
+    tasks.run_changed(str(run.id), "done", {"sentence": "Done."})
+    run.refresh_from_db()
+    assert (run.state, run.progress, run.sentence) == ("done", 1.0, "Done.")
+    assert run.result == f"{run.id}/result.json"
+
+
+@pytest.mark.parametrize("final", ["done", "failed", "cancelled"])
+def test_a_run_that_is_over_stays_so(final, run, console):
+    assert tasks.run_changed(str(run.id), final, {})
+    assert not tasks.run_changed(str(run.id), "running", {"stage": "late"})
+    run.refresh_from_db()
+    assert (run.state, run.stage) == (final, "")
+
+
+def test_a_run_nobody_knows_is_ignored(console, db):
+    assert not tasks.run_changed(str(uuid.uuid4()), "running", {})
+
+
+def test_a_finished_run_shows_charts_and_tables(run, admin, console, settings):
+    folder = settings.SLUICE.results / str(run.id)
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_text(json.dumps(RESULT))
+    tasks.run_changed(str(run.id), "done", {"sentence": RESULT["sentence"]})
+    response = admin.get(reverse("run", kwargs={"run_id": run.id}))
+    text = response.content.decode()
+    assert "12 messages went through one destination." in text
+    assert 'data-figure="figure-0"' in text
+    assert "2.0 KiB" in text
+    assert "&lt;/script&gt;&lt;b&gt;" in text
+    assert "The archive ends before the window does" in text
+    assert "plotly.min.js" in text
+    assert "'unsafe" not in response["Content-Security-Policy"]
+
+
+def test_a_result_file_outside_the_folder_of_results_is_not_read(run, settings, tmp_path, lonely_console):
+    (tmp_path / "secret.json").write_text("{}")
+    run.result = "../secret.json"
+    assert runs.result_of(run) is None
+
+
+def test_a_failed_run_shows_its_reason_and_can_be_run_again(run, admin, console):
+    tasks.run_changed(str(run.id), "failed", {"reason": "Java heap space"})
+    text = page_of(admin, run)
+    assert "Java heap space" in text
+    assert "Run it again" in text
+    assert "plotly" not in text
+
+
+def test_cancel_ends_the_run_and_tells_the_worker(run, admin, console):
+    waiting_tasks("default")
+    admin.post(reverse("cancel-run", kwargs={"run_id": run.id}))
+    run.refresh_from_db()
+    assert (run.state, run.reason) == ("cancelled", "Cancelled by admin.")
+    assert waiting_tasks("default") == [("analytics.tasks.cancel", [str(run.id)])]
+
+
+def test_a_run_that_is_over_is_not_cancelled(run, admin, console):
+    tasks.run_changed(str(run.id), "done", {})
+    admin.post(reverse("cancel-run", kwargs={"run_id": run.id}))
+    run.refresh_from_db()
+    assert run.state == "done"
+    assert not AuditEntry.objects.exists()
+
+
+def test_a_viewer_sees_runs_and_starts_none(run, browser_of, console):
+    text = browser_of("viewer").get(reverse("analyses")).content.decode()
+    assert str(run.id) in text
+    assert reverse("start-run") not in text
+
+
+def test_an_unknown_run_is_not_found(admin):
+    assert admin.get(reverse("run", kwargs={"run_id": uuid.uuid4()})).status_code == 404
+
+
+def test_a_run_nothing_was_heard_of_has_lost_its_worker(run, console):
+    tasks.run_changed(str(run.id), "running", {})
+    assert tasks.reap() == 0
+    AnalysisRun.objects.update(changed=timezone.now() - timedelta(minutes=11))
+    assert tasks.reap() == 1
+    run.refresh_from_db()
+    assert run.state == "failed"
+    assert "worker was lost" in run.reason
+
+
+# -- schedules
+
+
+def test_the_hourly_schedule_is_there_from_the_start(admin, db):
+    [schedule] = schedules.schedules()
+    assert (schedule.title, schedule.parameters) == ("Traffic by destination", "last hour")
+    assert "every hour, five minutes past" in admin.get(reverse("analyses")).content.decode()
+
+
+def test_a_schedule_starts_a_run(console, db):
+    waiting_tasks("spark")
+    task = PeriodicTask.objects.get(task=schedules.TASK)
+    tasks.start_scheduled(*json.loads(task.args), **json.loads(task.kwargs))
+    run = AnalysisRun.objects.get()
+    assert (run.asked_by, run.request) == ("hourly schedule", {"kind": "traffic", "window": "1h"})
+    assert len(waiting_tasks("spark")) == 1
+
+
+def test_the_next_run_is_the_next_full_minute_of_the_rhythm(db):
+    task = schedules.add("traffic", "24h", "daily", "ada")
+    now = datetime(2026, 3, 5, 5, 59, 30, tzinfo=UTC)
+    assert schedules.next_run(task, now) == datetime(2026, 3, 5, 6, 0, tzinfo=UTC)
+    assert schedules.next_run(task, now + timedelta(minutes=1)) == datetime(2026, 3, 6, 6, 0, tzinfo=UTC)
+
+
+def test_an_admin_adds_switches_and_deletes_a_schedule(admin):
+    admin.post(reverse("new-schedule"), {"kind": "traffic", "window": "24h", "rhythm": "daily"})
+    task = PeriodicTask.objects.get(task=schedules.TASK, name__contains="24 hours")
+    admin.post(reverse("change-schedule", kwargs={"schedule_id": task.id, "action": "switch"}))
+    task.refresh_from_db()
+    assert not task.enabled
+    assert "switched off" in admin.get(reverse("analyses")).content.decode()
+    admin.post(reverse("change-schedule", kwargs={"schedule_id": task.id, "action": "delete"}))
+    assert not PeriodicTask.objects.filter(id=task.id).exists()
+
+
+@pytest.mark.parametrize("data", [{"kind": "traffic", "window": "24h", "rhythm": "never"}, {"kind": "x", "rhythm": "daily"}])
+def test_a_schedule_that_makes_no_sense_is_refused(data, admin):
+    assert admin.post(reverse("new-schedule"), data).status_code == 400
+
+
+def test_other_tasks_of_beat_are_out_of_reach(admin):
+    reaper = PeriodicTask.objects.get(task="console.reap")
+    assert admin.post(reverse("change-schedule", kwargs={"schedule_id": reaper.id, "action": "delete"})).status_code == 404

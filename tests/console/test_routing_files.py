@@ -1,0 +1,72 @@
+"""Import and export of an ActiveMQ configuration."""
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
+
+from brokerapp.config import import_definitions
+from brokerapp.definitions import Definitions
+from console.gateway import gateway
+from console.models import AuditEntry
+
+XML = """<broker xmlns="http://activemq.apache.org/schema/core" brokerName="old" persistent="true">
+  <destinationInterceptors><virtualDestinationInterceptor><virtualDestinations>
+    <compositeQueue name="old.in"><forwardTo><queue physicalName="old.a"/><topic physicalName="old.b"/></forwardTo></compositeQueue>
+  </virtualDestinations></virtualDestinationInterceptor></destinationInterceptors>
+  <persistenceAdapter><kahaDB directory="data"/></persistenceAdapter>
+</broker>"""
+
+
+@pytest.fixture
+def defined(console):
+    current = gateway().definitions()
+    gateway().define(Definitions(current.version, Definitions().virtual_destinations), "test", "start over")
+    return console
+
+
+def ids() -> list[str]:
+    return [each.id for each in gateway().definitions().virtual_destinations]
+
+
+def test_a_preview_reports_and_changes_nothing(admin, defined):
+    before = gateway().definitions().version
+    response = admin.post(reverse("routing-import"), {"text": XML, "mode": "merge"})
+    assert response.context["difference"].added == ["compositeQueue:old.in"]
+    assert response.context["difference"].removed == []
+    text = response.content.decode()
+    assert "persistenceAdapter" in text
+    assert "ignored" in text
+    assert gateway().definitions().version == before
+
+
+def test_an_uploaded_file_is_read_too(admin, defined):
+    file = SimpleUploadedFile("activemq.xml", XML.encode())
+    response = admin.post(reverse("routing-import"), {"file": file, "mode": "replace"})
+    assert response.context["difference"].removed == ["virtualTopic:VirtualTopic.>|Consumer.*.|"]
+
+
+def test_applied_it_is_in_force_and_in_the_audit_trail(admin, defined):
+    standing = ids()
+    admin.post(reverse("routing-import"), {"text": XML, "mode": "merge", "apply": "1"})
+    assert ids() == [*standing, "compositeQueue:old.in"]
+    entry = AuditEntry.objects.get()
+    assert (entry.action, entry.outcome) == ("import", "done")
+
+
+def test_replacing_leaves_only_what_the_file_has(admin, defined):
+    admin.post(reverse("routing-import"), {"text": XML, "mode": "replace", "apply": "1"})
+    assert ids() == ["compositeQueue:old.in"]
+
+
+@pytest.mark.parametrize("text", ["", "words", "<broker", "<other/>"])
+def test_what_is_no_configuration_is_refused_with_the_reason(text, admin, defined):
+    response = admin.post(reverse("routing-import"), {"text": text, "mode": "merge"})
+    assert response.status_code == 400
+    assert response.context["error"]
+
+
+def test_the_export_is_read_back_as_the_same(admin, defined):
+    response = admin.get(reverse("routing-export"))
+    assert response["Content-Disposition"] == 'attachment; filename="activemq.xml"'
+    found, _ = import_definitions(response.content)
+    assert found.virtual_destinations == gateway().definitions().virtual_destinations

@@ -1,0 +1,65 @@
+"""Fixtures of the protocol tests: one store a run, one node a module, as many clients as a test needs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from brokerapp.config import default_config
+from brokerapp.store.embedded import EmbeddedStore
+from tests.protocol.clients import RawClient, StompClient
+from tests.protocol.running_node import RunningNode
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def store_url(tmp_path_factory) -> Iterator[str]:
+    """A store of its own, for all nodes of the run; each has a broker name of its own in it."""
+    with EmbeddedStore(tmp_path_factory.mktemp("store")) as store:
+        yield store.url
+
+
+@pytest.fixture(scope="module")
+def node(store_url) -> Iterator[RunningNode]:
+    """A node as it comes."""
+    running = RunningNode(default_config(f"protocol-{next(_numbers)}", 0), store_url)
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def name(request) -> str:
+    """A name for destinations of this test alone."""
+    return f"{request.node.originalname}.{next(_numbers)}".removeprefix("test_")
+
+
+@pytest.fixture
+def connect(node) -> Iterator[Callable[..., StompClient]]:
+    """Makes stomp.py clients of the node; they leave at the end."""
+    clients: list[StompClient] = []
+
+    def make(version: str = "1.2", port: int | None = None, **options) -> StompClient:
+        clients.append(StompClient(port or node.port, version, **options))
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        if client.connection.is_connected():
+            client.connection.disconnect()
+
+
+@pytest.fixture
+def raw(node) -> Iterator[Callable[..., RawClient]]:
+    """Makes bare sockets to the node; they are closed at the end."""
+    clients: list[RawClient] = []
+
+    def make(version: str | None = "1.2", **options) -> RawClient:
+        clients.append(RawClient(node.port, version, **options))
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        client.close()

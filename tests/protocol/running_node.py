@@ -1,0 +1,121 @@
+"""A broker node in a thread of the test process, on a free port."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from typing import TypeVar
+
+import uvloop
+
+from brokerapp.admin import BrokerAdmin
+from brokerapp.config import BrokerConfig
+from brokerapp.definitions import Definitions, VirtualDestination
+from brokerapp.destination import Destination
+from brokerapp.node import Node
+from brokerapp.snapshot import BrowsedMessage, DestinationStats
+from brokerapp.wiring import authenticator, node_config
+
+PATIENCE = 20.0  # seconds after which a test gives up waiting
+BROWSE_LIMIT = 10_000
+
+T = TypeVar("T")
+
+
+class RunningNode:
+    """Runs from construction until `stop`. What it is asked is done on its own event loop."""
+
+    def __init__(self, config: BrokerConfig, redis_url: str) -> None:
+        self._config, self.redis_url, self.name = config, redis_url, config.name
+        self._loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=f"node {config.name}", daemon=True)
+        self._thread.start()
+        self.node: Node = self.do(self._start)
+        self.port = int(self.node.addresses[0].rpartition(":")[2])
+
+    async def _start(self) -> Node:
+        node = Node(node_config(self._config, self.redis_url, alone=True), authenticator(self._config.authentication))
+        await node.start()
+        return node
+
+    def stop(self) -> None:
+        """End it cleanly."""
+        self.do(self.node.stop)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(PATIENCE)
+        self._loop.close()
+
+    def do(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Run this on the node's loop."""
+        return asyncio.run_coroutine_threadsafe(work(), self._loop).result(PATIENCE)
+
+    def look(self, question: Callable[[], T]) -> T:
+        """The answer to a question about the node's inner state, asked on its loop."""
+
+        async def ask() -> T:
+            return question()
+
+        return self.do(ask)
+
+    # -- as operators see it
+
+    def ask(self, question: Callable[[BrokerAdmin], Awaitable[T]]) -> T:
+        """Ask through the operators' door, from outside the node."""
+
+        async def once() -> T:
+            admin = BrokerAdmin(self.redis_url, self.name)
+            try:
+                return await question(admin)
+            finally:
+                await admin.close()
+
+        return asyncio.run(once())
+
+    def define(self, *virtual_destinations: VirtualDestination) -> None:
+        """Put these virtual destinations in force and wait until the node routes by them."""
+
+        async def change(admin: BrokerAdmin) -> Definitions:
+            current = await admin.definitions()
+            return await admin.define(replace(current, virtual_destinations=virtual_destinations), "test")
+
+        wanted = self.ask(change).version
+        until(lambda: self.look(lambda: self.node.broker.topology.definitions.version) >= wanted, "the new routing")
+
+    def browse(self, queue: str) -> list[BrowsedMessage]:
+        """What the store holds of a queue."""
+        return self.ask(lambda admin: admin.browse(Destination.queue(queue), limit=BROWSE_LIMIT)).messages
+
+    def bodies(self, queue: str) -> list[str]:
+        """The bodies of what the store holds of a queue."""
+        return [message.body.decode() for message in self.browse(queue)]
+
+    def numbers(self, destination: Destination) -> DestinationStats:
+        """The numbers of a destination, as they are now."""
+
+        def measured() -> DestinationStats:
+            numbers = self.node.broker.stats.of(destination)
+            self.node.broker.measure(numbers)
+            return replace(numbers)
+
+        return self.look(measured)
+
+    def depth(self, queue: str) -> int:
+        """Messages in a queue, in flight included."""
+        return self.numbers(Destination.queue(queue)).QueueSize
+
+
+def until(condition: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
+    """Wait until the condition holds; fail when it does not in time."""
+    import time
+
+    deadline = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {patience:g} s: {what}"
+        time.sleep(0.005)
+
+
+def named(messages: Iterable) -> list[str]:
+    """The bodies of messages."""
+    return [message.body for message in messages]

@@ -1,0 +1,212 @@
+"""Topics, virtual topics, composites, filters, mirrors and wildcards, as clients see them."""
+
+import pytest
+
+from brokerapp.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Leg, MirroredQueue, VirtualTopic
+from brokerapp.destination import Destination
+
+queue, topic = Destination.queue, Destination.topic
+
+
+@pytest.fixture
+def define(node):
+    yield node.define
+    node.define(DEFAULT_VIRTUAL_TOPIC)
+
+
+def test_every_subscriber_of_a_topic_gets_what_is_sent_while_it_listens(connect, name):
+    one, other, late, producer = connect(), connect(), connect(), connect()
+    one.subscribe(f"/topic/{name}")
+    other.subscribe(f"/topic/{name}", ack="client")
+    producer.send(f"/topic/{name}", "a")
+    late.subscribe(f"/topic/{name}")
+    producer.send(f"/topic/{name}", "b")
+    assert one.bodies(2) == other.bodies(2) == ["a", "b"]
+    assert late.bodies() == ["b"]
+    assert late.has_no_more()
+
+
+def test_a_topic_subscriber_with_acks_gets_no_more_than_its_prefetch(connect, name):
+    client = connect()
+    client.subscribe(f"/topic/{name}", ack="client", prefetch=2)
+    for body in "abcd":
+        client.send(f"/topic/{name}", body)
+    messages = client.take(2)
+    assert client.has_no_more()
+    client.ack(messages[1])
+    assert client.bodies(2) == ["c", "d"]
+
+
+def test_topic_subscribers_filter_by_selector(connect, name):
+    client = connect()
+    client.subscribe(f"/topic/{name}", selector="size > 5")
+    for size in ("3", "7", "x", "70"):
+        client.send(f"/topic/{name}", size, size=size)
+    assert client.bodies(2) == ["7", "70"]
+    assert client.has_no_more()
+
+
+def test_wildcard_subscribers_of_topics_get_each_message_once_and_see_its_topic(connect, name):
+    client = connect()
+    client.subscribe(f"/topic/{name}.>,/topic/{name}.*.b")
+    client.send(f"/topic/{name}.a.b", "1")
+    client.send(f"/topic/{name}", "2")
+    messages = client.take(2)
+    assert [each.headers["destination"] for each in messages] == [f"/topic/{name}.a.b", f"/topic/{name}"]
+    assert client.has_no_more()
+
+
+def test_wildcard_consumers_of_queues_get_present_and_later_ones(connect, name):
+    client = connect()
+    client.send(f"/queue/{name}.old", "1")
+    client.subscribe(f"/queue/{name}.*", ack="client-individual")
+    client.send(f"/queue/{name}.new", "2")
+    client.send(f"/queue/{name}.too.deep", "3")
+    messages = client.take(2)
+    assert [(each.headers["destination"], each.body) for each in messages] == [
+        (f"/queue/{name}.old", "1"),
+        (f"/queue/{name}.new", "2"),
+    ]
+    assert client.has_no_more()
+    for message in messages:
+        client.ack(message)
+    assert client.errors.empty()
+
+
+def test_a_list_of_queues_and_topics_is_one_subscription(connect, name):
+    client = connect()
+    client.subscribe(f"/queue/{name}.q,/topic/{name}.t")
+    client.send(f"/queue/{name}.q", "q")
+    client.send(f"/topic/{name}.t", "t")
+    assert client.bodies(2) == ["q", "t"]
+
+
+def test_a_message_sent_to_a_list_reaches_each_element_once(connect, node, name):
+    connect().send(f"/queue/{name}.a,/queue/{name}.b,/queue/{name}.a,{name}.c", "x")
+    assert [node.bodies(f"{name}.{each}") for each in "abc"] == [["x"], ["x"], ["x"]]
+
+
+def test_a_virtual_topic_feeds_its_consumer_queues_also_while_nobody_consumes(connect, node, name):
+    virtual = f"VirtualTopic.{name}"
+    client, plain = connect(), connect()
+    client.send(f"/topic/{virtual}", "before anybody")
+    for consumer in "AB":
+        client.subscribe(f"/queue/Consumer.{consumer}.{virtual}", id=consumer)
+    plain.subscribe(f"/topic/{virtual}")
+    client.send(f"/topic/{virtual}", "one")
+    by_queue = {each.headers["destination"]: each for each in client.take(2)}
+    assert set(by_queue) == {f"/queue/Consumer.{consumer}.{virtual}" for consumer in "AB"}
+    for message in by_queue.values():
+        assert (message.body, message.headers["original-destination"]) == ("one", f"/topic/{virtual}")
+    [message] = plain.take()
+    assert (message.body, message.headers["destination"]) == ("one", f"/topic/{virtual}")
+    client.unsubscribe("A")
+    client.send(f"/topic/{virtual}", "two")
+    assert node.bodies(f"Consumer.A.{virtual}") == ["two"]
+    assert client.bodies() == ["two"]
+
+
+def test_consumers_of_one_consumer_queue_compete(connect, name):
+    virtual = f"VirtualTopic.{name}"
+    one, other = connect(), connect()
+    for client in (one, other):
+        client.subscribe(f"/queue/Consumer.A.{virtual}")
+    for number in range(4):
+        one.send(f"/topic/{virtual}", str(number))
+    assert sorted(one.bodies(2) + other.bodies(2)) == ["0", "1", "2", "3"]
+
+
+def test_without_original_destination_the_copy_names_the_topic(connect, define, name):
+    define(VirtualTopic(name=f"{name}.>", prefix="Copy.*.", set_original_destination=False))
+    client = connect()
+    client.subscribe(f"/queue/Copy.A.{name}.x")
+    client.send(f"/topic/{name}.x", "a")
+    [message] = client.take()
+    assert message.headers["destination"] == f"/topic/{name}.x"
+    assert "original-destination" not in message.headers
+
+
+def test_a_forward_only_composite_queue_forwards_and_keeps_nothing(connect, node, define, name):
+    define(Composite(queue(f"{name}.in"), (Leg(queue(f"{name}.a")), Leg(topic(f"{name}.b")))))
+    client = connect()
+    client.subscribe(f"/topic/{name}.b")
+    client.subscribe(f"/queue/{name}.in", id="own")
+    client.send(f"/queue/{name}.in", "x")
+    [message] = client.take()
+    assert message.headers["destination"] == f"/topic/{name}.b"
+    assert message.headers["original-destination"] == f"/queue/{name}.in"
+    assert client.has_no_more()
+    [kept] = node.browse(f"{name}.a")
+    assert kept.original_destination == f"/queue/{name}.in"
+
+
+def test_an_open_composite_topic_reaches_its_own_subscribers_too(connect, node, define, name):
+    define(Composite(topic(f"{name}.in"), (Leg(queue(f"{name}.a")),), forward_only=False))
+    client = connect()
+    client.subscribe(f"/topic/{name}.in")
+    client.send(f"/topic/{name}.in", "x")
+    assert client.bodies() == ["x"]
+    assert node.bodies(f"{name}.a") == ["x"]
+
+
+def test_filtered_legs_take_what_their_selector_matches(connect, node, define, name):
+    legs = (Leg(queue(f"{name}.odd"), "odd = 'yes'"), Leg(queue(f"{name}.five"), "i = 5"))
+    define(Composite(queue(f"{name}.in"), legs, send_when_not_matched=True))
+    client = connect()
+    for number in range(10):
+        client.send(f"/queue/{name}.in", str(number), i=str(number), odd="yes" if number % 2 else "no")
+    assert node.bodies(f"{name}.odd") == ["1", "3", "5", "7", "9"]
+    assert node.bodies(f"{name}.five") == ["5"]
+    assert node.bodies(f"{name}.in") == ["0", "2", "4", "6", "8"]
+
+
+def test_a_composite_may_feed_a_virtual_topic(connect, node, define, name):
+    virtual = f"VirtualTopic.{name}"
+    define(DEFAULT_VIRTUAL_TOPIC, Composite(queue(name), (Leg(topic(virtual)),)))
+    client = connect()
+    client.subscribe(f"/queue/Consumer.A.{virtual}")
+    client.send(f"/queue/{name}", "x")
+    [message] = client.take()
+    assert message.headers["original-destination"] == f"/topic/{virtual}"
+
+
+def test_a_mirrored_queue_shows_its_messages_to_a_topic(connect, node, define, name):
+    define(MirroredQueue())
+    client = connect()
+    client.subscribe(f"/topic/VirtualTopic.Mirror.{name}")
+    client.send(f"/queue/{name}", "x")
+    [message] = client.take()
+    assert message.headers["destination"] == f"/topic/VirtualTopic.Mirror.{name}"
+    assert node.bodies(name) == ["x"]
+
+
+def test_a_selector_aware_queue_gets_only_what_its_consumers_want(connect, node, define, name):
+    define(VirtualTopic(name=f"{name}.>", prefix="Aware.*.", selector_aware=True))
+    client = connect()
+    client.subscribe(f"/queue/Aware.A.{name}.x", selector="colour = 'red'", prefetch=0)
+    for colour in ("red", "blue", "red"):
+        client.send(f"/topic/{name}.x", colour, colour=colour)
+    assert node.bodies(f"Aware.A.{name}.x") == ["red", "red"]
+    client.unsubscribe()
+    client.send(f"/topic/{name}.x", "lost", colour="red")
+    assert node.bodies(f"Aware.A.{name}.x") == ["red", "red"]
+
+
+def test_definitions_that_change_while_messages_flow_lose_none(connect, node, define, name):
+    """Every message is either stored by the old routing or forwarded by the new one, whichever held when it came."""
+    way = f"{name}.in"
+    producer = connect()
+    composites = [Composite(queue(way), (Leg(queue(f"{name}.{target}")),)) for target in "abcd"]
+    sent = 0
+    for composite in composites:
+        for _ in range(50):
+            producer.send(f"/queue/{way}", str(sent), wait=False, persistent="true")
+            sent += 1
+        define(composite)
+        for _ in range(50):
+            producer.send(f"/queue/{way}", str(sent), wait=False, persistent="true")
+            sent += 1
+    producer.send(f"/queue/{way}", str(sent))
+    arrived = [int(body) for place in ("in", *"abcd") for body in node.bodies(f"{name}.{place}")]
+    assert sorted(arrived) == list(range(sent + 1))
+    assert node.bodies(f"{name}.d")[-1] == str(sent)

@@ -1,0 +1,167 @@
+"""Transactions: what is done in one happens at COMMIT, all of it, or never."""
+
+import pytest
+
+from brokerapp.destination import Destination
+
+
+@pytest.fixture(params=["1.0", "1.1", "1.2"])
+def client(request, connect):
+    return connect(request.param)
+
+
+def test_sends_are_seen_at_commit_in_order(client, node, name):
+    client.frame("BEGIN", transaction="t")
+    for body in "abc":
+        client.send(f"/queue/{name}", body, transaction="t")
+    assert node.bodies(name) == []
+    client.frame("COMMIT", transaction="t")
+    assert node.bodies(name) == ["a", "b", "c"]
+
+
+def test_sends_vanish_at_abort(client, node, name):
+    client.frame("BEGIN", transaction="t")
+    client.send(f"/queue/{name}", "a", transaction="t")
+    client.frame("ABORT", transaction="t")
+    client.send(f"/queue/{name}", "b")
+    assert node.bodies(name) == ["b"]
+
+
+def test_a_name_may_be_used_again_after_its_end(client, node, name):
+    for body in "ab":
+        client.frame("BEGIN", transaction="t")
+        client.send(f"/queue/{name}", body, transaction="t")
+        client.frame("COMMIT", transaction="t")
+    assert node.bodies(name) == ["a", "b"]
+
+
+def test_acks_take_effect_at_commit(client, node, name):
+    for body in "abc":
+        client.send(f"/queue/{name}", body)
+    client.subscribe(f"/queue/{name}", ack="client-individual")
+    a, _b, c = client.take(3)
+    client.frame("BEGIN", transaction="t")
+    client.ack(c, transaction="t")
+    client.ack(a, transaction="t")
+    assert node.depth(name) == 3
+    client.frame("COMMIT", transaction="t")
+    assert node.bodies(name) == ["b"]
+    assert node.numbers(Destination.queue(name)).DequeueCount == 2
+
+
+def test_acks_in_a_transaction_make_room_for_more(client, name):
+    for number in range(10):
+        client.send(f"/queue/{name}", str(number))
+    client.subscribe(f"/queue/{name}", ack="client", prefetch=1)
+    client.frame("BEGIN", transaction="t")
+    for number in range(10):
+        [message] = client.take()
+        assert message.body == str(number)
+        client.ack(message, transaction="t")
+
+
+def test_after_abort_the_acks_can_be_given_again_with_the_same_ids(client, node, name):
+    for body in "abc":
+        client.send(f"/queue/{name}", body)
+    client.subscribe(f"/queue/{name}", ack="client-individual")
+    messages = client.take(3)
+    client.frame("BEGIN", transaction="t")
+    for message in messages:
+        client.ack(message, transaction="t")
+    client.frame("ABORT", transaction="t")
+    assert client.has_no_more()  # they are not delivered again
+    client.ack(messages[1])
+    assert node.bodies(name) == ["a", "c"]
+    client.frame("BEGIN", transaction="u")
+    client.ack(messages[0], transaction="u")
+    client.frame("COMMIT", transaction="u")
+    assert node.bodies(name) == ["c"]
+    assert client.errors.empty()
+
+
+def test_after_abort_an_ack_in_mode_client_settles_no_later_message(client, node, name):
+    for body in "abcd":
+        client.send(f"/queue/{name}", body)
+    client.subscribe(f"/queue/{name}", ack="client")
+    messages = client.take(4)
+    client.frame("BEGIN", transaction="t")
+    client.ack(messages[1], transaction="t")
+    client.frame("ABORT", transaction="t")
+    client.ack(messages[0])
+    assert node.bodies(name) == ["b", "c", "d"]
+    client.ack(messages[2])
+    assert node.bodies(name) == ["d"]
+
+
+def test_a_broken_connection_rolls_back_and_gives_back(client, connect, node, name):
+    for body in "ab":
+        client.send(f"/queue/{name}", body)
+    client.subscribe(f"/queue/{name}", ack="client-individual")
+    a, _b = client.take(2)
+    client.frame("BEGIN", transaction="t")
+    client.ack(a, transaction="t")
+    client.send(f"/queue/{name}.out", "never", transaction="t")
+    client.break_off()
+    other = connect()
+    other.subscribe(f"/queue/{name}")
+    assert [(each.body, each.headers["redelivered"]) for each in other.take(2)] == [("a", "true"), ("b", "true")]
+    assert node.bodies(f"{name}.out") == []
+
+
+def test_unsubscribing_and_aborting_gives_the_messages_to_others(client, connect, name):
+    client.send(f"/queue/{name}", "a")
+    client.subscribe(f"/queue/{name}", ack="client-individual")
+    [message] = client.take()
+    client.frame("BEGIN", transaction="t")
+    client.ack(message, transaction="t")
+    client.unsubscribe()
+    other = connect()
+    other.subscribe(f"/queue/{name}")
+    assert other.has_no_more()
+    client.frame("ABORT", transaction="t")
+    [again] = other.take()
+    assert (again.body, again.headers["redelivered"]) == ("a", "true")
+
+
+@pytest.mark.parametrize(
+    ("command", "headers", "says"),
+    [
+        ("BEGIN", {}, "without a transaction header"),
+        ("COMMIT", {"transaction": "unknown"}, "no open transaction 'unknown'"),
+        ("ABORT", {"transaction": "unknown"}, "no open transaction 'unknown'"),
+        ("SEND", {"transaction": "unknown", "destination": "/queue/never"}, "no open transaction 'unknown'"),
+        ("BEGIN", {"transaction": "open"}, "is open already"),
+    ],
+)
+def test_what_makes_no_sense_gets_an_error_and_the_connection_stays(connect, command, headers, says):
+    client = connect()
+    client.frame("BEGIN", transaction="open")
+    client.frame(command, **headers)
+    error = client.error()
+    assert says in error.body
+    assert error.headers["receipt-id"]
+    client.round_trip()
+
+
+def test_a_nack_cannot_be_part_of_a_transaction(connect, name):
+    client = connect()
+    client.send(f"/queue/{name}", "a")
+    client.subscribe(f"/queue/{name}", ack="client-individual")
+    [message] = client.take()
+    client.frame("BEGIN", transaction="t")
+    client.nack(message, transaction="t")
+    assert "NACK cannot be part of a transaction" in client.error().body
+    client.ack(message)
+    assert client.errors.empty()
+
+
+def test_a_transaction_over_a_virtual_topic_reaches_every_queue_at_commit(connect, node, name):
+    client, topic = connect(), f"VirtualTopic.{name}"
+    for consumer in "AB":
+        client.subscribe(f"/queue/Consumer.{consumer}.{topic}", id=consumer, prefetch=0)
+    client.frame("BEGIN", transaction="t")
+    for body in "ab":
+        client.send(f"/topic/{topic}", body, transaction="t")
+    assert node.bodies(f"Consumer.A.{topic}") == []
+    client.frame("COMMIT", transaction="t")
+    assert node.bodies(f"Consumer.A.{topic}") == node.bodies(f"Consumer.B.{topic}") == ["a", "b"]
