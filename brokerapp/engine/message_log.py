@@ -218,7 +218,8 @@ class MessageLog:
                 consumer.tested[self.name] = entry.seq
         if not ready and left:
             for consumer in able:
-                consumer.tested[self.name] = left[-1].seq
+                if consumer.ready:  # else it may have missed what it wanted
+                    consumer.tested[self.name] = left[-1].seq
         left.extend(ready)
         self.ready = left
 
