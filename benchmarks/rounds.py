@@ -72,9 +72,8 @@ def measure(
 ) -> Mapping[str, Result]:
     """Run the scenario on all these peers, in turn, `rounds` times, with `scale` times its messages; results by peer.
 
-    All are started before the first runs, and `started` is called with each: one that waits for its turn costs next to
-    nothing. Before its first measured run a peer does one that is not measured, to warm up. A peer that fails is left out
-    of the rounds that follow.
+    All are started before the first one runs, and `started` is called with each: a peer that waits for its turn costs
+    next to nothing. A run that is not measured warms each up. A peer that fails is left out of the rounds that follow.
     """
     measured: dict[str, list[Measurement]] = {each.name: [] for each in peers}
     failures: dict[str, str] = {}
