@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from time import perf_counter
+from time import process_time
 
 from brokerapp.message import Message
 from brokerapp.recording.recorder import BATCH, Recorder
@@ -63,13 +63,13 @@ def measure(case: Callable[[Recorder, list[Message]], None], properties: bool) -
     adding = taking = float("inf")
     for _ in range(ROUNDS):
         recorder = Recorder("sluice", properties)
-        start = perf_counter()
+        start = process_time()
         case(recorder, messages)
-        added = perf_counter()
+        added = process_time()
         batches = []
         while batch := recorder.take():
             batches.append(batch)
-        taken = perf_counter()
+        taken = process_time()
         events = sum(count for _, count in batches)
         adding, taking = min(adding, (added - start) / events), min(taking, (taken - added) / events)
     return adding * 1e9, taking * 1e9, sum(len(data) for data, _ in batches) / events

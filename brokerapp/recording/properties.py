@@ -40,7 +40,7 @@ def property_maps(heads: Sequence[bytes]) -> tuple[pa.MapArray, pa.MapArray]:
     """The properties of each head as text, and those that are numbers as numbers."""
     lines, head = _lines_of(heads)
     lines = lines.dictionary_encode()
-    known = _Lines(lines.dictionary)
+    known = _Lines(pc.utf8_rtrim(lines.dictionary, "\n"))
     line = lines.indices.to_numpy()
     kept = _kept(head, known.names[line], len(known.name_texts))
     head, line = head[kept], line[kept]
@@ -52,16 +52,16 @@ def property_maps(heads: Sequence[bytes]) -> tuple[pa.MapArray, pa.MapArray]:
 
 
 def _lines_of(heads: Sequence[bytes]) -> tuple[pa.StringArray, np.ndarray]:
-    """All lines, without their newlines, but the message-id each head begins with; and the head that each is from."""
+    """All lines, newlines included, but the message-id each head begins with; and the head that each is from."""
     data, head_ends = _joined(heads)
     line_ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE)
-    # The lines as one array without a copy: an Arrow text runs to where the next begins, so each has its newline still.
+    # The lines as one array without a copy: an Arrow text runs to where the next begins.
     offsets = np.concatenate(([0], line_ends + 1)).astype(np.int32)
     lines = pa.StringArray.from_buffers(len(line_ends), pa.py_buffer(offsets), pa.py_buffer(data))
     end_of_head = np.searchsorted(line_ends, head_ends)
     head = np.repeat(np.arange(len(heads)), np.diff(end_of_head, prepend=0))
     is_first = np.diff(head, prepend=-1) > 0
-    return pc.utf8_rtrim(lines.filter(pa.array(~is_first)), "\n"), head[~is_first]
+    return lines.filter(pa.array(~is_first)), head[~is_first]
 
 
 def _joined(heads: Sequence[bytes]) -> tuple[bytes, np.ndarray]:
@@ -90,11 +90,19 @@ class _Lines:
         self.values = pc.utf8_slice_codeunits(values, 0, MAX_VALUE)
         is_number = pc.match_substring_regex(values, NUMBER).to_numpy(zero_copy_only=False)
         self.numbers = np.full(len(lines), np.nan)
-        self.numbers[is_number] = list(map(float, values.filter(pa.array(is_number)).to_pylist()))
+        self.numbers[is_number] = _floats(values.filter(pa.array(is_number)))
 
     def keys(self, line: np.ndarray) -> pa.Array:
         """The names of these lines as text."""
         return self.name_texts.take(pa.array(self.names[line]))
+
+
+def _floats(texts: pa.StringArray) -> np.ndarray:
+    """The texts, all of them decimal numbers, as floats."""
+    try:
+        return texts.cast(pa.float64()).to_numpy()
+    except pa.ArrowInvalid:  # it does not know a leading `+`
+        return np.array([float(text) for text in texts.to_pylist()])
 
 
 def _unescaped(texts: pa.StringArray, escaped: pa.BooleanArray) -> pa.StringArray:

@@ -28,6 +28,11 @@ MAX_HEAD_BYTES = 256 * 1024
 #: Longest body, bytes (ActiveMQ's maxDataLength).
 MAX_BODY_BYTES = 100 * 1024 * 1024
 
+#: Longest number that is read.
+MAX_DIGITS = 18
+
+_NUL_IN_HEAD = "a NUL inside the headers: the empty line before the body is missing"
+
 #: Commands whose body may hold NULs, counted by content-length; on others ActiveMQ ignores it.
 WITH_BODY = frozenset({"SEND", "MESSAGE", "ERROR", "RECEIPT"})
 LINE_ENDS = re.compile(rb"[\r\n]*")
@@ -105,7 +110,7 @@ class FrameParser:
                 self._until_nul = True
                 return None
             return Frame(command, headers, buffer[body:nul]), nul + 1
-        last = body + (int(length) if length.isdecimal() else _content_length(length))
+        last = body + _content_length(length)
         if last - body > self.max_body:
             raise ProtocolError(f"content-length:{length[:40]} exceeds the limit of {self.max_body} bytes")
         if last >= len(buffer):
@@ -120,6 +125,8 @@ class FrameParser:
             text = head.decode()
         except UnicodeDecodeError as error:
             raise ProtocolError(f"the headers are not UTF-8: {error.reason}") from error
+        if "\0" in text:
+            raise ProtocolError(_NUL_IN_HEAD)
         if "\r" in text:
             text = text.replace("\r\n", "\n").removesuffix("\r")
         lines = text.split("\n")
@@ -155,7 +162,7 @@ def _check_open_head(buffer: bytes, start: int) -> None:
     if len(buffer) - start > MAX_HEAD_BYTES:
         raise ProtocolError(f"the headers exceed {MAX_HEAD_BYTES} bytes")
     if b"\0" in buffer[start:]:
-        raise ProtocolError("a NUL inside the headers: the empty line before the body is missing")
+        raise ProtocolError(_NUL_IN_HEAD)
     newline = buffer.find(b"\n", start)
     if newline < 0 and len(buffer) - start > MAX_COMMAND_BYTES:
         raise ProtocolError(f"the command line exceeds {MAX_COMMAND_BYTES} bytes")
@@ -172,7 +179,7 @@ def _check_lines(lines: list[str]) -> None:
 
 
 def _content_length(text: str) -> int:
-    if not text.strip().isdecimal():
+    if len(text) > MAX_DIGITS or not (text.isascii() and text.strip().isdecimal()):
         raise ProtocolError(f"content-length:{text[:40]} is not a number of bytes")
     return int(text)
 

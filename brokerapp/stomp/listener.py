@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 CONNECT_SECONDS = 30
 #: Bytes waiting for a client's socket at which it gets no more messages for now.
 WRITE_HIGH_WATER = 1024 * 1024
+#: Bytes waiting for a client's socket (receipts, as it gets no messages any more) at which it is not read from either.
+WRITE_LIMIT = 4 * WRITE_HIGH_WATER
 #: A client is given this many times its own heart-beat interval before it is taken for dead.
 HEART_BEAT_GRACE = 2.0
 
@@ -48,12 +50,15 @@ class StompConnection(asyncio.Protocol):
         self._endpoint, self._broker = endpoint, endpoint.broker
         self._parser, self._session = FrameParser(endpoint.max_body), StompSession()
         self._out: list[bytes] = []
+        self._out_size = 0  # bytes of bodies in it
         self._frames: Iterator[Frame] | None = None  # what is left of a read while a login is checked
-        self._unread: list[bytes] = []
         self._login: asyncio.Task | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._read_at = self._written_at = 0.0
         self._closing = False
+        self._reading = True
+        self._held = False  # the broker has enough of it for now
+        self._choked = False  # it does not take what it is told
 
     # -- asyncio's side
 
@@ -77,12 +82,8 @@ class StompConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._read_at = self._loop.time()
-        if self._closing:
-            return
-        if self._login is not None:
-            self._unread.append(data)
-            return
-        self._consume(self._parser.feed(data))
+        if not self._closing:
+            self._consume(self._parser.feed(data))
 
     def _consume(self, frames: Iterator[Frame]) -> None:
         try:
@@ -118,7 +119,8 @@ class StompConnection(asyncio.Protocol):
         self.client.blocked = True
 
     def resume_writing(self) -> None:
-        self.client.blocked = False
+        self.client.blocked = self._choked = False
+        self._read_or_not()
         for subscription in self.client.subscriptions.values():
             self._broker.resume(subscription)
         self._endpoint.pump()
@@ -140,9 +142,15 @@ class StompConnection(asyncio.Protocol):
             self._welcome(connect, ANONYMOUS)
             return
         self._login = self._loop.create_task(self._log_in(connect, self._endpoint.authenticate))
+        self._read_or_not()
 
     async def _log_in(self, connect: Connect, authenticate: Authenticate) -> None:
-        principal = await authenticate(connect.login or "", connect.passcode or "")
+        try:
+            principal = await authenticate(connect.login or "", connect.passcode or "")
+        except Exception:
+            logger.exception("the login of %s could not be checked", self.client.id)
+            self._fail(ProtocolError("the login cannot be checked now"))
+            return
         self._login = None
         if principal is None:
             self._fail(AuthenticationFailed(f"user name {connect.login or ''!r} or its password is wrong"))
@@ -155,10 +163,7 @@ class StompConnection(asyncio.Protocol):
         frames, self._frames = self._frames, None
         if frames is not None:
             self._consume(frames)
-        unread, self._unread = self._unread, []
-        for data in unread:
-            self.data_received(data)
-        self._endpoint.pump()
+        self._read_or_not()
 
     def _welcome(self, connect: Connect, principal: Principal) -> None:
         client = self.client
@@ -201,7 +206,7 @@ class StompConnection(asyncio.Protocol):
             self.flush()
 
     def _check_peer(self, patience: float) -> None:
-        if self._loop.time() - self._read_at > patience:
+        if self._reading and self._loop.time() - self._read_at > patience:
             logger.info("%s sent no heart-beat: closing", self.client.id)
             self._transport.abort()
 
@@ -224,6 +229,9 @@ class StompConnection(asyncio.Protocol):
             out.append(session.header("original-destination", entry.original))
         message = entry.message
         out += (session.head(message.head), b"\n", message.body, b"\0\n")
+        self._out_size += len(message.body)
+        if self._out_size > WRITE_HIGH_WATER:
+            self.flush()  # so that a socket that is full says so before more is given to it
 
     def receipt(self, id: str) -> None:
         self._out.append(self._session.receipt(id))
@@ -235,11 +243,27 @@ class StompConnection(asyncio.Protocol):
         if self._out and not self._transport.is_closing():
             self._written_at = self._loop.time()
             self._transport.write(b"".join(self._out))
+            if self.client.blocked and self._transport.get_write_buffer_size() > WRITE_LIMIT:
+                self._choked = True
+                self._read_or_not()
         self._out.clear()
+        self._out_size = 0
 
     def hold(self, held: bool) -> None:
-        if not self._transport.is_closing():
-            (self._transport.pause_reading if held else self._transport.resume_reading)()
+        self._held = held
+        self._read_or_not()
+
+    def _read_or_not(self) -> None:
+        """Read from the client unless something stands against it; a client that is not read from cannot be heard."""
+        wanted = not (self._held or self._choked or self._login)
+        if wanted == self._reading or self._transport.is_closing():
+            return
+        self._reading = wanted
+        if wanted:
+            self._read_at = self._loop.time()
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
 
 
 PERFORM: dict[type[Action], Callable[[StompConnection, Action], None]] = {

@@ -24,6 +24,8 @@ ACK_MODES = frozenset({"auto", "client", "client-individual"})
 ACK_HEADER = {"1.0": "message-id", "1.1": "message-id", "1.2": "id"}
 #: A heart-beat asked for more often than this (milliseconds) is sent this often: a floor against busy loops.
 HEART_BEAT_FLOOR_MS = 100
+#: Longest number in a heart-beat header: eleven days.
+HEART_BEAT_DIGITS = 9
 ACTIVEMQ_OPTION = "activemq."
 
 #: SEND headers that are not properties of the message: instructions, or written by the broker itself.
@@ -227,7 +229,7 @@ TRANSACTION_ACTIONS = {"BEGIN": Begin, "COMMIT": Commit, "ABORT": Abort}
 def _heart_beat(text: str) -> tuple[int, int]:
     """What the server sends and expects, in milliseconds: the client's two numbers, swapped, none below the floor."""
     parts = text.split(",")
-    if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts):
+    if len(parts) != 2 or not all(len(part) <= HEART_BEAT_DIGITS and part.strip().isdecimal() for part in parts):
         raise ProtocolError(f"heart-beat:{text[:40]} is not two numbers of milliseconds")
     client_sends, client_wants = (int(part) and max(int(part), HEART_BEAT_FLOOR_MS) for part in parts)
     return client_wants, client_sends

@@ -49,6 +49,8 @@ class Installation:
             "SLUICE_SPARK_PORT": str(free_port()),
             "SPARK_MASTER": "local[2]",
             "REDIS_URL": store_url,
+            # Compiling well pays off after minutes only; this halves the time of a cold server.
+            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",
             "PYTHONPATH": os.pathsep.join((str(PROJECT), str(HERE))),
         }
         self.store = redis.Redis.from_url(store_url)

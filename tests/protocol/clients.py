@@ -34,12 +34,15 @@ class StompClient(stomp.ConnectionListener):
         options = {} if version == "1.0" else {"heartbeats": heartbeats}
         self.connection = CONNECTIONS[version]([("127.0.0.1", port)], reconnect_attempts_max=1, **options)
         self.connection.set_listener("test", self)
+        self._connected = threading.Event()
         self.connection.connect(connect.pop("login", None), connect.pop("passcode", None), wait=True, headers=connect)
+        assert self._connected.wait(PATIENCE)
 
     # -- what stomp.py calls
 
     def on_connected(self, frame: Frame) -> None:
         self.heard = frame.headers
+        self._connected.set()
 
     def on_message(self, frame: Frame) -> None:
         self.messages.put(frame)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
+import signal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -16,16 +19,26 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def store_url(tmp_path_factory) -> Iterator[str]:
+def store(tmp_path_factory) -> Iterator[EmbeddedStore]:
     """A store of its own, for all nodes of the run; each has a broker name of its own in it."""
-    with EmbeddedStore(tmp_path_factory.mktemp("store")) as store:
-        yield store.url
+    with EmbeddedStore(tmp_path_factory.mktemp("store")) as running:
+        yield running
+
+
+@contextmanager
+def stopped(store: EmbeddedStore) -> Iterator[None]:
+    """The store's process stands still for a while: it neither answers nor ends."""
+    os.kill(store.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(store.pid, signal.SIGCONT)
 
 
 @pytest.fixture(scope="module")
-def node(store_url) -> Iterator[RunningNode]:
+def node(store) -> Iterator[RunningNode]:
     """A node as it comes."""
-    running = RunningNode(default_config(f"protocol-{next(_numbers)}", 0), store_url)
+    running = RunningNode(default_config(f"protocol-{next(_numbers)}", 0), store.url)
     yield running
     running.stop()
 

@@ -244,9 +244,11 @@ def _computed(operator, a, b):
     if isinstance(a, bool) or isinstance(b, bool):
         return None
     a, b = as_number(a), as_number(b)
-    if a is None or b is None or (operator in "/%" and b == 0) or (operator == "%" and math.isinf(a)):
+    if a is None or b is None or (operator in "/%" and b == 0):
         return None
     a, b = float(a), float(b)
+    if math.isinf(a) or math.isinf(b):  # a number too large for a double cannot be calculated with
+        return None
     operations = {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "/": lambda: a / b}
     result = math.fmod(a, b) if operator == "%" else operations[operator]()
     return result if math.isfinite(result) else None
