@@ -14,7 +14,7 @@ def catalogue() -> list[Analysis]:
 
 
 def request_for(kind: str, given: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """The title of the analysis and its parameters, checked; what is not given has its default. Raises RequestRefused."""
+    """The title of the analysis and its parameters, with defaults for what is not given. Raises RequestRefused."""
     analysis = analysis_for(AnalysisRequest.from_dict({"kind": kind}))
     parameters = {each.name: given.get(each.name) or each.default for each in analysis.parameters}
     AnalysisRequest.from_dict({"kind": kind, **parameters})

@@ -16,8 +16,8 @@ from whitenoise.responders import StaticFile
 
 #: Under this name pages ask for it: `{% static "plotly/plotly.min.js" %}`.
 PLOTLY = "plotly/plotly.min.js"
-#: Plotly makes two style elements: an empty one, filled through the object model, and one for maps. The policy of pages with
-#: charts names just these by their hashes; a browser test says when another version of Plotly needs others.
+#: Plotly makes two style elements: an empty one, filled through the object model, and one for maps. The policy of pages
+#: with charts names just these by their hashes; a browser test says when another version of Plotly needs others.
 PLOTLY_STYLES = (
     "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='",
     "'sha256-ji27qzEtxXZW+7dun6UwjHXJ18e6WAin1VvNtkzIE/o='",

@@ -1,4 +1,4 @@
-"""The Celery app `sluice`: two queues, `default` for short tasks and `spark` for analyses, in the broker's own store."""
+"""The Celery app `sluice`: queue `default` for short tasks, queue `spark` for analyses, both in the broker's store."""
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from brokerapp.destination import Destination, Kind
+from brokerapp.engine.destination_map import matches
 from brokerapp.errors import InvalidDestination
 from brokerapp.snapshot import ConnectionStats
 from console.live.picture import Picture
-from brokerapp.engine.destination_map import matches
 
 
 @dataclass(frozen=True, slots=True)

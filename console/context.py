@@ -28,7 +28,9 @@ RAIL = (
     Entry("queues", "Queues", "queue", frozenset({"queues", "queue", "messages", "message", "new-queue", "purge"})),
     Entry("topics", "Topics", "topic", frozenset({"topics", "topic", "new-topic"})),
     Entry(
-        "routing", "Routing", "routing",
+        "routing",
+        "Routing",
+        "routing",
         frozenset({"routing", "new-definition", "edit-definition", "routing-history", "routing-import"}),
     ),
     Entry("connections", "Connections", "connection", frozenset({"connections"})),

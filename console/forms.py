@@ -17,7 +17,8 @@ from brokerapp.selectors import compile_selector
 OPTIONS: dict[str, tuple[str, str]] = {
     "selector_aware": (
         "selectorAware",
-        "A consumer queue gets only what at least one selector of its present consumers matches. Without consumers it gets nothing.",
+        "A consumer queue gets only what at least one selector of its present consumers matches. Without consumers it "
+        "gets nothing.",
     ),
     "local": ("local", "Messages that came from another broker of the network are not copied."),
     "concurrent_send": ("concurrentSend", "Kept for ActiveMQ's files. Copies always go out together here."),
@@ -28,7 +29,8 @@ OPTIONS: dict[str, tuple[str, str]] = {
     ),
     "set_original_destination": (
         "setOriginalDestination",
-        "Each copy says which queue it went to. Without, it says the topic, and a retry from the dead-letter queue fans out again.",
+        "Each copy says which queue it went to. Without, it says the topic, and a retry from the dead-letter queue "
+        "fans out again.",
     ),
     "forward_only": ("forwardOnly", "The composite itself keeps nothing: messages only go to its targets."),
     "send_when_not_matched": (
@@ -62,9 +64,7 @@ class _DefinitionForm(forms.Form):
     def options(self) -> list[tuple[forms.BoundField, bool]]:
         """The switches, each with its default."""
         return [
-            (self[name], each.default)
-            for name, each in self.fields.items()
-            if isinstance(each, forms.BooleanField)
+            (self[name], each.default) for name, each in self.fields.items() if isinstance(each, forms.BooleanField)
         ]
 
 
@@ -82,14 +82,17 @@ class VirtualTopicForm(_DefinitionForm):
     record = VirtualTopic
     name = _text("Topics", "A name, or a pattern: * is one element, > at the end any number.", "VirtualTopic.>")
     prefix = _text(
-        "Prefix of consumer queues", "Stands before the topic's name; * is the consumer's.", "Consumer.*.", required=False
+        "Prefix of consumer queues",
+        "Stands before the topic's name; * is the consumer's.",
+        "Consumer.*.",
+        required=False,
     )
     postfix = _text("Postfix", "Stands behind the topic's name. Mostly empty.", required=False)
 
     def clean(self) -> dict[str, Any]:
         """Without prefix and postfix the consumer queues would be nameless."""
         if not self.cleaned_data.get("prefix") and not self.cleaned_data.get("postfix"):
-            self.add_error("prefix", "Give a prefix or a postfix: consumer queues need a name that differs from the topic's.")
+            self.add_error("prefix", "Give a prefix or a postfix: consumer queues must not have the topic's own name.")
         return self.cleaned_data
 
     def definition(self) -> VirtualTopic:
@@ -101,15 +104,13 @@ class MirroredQueueForm(_DefinitionForm):
     """The mirror of queues into topics."""
 
     record = MirroredQueue
-    prefix = _text(
-        "Prefix of mirror topics", "Stands before the queue's name.", MirroredQueue().prefix, required=False
-    )
+    prefix = _text("Prefix of mirror topics", "Stands before the queue's name.", MirroredQueue().prefix, required=False)
     postfix = _text("Postfix", "Stands behind the queue's name. Mostly empty.", required=False)
 
     def clean(self) -> dict[str, Any]:
         """Without prefix and postfix a mirror would have the name of its queue."""
         if not self.cleaned_data.get("prefix") and not self.cleaned_data.get("postfix"):
-            self.add_error("prefix", "Give a prefix or a postfix: mirror topics need a name that differs from the queue's.")
+            self.add_error("prefix", "Give a prefix or a postfix: mirror topics must not have the queue's own name.")
         return self.cleaned_data
 
     def definition(self) -> MirroredQueue:
@@ -189,9 +190,9 @@ def _rows(data: QueryDict) -> list[LegRow]:
 
 #: Kinds of definitions: what the page calls them, what they do in a line.
 KINDS: dict[str, tuple[str, str]] = {
-    "virtualTopic": ("Virtual topic", "Copies what is sent to a topic to a queue for each application that consumes it."),
-    "compositeQueue": ("Composite queue", "Sends what arrives at one queue on to several targets, each with a filter if need be."),
-    "compositeTopic": ("Composite topic", "Sends what is published to one topic on to several targets, each with a filter if need be."),
+    "virtualTopic": ("Virtual topic", "Copies what is sent to a topic to a queue for each application that wants it."),
+    "compositeQueue": ("Composite queue", "Sends what arrives at a queue on to several targets, each with its filter."),
+    "compositeTopic": ("Composite topic", "Sends what arrives at a topic on to several targets, each with its filter."),
     "mirroredQueue": ("Mirrored queue", "Shows every message of every queue on a topic too, for those who watch."),
 }
 

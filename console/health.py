@@ -81,17 +81,15 @@ def verdict(picture: Picture, found: list[Finding]) -> Verdict:
         return Verdict("act", "No broker node is running: messages are kept, none is accepted or delivered.")
     if not picture.stats:
         return Verdict("good", "The broker is up and waits for its first message.")
-    urgent = sum(each.urgency is Urgency.ACT for each in found)
-    if urgent:
-        return Verdict("act", f"{counted(totals.dead, 'dead letter')} {'needs' if totals.dead == 1 else 'need'} a decision.")
+    if any(each.urgency is Urgency.ACT for each in found):
+        need = "needs" if totals.dead == 1 else "need"
+        return Verdict("act", f"{counted(totals.dead, 'dead letter')} {need} a decision.")
     if look := sum(each.urgency is Urgency.LOOK for each in found):
-        return Verdict(
-            "look", f"Messages flow, but {counted(look, 'queue')} {'is' if look == 1 else 'are'} left alone."
-        )
+        hold = "holds" if look == 1 else "hold"
+        return Verdict("look", f"{counted(look, 'queue')} {hold} messages that nobody consumes.")
     if found:
-        return Verdict(
-            "look", f"Messages flow; {counted(len(found), 'queue')} {'grows' if len(found) == 1 else 'grow'}."
-        )
+        grow = "grows" if len(found) == 1 else "grow"
+        return Verdict("look", f"{counted(len(found), 'queue')} {grow} faster than consumers read.")
     if totals.pending:
         return Verdict("good", f"All is well. {counted(totals.pending, 'message')} on their way.")
     return Verdict("good", "All is well. Every queue is drained.")

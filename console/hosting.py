@@ -53,7 +53,9 @@ async def lifespan(scope: dict[str, Any], receive: Callable, send: Callable) -> 
 async def _start_node() -> Any:
     from brokerapp import wiring  # a console without a node needs none of it
 
-    return await wiring.start_node(settings.SLUICE, Authenticator())
+    node = await wiring.start_node(settings.SLUICE, Authenticator())
+    logger.info("the broker node listens on %s", ", ".join(node.addresses))
+    return node
 
 
 class Authenticator:

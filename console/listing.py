@@ -218,4 +218,5 @@ def spark_of(picture: Picture, destination: Destination) -> str:
     )
     # The corners beyond the box close the area below the line; their own edges are out of sight.
     line = " ".join(f"{max(0.0, x):.0f},{y:.1f}" for x, y in points)
-    return f"-9,{SPARK_HEIGHT + 9} -9,{line.partition(' ')[0].partition(',')[2]} {line} 109,{line.rpartition(',')[2]} 109,{SPARK_HEIGHT + 9}"
+    below, left, right = SPARK_HEIGHT + 9, line.partition(" ")[0].partition(",")[2], line.rpartition(",")[2]
+    return f"-9,{below} -9,{left} {line} {SPARK_WIDTH + 9},{right} {SPARK_WIDTH + 9},{below}"

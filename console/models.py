@@ -1,4 +1,4 @@
-"""What only the console owns: runs of analyses, the audit trail, a user's settings. The broker's own facts live in its store."""
+"""What only the console owns: runs of analyses, the audit trail, a user's settings. The rest is the broker's."""
 
 from __future__ import annotations
 

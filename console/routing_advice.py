@@ -17,9 +17,7 @@ def overlap(one: str, other: str) -> bool:
     return bool(trie.find(other))
 
 
-def advice(
-    new: VirtualDestination, others: Definitions, stats: Mapping[Destination, DestinationStats]
-) -> list[str]:
+def advice(new: VirtualDestination, others: Definitions, stats: Mapping[Destination, DestinationStats]) -> list[str]:
     """Sentences about the new definition, beside the other ones and over the destinations that exist."""
     rest = [each for each in others.virtual_destinations if each.id != new.id]
     match new:
@@ -35,13 +33,16 @@ def _about_virtual_topic(
 ) -> Iterator[str]:
     for other in rest:
         if isinstance(other, VirtualTopic) and overlap(new.name, other.name):
-            same = (new.prefix, new.postfix) == (other.prefix, other.postfix)
-            yield (
-                f"{other.name} covers some of the same topics"
-                + (" with the same consumer queues: those get each message once." if same else ": its consumer queues get a copy too.")
+            is_same = (new.prefix, new.postfix) == (other.prefix, other.postfix)
+            once, too = "those get each message once", "its consumer queues get a copy too"
+            yield f"{other.name} covers some of the same topics" + (
+                f" with the same consumer queues: {once}." if is_same else f": {too}."
             )
     if not new.set_original_destination:
-        yield "Without setOriginalDestination, a retry from the dead-letter queue goes to the topic and fans out to every consumer again."
+        yield (
+            "Without setOriginalDestination, a retry from the dead-letter queue goes to the topic and fans out to every"
+            " consumer again."
+        )
     if new.selector_aware:
         yield "With selectorAware, a consumer queue whose consumers are all away gets nothing and misses messages."
     topics = [each.name for each in stats if each.kind is Kind.TOPIC and matches(new.name, each.name)]
@@ -52,11 +53,11 @@ def _about_virtual_topic(
 def _about_composite(
     new: Composite, rest: list[VirtualDestination], stats: Mapping[Destination, DestinationStats]
 ) -> Iterator[str]:
-    present = stats.get(new.destination)
+    name, present = new.destination.name, stats.get(new.destination)
     if new.forward_only and present is not None and present.ConsumerCount:
-        yield f"{present.ConsumerCount} consume from {new.destination.name} now. With forwardOnly nothing arrives there any more."
+        yield f"{present.ConsumerCount} consume from {name} now. With forwardOnly nothing arrives there any more."
     if new.forward_only and present is not None and present.QueueSize:
-        yield f"{present.QueueSize:,} messages are in {new.destination.name} now. They stay there; only new ones are forwarded."
+        yield f"{present.QueueSize:,} messages are in {name} now. They stay there; only new ones are forwarded."
     if all(leg.selector for leg in new.legs) and new.forward_only and not new.send_when_not_matched:
         yield "Every target has a selector. What none of them matches is gone; sendWhenNotMatched would keep it."
     if new.send_when_not_matched and any(leg.selector is None for leg in new.legs):
@@ -65,12 +66,13 @@ def _about_composite(
     for twice in sorted({each for each in targets if targets.count(each) > 1}):
         yield f"{twice.name} is a target more than once: a message that matches both gets there twice."
     for other in rest:
-        if isinstance(other, VirtualTopic) and new.destination.kind is Kind.TOPIC and matches(other.name, new.destination.name):
-            yield f"{new.destination.name} is also a virtual topic ({other.name}): its consumer queues get a copy beside the targets."
+        if isinstance(other, VirtualTopic) and new.destination.kind is Kind.TOPIC and matches(other.name, name):
+            yield f"{name} is also a virtual topic ({other.name}): its consumer queues get a copy beside the targets."
 
 
 def _about_mirror(new: MirroredQueue, rest: list[VirtualDestination]) -> Iterator[str]:
-    yield "Every message of every queue is published once more. Without subscribers that costs little, with recording it shows."
+    yield "Every message of every queue is published once more, whether or not anybody subscribes."
+    mirrors = f"{new.prefix}>" if new.prefix.endswith(".") else new.prefix
     for other in rest:
-        if isinstance(other, VirtualTopic) and overlap(other.name, f"{new.prefix}>{new.postfix}" if new.prefix.endswith(".") else new.prefix):
+        if isinstance(other, VirtualTopic) and overlap(other.name, mirrors):
             yield f"The mirror topics are virtual topics too ({other.name}): consumer queues can be built on them."

@@ -1,7 +1,7 @@
 """The picture of the routing: what the definitions make of the destinations that exist, laid out in layers. Pure.
 
-Nodes are destinations, edges the copies that go from one to another. A node's layer is the longest way to it from a source;
-within a layer nodes stand near what they are connected to. Patterns nothing matches yet are shown as they are.
+Nodes are destinations, edges the copies that go from one to another. A node's layer is the longest way to it from a
+source; within a layer nodes stand near what they are connected to. Patterns nothing matches yet are shown as they are.
 """
 
 from __future__ import annotations
@@ -48,6 +48,11 @@ class Node:
     definition: str = ""  #: id of the definition this node stands for
     layer: int = 0
     row: float = 0.0
+
+    @property
+    def shows_depth(self) -> bool:
+        """Whether it has a number that can be watched."""
+        return self.destination.kind is Kind.QUEUE and not self.is_ghost
 
     @property
     def x(self) -> int:
@@ -210,10 +215,9 @@ class _Builder:
             source.definition = definition.id
             for queue in sorted(queues)[:MAX_TARGETS]:
                 self.edge(source, self.node(Destination.queue(queue)), definition)
-            if rest := len(queues) - MAX_TARGETS:
-                if rest > 0:
-                    ghost = Destination.queue(f"{definition.prefix}{topic}{definition.postfix}")
-                    self.edge(source, self.node(ghost, f"and {rest} more queues", is_ghost=True), definition)
+            if (rest := len(queues) - MAX_TARGETS) > 0:
+                ghost = Destination.queue(f"{definition.prefix}{topic}{definition.postfix}")
+                self.edge(source, self.node(ghost, f"and {rest} more queues", is_ghost=True), definition)
         if not queues_by_topic:
             source = self.node(Destination.topic(definition.name), is_ghost=True)
             source.definition = definition.id

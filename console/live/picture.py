@@ -115,7 +115,7 @@ def ticked(old: Picture, now: float, nodes: Iterable[NodeStatus]) -> Picture:
     moved = replace(old, at=now, tracks=tracks, nodes=tuple(nodes), trouble="")
     totals = _totals(moved)
     mark = Mark(now, totals.pending, totals.enqueue, totals.dequeue)
-    past = tuple(each for each in old.past if now - each.at <= PAST) + (mark,)
+    past = (*(each for each in old.past if now - each.at <= PAST), mark)
     return replace(moved, totals=totals, past=past, trails=_trails(moved, now))
 
 

@@ -1,10 +1,10 @@
 """The live socket: one a browser tab, many topics, latest-value frames with only the cells that changed.
 
 The client sends `{"type": "subscribe", "topic": T, "rows": [...]}`, `{"type": "unsubscribe", "topic": T}` and
-`{"type": "visible", "value": false}`. The server sends about once a second (less often to a hidden tab)
-`{"type": "frame", "age": SECONDS, "trouble": TEXT, "topics": {T: {CELL: VALUE}}}`, where age is how old the numbers are, and
-`{"type": "refused", "topic": T, "reason": TEXT}`. A frame is computed when it is sent, so a slow socket skips some
-and misses nothing.
+`{"type": "visible", "value": false}`. About once a second (less often to a hidden tab) the server sends
+`{"type": "frame", "age": SECONDS, "trouble": TEXT, "topics": {T: {CELL: VALUE}}}`, where age says how old the numbers
+are; it says no with `{"type": "refused", "topic": T, "reason": TEXT}`. A frame is computed when it is sent, so a slow
+socket skips some and misses nothing.
 """
 
 from __future__ import annotations

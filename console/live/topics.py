@@ -1,4 +1,4 @@
-"""What a page can watch: each topic turns a picture into cells, texts by name, the same that its page was rendered with.
+"""What a page can watch: each topic turns a picture into cells, texts by name, as its page was rendered with.
 
 A cell whose name ends in `_html` is markup rendered by a template; `mark` is a point of a chart: time in milliseconds,
 pending, in and out. All others are texts.

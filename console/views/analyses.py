@@ -14,8 +14,8 @@ from django.views.decorators.http import require_GET, require_POST
 from brokerapp.errors import RequestRefused
 from console import audit, runs
 from console.access import Verb, needs
-from console.assets import PLOTLY_STYLES
 from console.analyses import catalogue, request_for, words_for
+from console.assets import PLOTLY_STYLES
 from console.models import AnalysisRun
 from console.schedules import RHYTHMS, schedules
 
@@ -77,8 +77,13 @@ def _shown(result: dict) -> dict:
         "until": _time(window["until_us"]),
         "fresh": _time(result.get("freshness_us")),
         "charts": [(f"figure-{number}", chart) for number, chart in enumerate(result["charts"])],
-        "tables": [(table, [list(zip(row, table["columns"], strict=True)) for row in table["rows"]]) for table in result["tables"]],
+        "tables": [(table, _rows(table)) for table in result["tables"]],
     }
+
+
+def _rows(table: dict) -> list[list[tuple]]:
+    """The rows of a table, each value beside its column."""
+    return [list(zip(row, table["columns"], strict=True)) for row in table["rows"]]
 
 
 def _time(us: int | None) -> datetime | None:

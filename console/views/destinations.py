@@ -75,7 +75,7 @@ def _aria_sort(query: ListQuery, name: str) -> str:
 @require_GET
 @needs(Verb.SEE)
 def find(request: HttpRequest) -> HttpResponse:
-    """Queues and topics whose name holds the text; goes straight to the only one, or to the one of exactly that name."""
+    """Queues and topics whose name holds the text; goes straight to the only one, or to that of exactly this name."""
     text = request.GET.get("q", "").strip()
     everything = sorted(mirror().current().stats)
     found = [each for each in everything if text.lower() in each.name.lower()]
@@ -108,7 +108,7 @@ def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
 
 
 def _existing(destination: Destination) -> tuple[Picture, DestinationStats]:
-    """Its numbers; looks again before it says that there is no such destination, which may be newer than the picture."""
+    """Its numbers. Looks again before it says that there is none: it may be newer than the picture."""
     for look in (mirror().current, mirror().refresh):
         picture = look()
         if destination in picture.stats:

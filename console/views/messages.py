@@ -21,9 +21,12 @@ from console.gateway import gateway
 PAGE_SIZE = 50
 #: Headers that STOMP or the broker give a meaning; all others are properties.
 STANDARD = frozenset(
-    "message-id destination original-destination timestamp expires priority persistent redelivered correlation-id reply-to"
-    " type content-type content-length receipt transaction subscription ack".split()
-)
+    {
+        "message-id", "destination", "original-destination", "timestamp", "expires", "priority", "persistent",
+        "redelivered", "correlation-id", "reply-to", "type", "content-type", "content-length", "receipt",
+        "transaction", "subscription", "ack",
+    }
+)  # fmt: skip
 #: Properties shown in the list, and how long their values may be there.
 MAX_SHOWN, MAX_VALUE = 3, 24
 

@@ -38,7 +38,8 @@ def routing(request: HttpRequest) -> HttpResponse:
     definitions = gateway().definitions()
     stats = mirror().current().stats
     graph = picture_of(definitions, list(stats))
-    depths = {name: stats[node.destination].QueueSize for node in graph.nodes if (name := node.destination.name) in graph.names and node.destination in stats}
+    queues = [node.destination for node in graph.nodes if node.shows_depth]
+    depths = {queue.name: stats[queue].QueueSize for queue in queues if queue in stats}
     context = {
         "definitions": definitions,
         "rows": [_described(each) for each in definitions.virtual_destinations],
@@ -128,7 +129,8 @@ def _editor(
     label, does = KINDS[kind]
     id_query = f"?{urlencode({'id': replacing})}" if replacing else ""
     context = {
-        "kind": kind, "label": label, "does": does, "form": form, "version": definitions.version, "replacing": replacing,
+        "kind": kind, "label": label, "does": does, "form": form, "version": definitions.version,
+        "replacing": replacing,
         "is_composite": isinstance(form, CompositeForm), "blank_leg": LegRow(),
         "check_url": reverse("check-definition", kwargs={"kind": kind}) + id_query,
         "delete_url": reverse("delete-definition") + id_query,
@@ -157,7 +159,8 @@ def delete(request: HttpRequest) -> HttpResponse:
         with audit.recording(request, "delete", definition.id, before=before):
             left = definitions.without_virtual_destination(definition.id)
             gateway().define(left, request.user.get_username(), f"Delete {definition.id}")
-        messages.success(request, f"{_described(definition)['title']} is deleted. Messages are not copied by it any more.")
+        title = _described(definition)["title"]
+        messages.success(request, f"{title} is deleted. Messages are not copied by it any more.")
         return redirect("routing")
     return render(request, "console/definition_delete.html", {"row": _described(definition)})
 
@@ -181,5 +184,3 @@ def _find(definitions: Definitions, id: str | None) -> VirtualDestination:
 
 def _find_or_none(definitions: Definitions, id: str | None) -> VirtualDestination | None:
     return next((each for each in definitions.virtual_destinations if each.id == id), None)
-
-

@@ -49,9 +49,7 @@ def test_a_started_analysis_waits_for_a_spark_worker_under_the_id_of_its_run(adm
     response = admin.post(reverse("start-run"), {"kind": "traffic", "window": "15m"})
     run = AnalysisRun.objects.get()
     assert response["Location"] == reverse("run", kwargs={"run_id": run.id})
-    assert waiting_tasks("spark") == [
-        ("analytics.tasks.analyse", [str(run.id), {"kind": "traffic", "window": "15m"}])
-    ]
+    assert waiting_tasks("spark") == [("analytics.tasks.analyse", [str(run.id), {"kind": "traffic", "window": "15m"}])]
     assert AuditEntry.objects.get().action == "analyse"
 
 
@@ -196,11 +194,15 @@ def test_an_admin_adds_switches_and_deletes_a_schedule(admin):
     assert not PeriodicTask.objects.filter(id=task.id).exists()
 
 
-@pytest.mark.parametrize("data", [{"kind": "traffic", "window": "24h", "rhythm": "never"}, {"kind": "x", "rhythm": "daily"}])
+@pytest.mark.parametrize(
+    "data", [{"kind": "traffic", "window": "24h", "rhythm": "never"}, {"kind": "x", "rhythm": "daily"}]
+)
 def test_a_schedule_that_makes_no_sense_is_refused(data, admin):
     assert admin.post(reverse("new-schedule"), data).status_code == 400
 
 
 def test_other_tasks_of_beat_are_out_of_reach(admin):
     reaper = PeriodicTask.objects.get(task="console.reap")
-    assert admin.post(reverse("change-schedule", kwargs={"schedule_id": reaper.id, "action": "delete"})).status_code == 404
+    assert (
+        admin.post(reverse("change-schedule", kwargs={"schedule_id": reaper.id, "action": "delete"})).status_code == 404
+    )

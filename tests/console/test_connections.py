@@ -27,7 +27,11 @@ def connection(id: str, since: int, *subscriptions: str) -> dict:
 
 
 def test_consumers_are_found_by_name_and_by_pattern():
-    rows = [connection("late", 2, "/queue/a.*"), connection("early", 1, "/queue/a.b"), connection("other", 3, "/topic/a.b", "/queue/c")]
+    rows = [
+        connection("late", 2, "/queue/a.*"),
+        connection("early", 1, "/queue/a.b"),
+        connection("other", 3, "/topic/a.b", "/queue/c"),
+    ]
     picture = Picture(nodes=(NodeStatus("n", "b", 0, 0, connections=rows),))
     assert [each.stats.id for each in connections_of(picture)] == ["early", "late", "other"]
     assert [each.stats.id for each in consumers_of(picture, Destination.queue("a.b"))] == ["early", "late"]

@@ -71,14 +71,20 @@ def test_finding_a_full_name_goes_straight_there(admin, shop):
 
 
 def test_finding_a_part_of_several_names_lists_them(admin, shop):
-    assert [each.name for each in admin.get(reverse("find") + "?q=shop").context["found"]] == ["shop.a", "shop.b", "shop.c"]
+    assert [each.name for each in admin.get(reverse("find") + "?q=shop").context["found"]] == [
+        "shop.a",
+        "shop.b",
+        "shop.c",
+    ]
 
 
 def test_a_queue_page_shows_its_consumers_and_what_feeds_it(admin, console):
     client = console.client()
     client.subscribe("/queue/Consumer.A.VirtualTopic.Fed", "1")
     url = reverse("queue", kwargs={"name": "Consumer.A.VirtualTopic.Fed"})
-    response = until(lambda: (got := admin.get(url)).status_code == 200 and got.context["consumers"] and got, "a consumer")
+    response = until(
+        lambda: (got := admin.get(url)).status_code == 200 and got.context["consumers"] and got, "a consumer"
+    )
     assert [feed.source for feed in response.context["feeders"]] == [Destination.topic("VirtualTopic.Fed")]
     assert response.context["consumers"][0].stats.user == "ada"
 

@@ -35,7 +35,9 @@ async def test_a_storm_of_the_same_client_costs_one_look_and_a_closed_account_en
     clock = Clock()
     authenticate = Authenticator(clock)
     looks = []
-    monkeypatch.setattr(authenticate, "_check", lambda *who: looks.append(who) or Authenticator._check(authenticate, *who))
+    monkeypatch.setattr(
+        authenticate, "_check", lambda *who: looks.append(who) or Authenticator._check(authenticate, *who)
+    )
     for _ in range(50):
         assert await authenticate("support", "password")
     assert len(looks) == 1

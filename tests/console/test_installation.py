@@ -54,7 +54,9 @@ def test_plotly_comes_from_its_wheel():
     assert finders.find("plotly/other.js") is None
 
 
-@pytest.mark.parametrize("name", ["console/css/base.css", "console/js/live.js", "console/icons.svg", "plotly/plotly.min.js"])
+@pytest.mark.parametrize(
+    "name", ["console/css/base.css", "console/js/live.js", "console/icons.svg", "plotly/plotly.min.js"]
+)
 def test_static_files_may_be_kept_for_ever(name):
     response = Client().get(static(name))
     assert response.status_code == 200

@@ -13,7 +13,9 @@ def orders(console, seen):
     """Sixty messages, every third from the US."""
     if not _depth("orders"):
         for number in range(60):
-            console.send("/queue/orders", f'{{"number": {number}}}', region="eu" if number % 3 else "us", number=str(number))
+            console.send(
+                "/queue/orders", f'{{"number": {number}}}', region="eu" if number % 3 else "us", number=str(number)
+            )
     seen("orders", 60)
     return console
 
@@ -28,7 +30,11 @@ def _depth(name: str) -> int:
 
 
 def url(**query: str) -> str:
-    return reverse("messages", kwargs={"name": "orders"}) + "?" + "&".join(f"{name}={value}" for name, value in query.items())
+    return (
+        reverse("messages", kwargs={"name": "orders"})
+        + "?"
+        + "&".join(f"{name}={value}" for name, value in query.items())
+    )
 
 
 def numbers(response) -> list[int]:

@@ -1,4 +1,4 @@
-"""The picture of the broker: rates, totals, trails; and what is made of it: lists and the judgement of health. No I/O."""
+"""The picture of the broker: rates, totals, trails; what lists and the judgement of health make of it. No I/O."""
 
 import pytest
 
@@ -109,7 +109,7 @@ MANY = [stats(Destination.queue(f"q{number:03}"), QueueSize=number % 7) for numb
 def test_pages_divide_the_list_without_gap_or_overlap():
     pages = [shown({"page": str(number), "size": "50"}, *MANY) for number in (1, 2, 3)]
     assert [len(page) for page in pages] == [50, 50, 20]
-    assert sum(pages, []) == [each.destination.name for each in MANY]
+    assert [name for page in pages for name in page] == [each.destination.name for each in MANY]
 
 
 def test_a_page_beyond_the_end_is_the_last_one():

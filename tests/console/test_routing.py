@@ -128,7 +128,9 @@ def test_the_check_beside_the_form_shows_xml_and_advice(admin, defined):
     url = reverse("check-definition", kwargs={"kind": "compositeQueue"})
     text = admin.post(url, {"name": "orders", "forward_only": "on", **LEGS}).content.decode()
     assert "It can be saved" in text
-    assert "&lt;filteredDestination selector=&quot;region = &#x27;eu&#x27;&quot; queue=&quot;split.eu&quot;/&gt;" in text
+    assert (
+        "&lt;filteredDestination selector=&quot;region = &#x27;eu&#x27;&quot; queue=&quot;split.eu&quot;/&gt;" in text
+    )
     assert "<html" not in text
     assert "orders" not in "".join(defined_ids())
 
@@ -136,7 +138,7 @@ def test_the_check_beside_the_form_shows_xml_and_advice(admin, defined):
 def test_the_page_shows_list_and_picture(browser_of, admin, defined):
     define(admin, "shown")
     text = browser_of("viewer").get(reverse("routing")).content.decode()
-    assert "<svg class=\"graph\"" in text
+    assert '<svg class="graph"' in text
     assert "split.eu" in text
     assert reverse("edit-definition") not in text
 
@@ -145,11 +147,18 @@ def test_the_page_shows_list_and_picture(browser_of, admin, defined):
 
 
 def edges_of(definitions: Definitions, *existing: Destination) -> list[tuple[str, str, str]]:
-    return sorted((edge.source.title, edge.target.title, edge.selector) for edge in picture_of(definitions, existing).edges)
+    return sorted(
+        (edge.source.title, edge.target.title, edge.selector) for edge in picture_of(definitions, existing).edges
+    )
 
 
 def test_the_picture_joins_a_virtual_topic_to_the_consumer_queues_that_exist():
-    existing = [T("VirtualTopic.Orders"), Q("Consumer.A.VirtualTopic.Orders"), Q("Consumer.B.VirtualTopic.Late"), Q("plain")]
+    existing = [
+        T("VirtualTopic.Orders"),
+        Q("Consumer.A.VirtualTopic.Orders"),
+        Q("Consumer.B.VirtualTopic.Late"),
+        Q("plain"),
+    ]
     assert edges_of(Definitions(), *existing) == [
         ("VirtualTopic.Late", "Consumer.B.VirtualTopic.Late", ""),
         ("VirtualTopic.Orders", "Consumer.A.VirtualTopic.Orders", ""),
@@ -170,7 +179,9 @@ def test_the_picture_follows_composites_through_topics_in_layers():
 
 def test_nodes_of_the_picture_do_not_overlap():
     legs = tuple(Leg(Q(f"out.{number}")) for number in range(9))
-    definitions = Definitions(0, (VirtualTopic("VirtualTopic.>"), Composite(Q("in"), legs), Composite(Q("out.3"), (Leg(Q("z")),))))
+    definitions = Definitions(
+        0, (VirtualTopic("VirtualTopic.>"), Composite(Q("in"), legs), Composite(Q("out.3"), (Leg(Q("z")),)))
+    )
     nodes = picture_of(definitions, [Q(f"Consumer.{c}.VirtualTopic.T") for c in "ABC"]).nodes
     for one, other in itertools.combinations(nodes, 2):
         assert one.layer != other.layer or abs(one.row - other.row) >= 0.999
@@ -206,7 +217,10 @@ def test_feeders_name_source_and_selector():
 
 # -- advice
 
-STATS = {Q("in"): DestinationStats(Q("in"), QueueSize=7, ConsumerCount=2), T("VirtualTopic.X"): DestinationStats(T("VirtualTopic.X"))}
+STATS = {
+    Q("in"): DestinationStats(Q("in"), QueueSize=7, ConsumerCount=2),
+    T("VirtualTopic.X"): DestinationStats(T("VirtualTopic.X")),
+}
 ADVICE = [
     (Composite(Q("in"), (Leg(Q("x")),)), "2 consume from in now"),
     (Composite(Q("in"), (Leg(Q("x")),)), "7 messages are in in now"),

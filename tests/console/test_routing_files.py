@@ -11,7 +11,9 @@ from console.models import AuditEntry
 
 XML = """<broker xmlns="http://activemq.apache.org/schema/core" brokerName="old" persistent="true">
   <destinationInterceptors><virtualDestinationInterceptor><virtualDestinations>
-    <compositeQueue name="old.in"><forwardTo><queue physicalName="old.a"/><topic physicalName="old.b"/></forwardTo></compositeQueue>
+    <compositeQueue name="old.in"><forwardTo>
+      <queue physicalName="old.a"/><topic physicalName="old.b"/>
+    </forwardTo></compositeQueue>
   </virtualDestinations></virtualDestinationInterceptor></destinationInterceptors>
   <persistenceAdapter><kahaDB directory="data"/></persistenceAdapter>
 </broker>"""

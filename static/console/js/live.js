@@ -131,6 +131,8 @@ function show(state, text) {
 }
 
 if (pill) {
+  // For tests, and for whoever wants to see what happens when the line is cut.
+  window.sluiceLive = { cut: () => socket?.close() };
   connect();
   setInterval(showState, 500);
   document.addEventListener("visibilitychange", () => send({ type: "visible", value: !document.hidden }));

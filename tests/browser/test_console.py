@@ -1,0 +1,188 @@
+"""The console in a real browser, with the policy on: what only a browser can tell."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+import threading
+import uuid
+from datetime import UTC, datetime
+
+import pytest
+import stomp
+from playwright.sync_api import Page, expect
+
+from brokerapp.environment import PROJECT
+from console import demo
+from tests.browser.conftest import PASSWORD, PICTURES
+
+pytestmark = pytest.mark.browser
+
+#: Set to have the picture of the README made anew.
+README_PICTURE = PROJECT / "docs" / "console.png" if os.environ.get("SLUICE_README_PICTURE") else None
+
+
+@pytest.fixture
+def client(site):
+    """A STOMP client of the site, logged in as the console's admin."""
+    connection = stomp.Connection12([("127.0.0.1", site.stomp_port)])
+    connection.connect("admin", PASSWORD, wait=True)
+    yield connection
+    connection.disconnect()
+
+
+def picture(page: Page, name: str) -> None:
+    """Keep a picture of the page, when somebody wants to look at it."""
+    if PICTURES:
+        page.screenshot(path=f"{PICTURES}/{name}.png")
+
+
+def test_an_admin_defines_a_composite_queue_and_sees_its_targets_fill_live(page_of, site, client):
+    page = page_of("admin")
+    expect(page.locator("[data-pill]")).to_have_text("Live")
+    page.get_by_role("link", name="Routing").click()
+    page.get_by_text("New definition").click()
+    page.get_by_role("link", name=re.compile("^Composite queue")).click()
+
+    page.get_by_label("Name", exact=True).fill("orders.in")
+    page.get_by_label("Name of the target").nth(0).fill("orders.eu")
+    page.get_by_label("Selector of the target").nth(0).fill("region = 'eu' AND")
+    expect(page.locator("#check")).to_contain_text("At position")
+    page.get_by_label("Selector of the target").nth(0).fill("region = 'eu'")
+    page.get_by_label("Name of the target").nth(1).fill("orders.all")
+    expect(page.locator("#check")).to_contain_text("It can be saved")
+    expect(page.locator("#check")).to_contain_text('<queue physicalName="orders.all"/>')
+    picture(page, "definition")
+    page.get_by_role("button", name="Save and put in force").click()
+    expect(page.locator(".note-success")).to_contain_text("Saved as version")
+    picture(page, "routing")
+
+    for number in range(8):
+        region = "eu" if number % 4 else "us"
+        client.send("/queue/orders.in", f'{{"order": {number}}}', headers={"region": region, "persistent": "true"})
+
+    page.get_by_role("link", name="Queues").click()
+    depth = page.locator('[data-cell="orders.all#QueueSize"]')
+    expect(depth).to_have_text("8")
+    expect(page.locator('[data-cell="orders.eu#QueueSize"]')).to_have_text("6")
+    page.evaluate("window.unreloaded = true")
+    for _ in range(4):
+        client.send("/queue/orders.in", "{}", headers={"region": "us", "persistent": "true"})
+    expect(depth).to_have_text("12")
+    expect(page.locator('[data-cell="orders.eu#QueueSize"]')).to_have_text("6")
+    assert page.evaluate("window.unreloaded"), "the numbers changed in place"
+    picture(page, "queues")
+
+    page.get_by_role("link", name="Overview").click()
+    expect(page.locator("[data-cell=pending]")).not_to_have_text("0")
+
+
+@pytest.mark.skipif(README_PICTURE is None, reason="made when SLUICE_README_PICTURE is set: it takes two minutes")
+def test_the_picture_of_the_readme_is_made(page_of, site):
+    page = page_of("admin", color_scheme="light")
+    demo.run("127.0.0.1", site.stomp_port, "admin", PASSWORD, seconds=5.0)  # queues are there before the clock starts
+    business = threading.Thread(target=demo.run, args=("127.0.0.1", site.stomp_port, "admin", PASSWORD, 130.0))
+    business.start()
+    page.goto(site.url)
+    page.wait_for_timeout(110_000)
+    page.screenshot(path=README_PICTURE)
+    business.join(timeout=60)
+
+
+def test_support_reads_a_message_with_the_keyboard(page_of, site, client):
+    client.send("/queue/to.read", '{"customer": "C-1009"}', headers={"region": "eu", "persistent": "true"})
+    client.send("/queue/to.read", "<order><line/></order>", headers={"region": "us", "persistent": "true"})
+    page = page_of("support")
+    page.goto(f"{site.url}/queues/to.read/messages/")
+    page.keyboard.press("j")
+    panel = page.locator("#panel")
+    expect(panel).to_contain_text('"customer": "C-1009"')
+    page.keyboard.press("j")
+    expect(panel.get_by_role("tabpanel")).to_contain_text("<line/>")
+    panel.get_by_role("tab", name="Hex").click()
+    expect(panel.get_by_role("tabpanel")).to_contain_text("3c 6f 72 64 65 72 3e")
+    picture(page, "message")
+    page.keyboard.press("Escape")
+    expect(panel).to_be_empty()
+    page.keyboard.press("/")
+    page.keyboard.type("region = 'us'")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("1 matched of 2 messages looked at")).to_be_visible()
+    assert page.get_by_role("button", name="Purge").count() == 0
+
+
+def test_the_list_filters_while_one_types_and_the_address_keeps_it(page_of, site, client):
+    for name in ("typed.a", "typed.b", "other"):
+        client.send(f"/queue/{name}", "x", headers={"persistent": "true"})
+    page = page_of("viewer")
+    page.goto(f"{site.url}/queues/")
+    page.get_by_label("Filter by name").press_sequentially("typed.b")
+    expect(page.locator("[data-row]")).to_have_count(1)
+    expect(page).to_have_url(re.compile(r"q=typed\.b"))
+    expect(page.get_by_label("Filter by name")).to_be_focused()
+    page.reload()
+    expect(page.locator("[data-row]")).to_have_count(1)
+
+
+def test_the_page_says_when_it_is_cut_off_and_recovers_by_itself(page_of, site):
+    page = page_of("viewer")
+    pill = page.locator("[data-pill]")
+    expect(pill).to_have_text("Live")
+    page.evaluate("window.sluiceLive.cut()")
+    expect(pill).to_have_attribute("data-state", "offline")
+    expect(pill).to_have_text("Live")
+
+
+def test_a_theme_chosen_is_the_theme_shown(page_of, site):
+    page = page_of("viewer", color_scheme="light")
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.locator("summary", has_text="viewer").click()
+    page.get_by_role("button", name="Dark").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+    picture(page, "overview-dark")
+
+
+def test_plotly_draws_under_the_policy(page_of, site):
+    page = page_of("viewer")
+    page.goto(f"{site.url}/analytics/runs/{finished_run(site)}/")
+    expect(page.locator(".js-plotly-plot .scatterlayer .trace")).to_have_count(1)
+    expect(page.get_by_role("heading", name="It was quiet.")).to_be_visible()
+    picture(page, "run")
+
+
+def finished_run(site) -> str:
+    """A run that is done, with its result, as a worker would have left it."""
+    run = uuid.uuid4()
+    folder = site.environment.results / str(run)
+    folder.mkdir(parents=True)
+    figure = {"data": [{"type": "scatter", "x": [1, 2], "y": [3, 4]}], "layout": {"xaxis": {"title": {"text": "t"}}}}
+    result = {
+        "sentence": "It was quiet.", "window": {"since_us": 1, "until_us": 2}, "rows_read": 2, "freshness_us": 2,
+        "charts": [{"title": "Arrivals", "figure": figure}], "tables": [], "seconds": 1.0,
+    }  # fmt: skip
+    (folder / "result.json").write_text(json.dumps(result))
+    now = datetime.now(UTC).isoformat(sep=" ")
+    row = {
+        "id": run.hex, "kind": "traffic", "title": "Traffic", "request": "{}", "state": "done", "stage": "", "reason": "",
+        "progress": 1, "sentence": "It was quiet.", "asked_by": "ada", "created": now, "changed": now, "finished": now,
+        "result": f"{run}/result.json",
+    }  # fmt: skip
+    with sqlite3.connect(site.environment.data / "console.sqlite3", timeout=10) as database:
+        database.execute(
+            f"INSERT INTO console_analysisrun ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608
+            list(row.values()),
+        )
+    return str(run)
+
+
+def test_a_narrow_screen_shows_all_of_it_without_scrolling_sideways(page_of, site, client):
+    client.send("/queue/Consumer.Billing.VirtualTopic.Orders.Europe", "x", headers={"persistent": "true"})
+    page = page_of("viewer")
+    page.set_viewport_size({"width": 390, "height": 840})
+    for path in ("/", "/queues/", "/topics/", "/routing/", "/connections/", "/analytics/"):
+        page.goto(site.url + path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+        picture(page, f"narrow{path.replace('/', '-')}")
