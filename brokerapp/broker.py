@@ -93,6 +93,20 @@ class Broker:
             log = self.queues[str(numbers.destination)]
             numbers.QueueSize, numbers.InFlightCount, numbers.Paused = log.depth, log.in_flight, log.paused
 
+    def delete(self, log: MessageLog) -> None:
+        """Remove an empty queue that has no consumers and nothing on its way."""
+        self.queues.delete(log)
+        self._forget_producers(log.destination)
+
+    def delete_topic(self, topic: Destination) -> None:
+        """Remove a topic that has no subscribers."""
+        self.stats.forget(topic)
+        self._forget_producers(topic)
+
+    def _forget_producers(self, destination: Destination) -> None:
+        for client in self.clients.values():
+            client.producing_to.discard(destination)
+
     # -- clients
 
     def connect(self, client: Client) -> None:
@@ -112,7 +126,7 @@ class Broker:
         for subscription in list(client.subscriptions.values()):
             self._end(client, subscription)
         for destination in client.producing_to:
-            self._count_producer(destination, -1)
+            self._count_producer(destination, -1)  # none of these is deleted: see _forget_producers
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
         """A client says good-bye: it goes when all that it asked before is done."""
@@ -203,8 +217,10 @@ class Broker:
             self._confirm(client, receipt)
             return
 
+        size = sum(len(each.stored) for each in placed)
+
         def done(seq: int, was_refused: bool) -> None:
-            client.ended_unit()
+            client.ended_unit(size)
             if not was_refused:
                 self._happened(placed, seq)
                 self._confirm(client, receipt)
@@ -213,7 +229,7 @@ class Broker:
                 refused()
             self._refuse(client, LimitExceeded(f"the broker's store is full: nothing of this was kept{_named(placed)}"), receipt)
 
-        client.started_unit()
+        client.started_unit(size)
         self._committer.submit(Unit(appends, stored, done))
 
     def _happened(self, placed: Sequence[Placed], seq: int) -> None:
@@ -433,6 +449,9 @@ class Broker:
         transaction = client.transaction(commit.transaction)
         del client.transactions[commit.transaction]
         self._account(transaction.settled)
+        for each in transaction.placed:
+            if any(log.destination not in self.queues for group in each.route.groups for log in group.logs):
+                each.route.groups = self._groups(each.route)  # a queue was deleted since: it comes to exist again
 
         def refused() -> None:
             for _, _, entry in transaction.settled:

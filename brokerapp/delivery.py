@@ -20,8 +20,9 @@ from brokerapp.recording.schema import ACK, DISPATCH, DROP
 from brokerapp.stats import Stats
 from brokerapp.store import StoredEntry
 
-#: Messages of a topic that wait for one subscriber without credit; beyond it the oldest go, counted and recorded.
+#: Messages of a topic that wait for one subscriber, and bytes of their bodies; beyond it the oldest go, which is recorded.
 MAX_TOPIC_PENDING = 10_000
+MAX_TOPIC_PENDING_BYTES = 16 * 1024 * 1024
 
 
 @lru_cache(maxsize=16384)
@@ -65,9 +66,10 @@ class Delivery:
         if not log.wants_page:
             return
         log.paging = True
+        window = log.window
 
         def loaded(found: list[StoredEntry]) -> None:
-            log.load(entry_of(log.name, each) for each in found)
+            log.load((entry_of(log.name, each) for each in found), window)
             self.touched[log] = None
 
         self._committer.read(log.name, log.loaded, PAGE, loaded)
@@ -152,14 +154,15 @@ class Delivery:
             entry = Entry(str(copy.destination), 0, message, original=original, shown=copy.destination.stomp)
             if _takes(subscription, entry, copy.destination):
                 subscription.pending.append(entry)
+                subscription.pending_bytes += len(message.body)
                 self.waiting[subscription] = None
-                if len(subscription.pending) > MAX_TOPIC_PENDING:
+                if _too_much_waits(subscription):
                     self._drain(subscription)
                     self._bound(subscription)
 
     def _bound(self, subscription: Subscription) -> None:
-        while len(subscription.pending) > MAX_TOPIC_PENDING:
-            entry = subscription.pending.popleft()
+        while _too_much_waits(subscription):
+            entry = _next_pending(subscription)
             self._recorder.event(
                 DROP, time.time_ns() // 1000, entry.message, entry.log, entry.log, subscription.client.client_id, "slow consumer"
             )
@@ -168,7 +171,7 @@ class Delivery:
         now_us = time.time_ns() // 1000
         pending = subscription.pending
         while pending and subscription.ready:
-            entry = pending.popleft()
+            entry = _next_pending(subscription)
             if entry.message.expires and entry.message.expires <= now_us // 1000:
                 continue
             self._give_from_topic(subscription, entry, now_us)
@@ -209,6 +212,16 @@ def entry_of(log: str, stored: StoredEntry) -> Entry:
 
 def _takes(subscription: Subscription, entry: Entry, topic: Destination) -> bool:
     return subscription.selector is None or subscription.selector.matches(selector_headers(entry, topic))
+
+
+def _too_much_waits(subscription: Subscription) -> bool:
+    return len(subscription.pending) > MAX_TOPIC_PENDING or subscription.pending_bytes > MAX_TOPIC_PENDING_BYTES
+
+
+def _next_pending(subscription: Subscription) -> Entry:
+    entry = subscription.pending.popleft()
+    subscription.pending_bytes -= len(entry.message.body)
+    return entry
 
 
 def is_queue(entry: Entry) -> bool:
