@@ -89,8 +89,11 @@ class Broker:
 
     def measure(self, numbers: DestinationStats) -> None:
         """Bring those numbers up to date that are kept elsewhere."""
-        if numbers.destination.kind is Kind.QUEUE:
-            log = self.queues[str(numbers.destination)]
+        destination = numbers.destination
+        if destination.kind is Kind.TOPIC:
+            numbers.ConsumerCount = len(self.delivery.subscribers(destination.name))
+        elif destination in self.queues:  # a composite that only forwards has numbers, but no messages of its own
+            log = self.queues.find(destination)
             numbers.QueueSize, numbers.InFlightCount, numbers.Paused = log.depth, log.in_flight, log.paused
 
     def delete(self, log: MessageLog) -> None:
@@ -284,7 +287,7 @@ class Broker:
                 self.queues.join(subscription, target)
             else:
                 self.delivery.join(subscription, target)
-                self._count_topic_consumers(target)
+                self._note_subscribers(target)
 
         def start() -> None:
             subscription.started = True
@@ -325,14 +328,12 @@ class Broker:
         for target in subscription.destinations:
             if target.kind is Kind.TOPIC:
                 self.delivery.part(subscription, target)
-                self._count_topic_consumers(target)
+                self._note_subscribers(target)
 
-    def _count_topic_consumers(self, target: Destination) -> None:
+    def _note_subscribers(self, target: Destination) -> None:
+        """Those of a topic, or of all that match a pattern, are others now."""
         names = [target] if not target.is_pattern else [d for d in self.stats.known() if d.kind is Kind.TOPIC]
-        for topic in names:
-            stats = self.stats.of(topic)
-            stats.ConsumerCount = len(self.delivery.subscribers(topic.name))
-            self.stats.changed.add(stats)
+        self.stats.changed.update(map(self.stats.of, names))
 
     # -- settling
 
