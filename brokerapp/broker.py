@@ -58,7 +58,7 @@ class Group:
 class Request(Unit):
     """A unit with the client that waits for it. A class of its own because there is one for every message."""
 
-    __slots__ = ("broker", "client", "placed", "receipt", "undo")
+    __slots__ = ("broker", "client", "placed", "receipt", "size", "undo")
 
     def __init__(
         self,
@@ -72,6 +72,7 @@ class Request(Unit):
     ) -> None:
         self.appends, self.settles = appends, settles
         self.broker, self.client, self.placed, self.receipt, self.undo = broker, client, placed, receipt, undo
+        self.size = sum([len(each.stored) for each in placed])
 
     def done(self, seq: int, refused: bool) -> None:
         self.broker.finish(self, seq, refused)
@@ -111,9 +112,26 @@ class Broker:
 
     def measure(self, numbers: DestinationStats) -> None:
         """Bring those numbers up to date that are kept elsewhere."""
-        if numbers.destination in self.queues:  # a composite that keeps nothing has numbers and no log
-            log = self.queues[str(numbers.destination)]
+        destination = numbers.destination
+        if destination.kind is Kind.TOPIC:
+            numbers.ConsumerCount = len(self.delivery.subscribers(destination.name))
+        elif destination in self.queues:  # a composite that only forwards has numbers, but no messages of its own
+            log = self.queues.find(destination)
             numbers.QueueSize, numbers.InFlightCount, numbers.Paused = log.depth, log.in_flight, log.paused
+
+    def delete(self, log: MessageLog) -> None:
+        """Remove an empty queue that has no consumers and nothing on its way."""
+        self.queues.delete(log)
+        self._forget_producers(log.destination)
+
+    def delete_topic(self, topic: Destination) -> None:
+        """Remove a topic that has no subscribers."""
+        self.stats.forget(topic)
+        self._forget_producers(topic)
+
+    def _forget_producers(self, destination: Destination) -> None:
+        for client in self.clients.values():
+            client.producing_to.discard(destination)
 
     # -- clients
 
@@ -134,8 +152,7 @@ class Broker:
         for subscription in list(client.subscriptions.values()):
             self._end(client, subscription)
         for destination in client.producing_to:
-            if destination in self.stats:  # else it was deleted meanwhile, and must not come back by this
-                self._count_producer(destination, -1)
+            self._count_producer(destination, -1)  # none of these is deleted: see _forget_producers
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
         """A client says good-bye: it goes when all that it asked before is done."""
@@ -225,13 +242,14 @@ class Broker:
             self._happened(placed, 0)
             self._confirm(client, receipt)
             return
-        client.started_unit()
-        self._committer.submit(Request(self, client, placed, appends, stored, receipt, undo))
+        request = Request(self, client, placed, appends, stored, receipt, undo)
+        client.started_unit(request.size)
+        self._committer.submit(request)
 
     def finish(self, request: Request, seq: int, refused: bool) -> None:
         """The store did what a client asked, or a limit stood in the way."""
         client, placed = request.client, request.placed
-        client.ended_unit()
+        client.ended_unit(request.size)
         if not refused:
             self._happened(placed, seq)
             self._confirm(client, request.receipt)
@@ -296,7 +314,7 @@ class Broker:
                 self.queues.join(subscription, target)
             else:
                 self.delivery.join(subscription, target)
-                self._count_topic_consumers(target)
+                self._note_subscribers(target)
 
         def start() -> None:
             subscription.started = True
@@ -337,14 +355,12 @@ class Broker:
         for target in subscription.destinations:
             if target.kind is Kind.TOPIC:
                 self.delivery.part(subscription, target)
-                self._count_topic_consumers(target)
+                self._note_subscribers(target)
 
-    def _count_topic_consumers(self, target: Destination) -> None:
+    def _note_subscribers(self, target: Destination) -> None:
+        """Those of a topic, or of all that match a pattern, are others now."""
         names = [target] if not target.is_pattern else [d for d in self.stats.known() if d.kind is Kind.TOPIC]
-        for topic in names:
-            stats = self.stats.of(topic)
-            stats.ConsumerCount = len(self.delivery.subscribers(topic.name))
-            self.stats.changed.add(stats)
+        self.stats.changed.update(map(self.stats.of, names))
 
     # -- settling
 
@@ -461,6 +477,9 @@ class Broker:
         transaction = client.transaction(commit.transaction)
         del client.transactions[commit.transaction]
         self._account(transaction.settled)
+        for each in transaction.placed:
+            if any(log.destination not in self.queues for group in each.route.groups for log in group.logs):
+                each.route.groups = self._groups(each.route)  # a queue was deleted since: it comes to exist again
 
         def refused() -> None:
             for _, _, entry in transaction.settled:

@@ -20,8 +20,9 @@ from brokerapp.recording.schema import ACK, DISPATCH, DROP
 from brokerapp.stats import Stats
 from brokerapp.store import StoredEntry
 
-#: Messages of a topic that wait for one subscriber without credit; beyond it the oldest go, counted and recorded.
+#: Messages of a topic that wait for one subscriber, and bytes of their bodies; beyond it the oldest go, which is recorded.
 MAX_TOPIC_PENDING = 10_000
+MAX_TOPIC_PENDING_BYTES = 16 * 1024 * 1024
 
 
 @lru_cache(maxsize=16384)
@@ -68,9 +69,10 @@ class Delivery:
         if not log.wants_page:
             return
         log.paging = True
+        window = log.window
 
         def loaded(found: list[StoredEntry]) -> None:
-            log.load(entry_of(log.name, each) for each in found)
+            log.load((entry_of(log.name, each) for each in found), window)
             self.touched[log] = None
 
         self._committer.read(log.name, log.loaded, PAGE, loaded)
@@ -176,14 +178,15 @@ class Delivery:
             entry = Entry(str(copy.destination), 0, message, original=original, shown=copy.destination.stomp)
             if _takes(subscription, entry, copy.destination):
                 subscription.pending.append(entry)
+                subscription.pending_bytes += len(message.body)
                 self.waiting[subscription] = None
-                if len(subscription.pending) > MAX_TOPIC_PENDING:
+                if _too_much_waits(subscription):
                     self._drain(subscription)
                     self._bound(subscription)
 
     def _bound(self, subscription: Subscription) -> None:
-        while len(subscription.pending) > MAX_TOPIC_PENDING:
-            entry = subscription.pending.popleft()
+        while _too_much_waits(subscription):
+            entry = _next_pending(subscription)
             self._recorder.event(
                 DROP, time.time_ns() // 1000, entry.message, entry.log, entry.log, subscription.client.client_id, "slow consumer"
             )
@@ -192,7 +195,7 @@ class Delivery:
         now_us = time.time_ns() // 1000
         pending = subscription.pending
         while pending and subscription.ready:
-            entry = pending.popleft()
+            entry = _next_pending(subscription)
             if entry.message.expires and entry.message.expires <= now_us // 1000:
                 continue
             self._give_from_topic(subscription, entry, now_us)
@@ -238,6 +241,16 @@ def _takes(subscription: Subscription, entry: Entry, topic: Destination) -> bool
 def partition(entries: list[Entry], wanted: Callable[[Entry], bool]) -> tuple[list[Entry], list[Entry]]:
     """Those that are wanted and those that are not, both in order."""
     return [each for each in entries if wanted(each)], [each for each in entries if not wanted(each)]
+
+
+def _too_much_waits(subscription: Subscription) -> bool:
+    return len(subscription.pending) > MAX_TOPIC_PENDING or subscription.pending_bytes > MAX_TOPIC_PENDING_BYTES
+
+
+def _next_pending(subscription: Subscription) -> Entry:
+    entry = subscription.pending.popleft()
+    subscription.pending_bytes -= len(entry.message.body)
+    return entry
 
 
 def is_queue(entry: Entry) -> bool:

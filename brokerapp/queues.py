@@ -72,11 +72,12 @@ class Queues:
         self.topology.add_queue(queue.name)
         return log
 
-    def forget(self, log: MessageLog) -> None:
-        """The queue is deleted."""
+    def delete(self, log: MessageLog) -> None:
+        """Remove a queue that is empty and has no consumers."""
         del self._logs[log.name]
         self.topology.remove_queue(log.destination.name)
         self._stats.forget(log.destination)
+        self._committer.remove(log.name)
 
     # -- consumers
 
