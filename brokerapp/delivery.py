@@ -24,6 +24,9 @@ from brokerapp.store import StoredEntry
 MAX_TOPIC_PENDING = 10_000
 MAX_TOPIC_PENDING_BYTES = 16 * 1024 * 1024
 
+#: Whether a consumer may read a destination: a pattern matches also what it may not.
+MayRead = Callable[[Subscription, Destination], bool]
+
 
 @lru_cache(maxsize=16384)
 def native(stomp: str) -> str:
@@ -35,9 +38,15 @@ class Delivery:
     """Everything between a stored message and a client's socket."""
 
     def __init__(
-        self, committer: Committer, recorder: Recorder, stats: Stats, expired: Callable[[MessageLog, Entry], None]
+        self,
+        committer: Committer,
+        recorder: Recorder,
+        stats: Stats,
+        expired: Callable[[MessageLog, Entry], None],
+        may_read: MayRead,
     ) -> None:
-        self._committer, self._recorder, self._stats, self._expired = committer, recorder, stats, expired
+        self._committer, self._recorder, self._stats = committer, recorder, stats
+        self._expired, self._may_read = expired, may_read
         self._topics: DestinationMap[Subscription] = DestinationMap()
         self._subscribers_of: dict[str, list[Subscription]] = {}
         self.touched: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
@@ -77,6 +86,13 @@ class Delivery:
 
         self._committer.read(log.name, log.loaded, PAGE, loaded)
 
+    def resume(self, subscription: Subscription) -> None:
+        """It may be given messages again."""
+        for log in subscription.logs:
+            self.touched[log] = None
+        if subscription.pending:
+            self.waiting[subscription] = None
+
     # -- queues
 
     def _give(self, log: MessageLog, subscription: Subscription, entries: list[Entry]) -> None:
@@ -87,6 +103,8 @@ class Delivery:
             for entry in expired:
                 subscription.credit += 1
                 self._expired(log, entry)
+            if expired and log.ready:
+                self.touched[log] = None
         client: Client = subscription.client
         log.counts.DispatchCount += len(entries)
         self._stats.changed.add(log.counts)
@@ -99,6 +117,8 @@ class Delivery:
                 deliver(subscription, entry, self._ack_id(subscription, entry))
             return
         subscription.credit += len(entries)
+        if log.ready:  # what its credit did not reach
+            self.touched[log] = None
         for entry in entries:
             deliver(subscription, entry, "")
             self.acked(log, entry, client.client_id)
@@ -164,7 +184,9 @@ class Delivery:
         """Who gets messages of this topic; each once, however many of its patterns match."""
         found = self._subscribers_of.get(topic)
         if found is None:
-            found = self._subscribers_of[topic] = list(dict.fromkeys(self._topics.find(topic)))
+            matching = dict.fromkeys(self._topics.find(topic))
+            destination = Destination.topic(topic)
+            found = self._subscribers_of[topic] = [each for each in matching if self._may_read(each, destination)]
         return found
 
     def publish(self, message: Message, copy: Copy) -> None:
