@@ -63,8 +63,8 @@ class Broker:
     ) -> None:
         self.name, self.session = name, session
         self.stats, self.recorder = stats, recorder
-        self.delivery = Delivery(committer, recorder, stats, self._expired)
-        self.queues = Queues(committer, self.delivery, stats)
+        self.delivery = Delivery(committer, recorder, stats, self._expired, self._may_read)
+        self.queues = Queues(committer, self.delivery, stats, self._may_read)
         self.queues.topology = self.topology = Topology(definitions, self._interest)
         self.access: Access | None = None  #: None: everybody may do everything
         self.clients: dict[str, Client] = {}
@@ -143,12 +143,17 @@ class Broker:
     def _require(self, client: Client, verb: str, destination: Destination) -> None:
         """Raise AccessDenied unless the client may; to be the first at a queue it must also be allowed to create it."""
         assert self.access is not None
-        verbs = [verb]
-        if destination.kind is Kind.QUEUE and not destination.is_pattern and destination not in self.queues:
+        may, verbs = self.access.may, [verb]
+        if destination.is_pattern and verb == "read":
+            may = self.access.may_some  # it is given what it may read
+        elif destination.kind is Kind.QUEUE and destination not in self.queues:
             verbs.append("admin")
         for each in verbs:
-            if not self.access.may(client.principal, each, destination):
+            if not may(client.principal, each, destination):
                 raise AccessDenied(f"user {client.principal.name} is not authorized to {each} {destination}")
+
+    def _may_read(self, subscription: Subscription, destination: Destination) -> bool:
+        return self.access is None or self.access.may(subscription.client.principal, "read", destination)
 
     # -- sending
 

@@ -24,6 +24,9 @@ from brokerapp.store import StoredEntry
 MAX_TOPIC_PENDING = 10_000
 MAX_TOPIC_PENDING_BYTES = 16 * 1024 * 1024
 
+#: Whether a consumer may read a destination: a pattern matches also what it may not.
+MayRead = Callable[[Subscription, Destination], bool]
+
 
 @lru_cache(maxsize=16384)
 def native(stomp: str) -> str:
@@ -35,9 +38,15 @@ class Delivery:
     """Everything between a stored message and a client's socket."""
 
     def __init__(
-        self, committer: Committer, recorder: Recorder, stats: Stats, expired: Callable[[MessageLog, Entry], None]
+        self,
+        committer: Committer,
+        recorder: Recorder,
+        stats: Stats,
+        expired: Callable[[MessageLog, Entry], None],
+        may_read: MayRead,
     ) -> None:
-        self._committer, self._recorder, self._stats, self._expired = committer, recorder, stats, expired
+        self._committer, self._recorder, self._stats = committer, recorder, stats
+        self._expired, self._may_read = expired, may_read
         self._topics: DestinationMap[Subscription] = DestinationMap()
         self._subscribers_of: dict[str, list[Subscription]] = {}
         self.touched: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
@@ -140,7 +149,10 @@ class Delivery:
         """Who gets messages of this topic; each once, however many of its patterns match."""
         found = self._subscribers_of.get(topic)
         if found is None:
-            found = self._subscribers_of[topic] = list(dict.fromkeys(self._topics.find(topic)))
+            matching = dict.fromkeys(self._topics.find(topic))
+            destination = Destination.topic(topic)
+            found = [each for each in matching if self._may_read(each, destination)]
+            self._subscribers_of[topic] = found
         return found
 
     def publish(self, message: Message, copy: Copy) -> None:

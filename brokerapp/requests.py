@@ -8,8 +8,8 @@ from typing import Any
 
 from brokerapp.broker import Broker
 from brokerapp.committer import Committer
-from brokerapp.destination import Destination, Kind
 from brokerapp.delivery import entry_of
+from brokerapp.destination import Destination, Kind
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.store import StoredEntry

@@ -43,8 +43,11 @@ class RedisStore:
 
     def __init__(self, url: str, broker: str) -> None:
         self.url, self.keys = url, Keys(broker)
-        # The caller decides what to do about a lost connection: the driver must not repeat a commit by itself.
-        pool = redis.ConnectionPool.from_url(url, protocol=2, retry=Retry(NoBackoff(), 0), health_check_interval=0)
+        # The caller decides what to do about a lost connection: the driver must not repeat a commit by itself. Nor may it
+        # set a deadline: some calls wait for long, and what it does for one now and then swallows a cancellation.
+        pool = redis.ConnectionPool.from_url(
+            url, protocol=2, retry=Retry(NoBackoff(), 0), health_check_interval=0, socket_timeout=None
+        )
         pool.connection_class = _packing(pool.connection_class)
         self._redis = redis.Redis.from_pool(pool)
         self._redis.response_callbacks.clear()  # answers as the server gives them, whatever the driver makes of a command
