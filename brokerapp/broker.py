@@ -170,8 +170,10 @@ class Broker:
         if transaction is None:
             self._submit(client, placed, (), send.receipt)
             return
-        transaction.check_room()
+        size = sum(len(each.stored) for each in placed)
+        client.check_room(transaction, size)
         transaction.placed += placed
+        transaction.bytes += size
         self._confirm(client, send.receipt)
 
     def _message(self, send: Send) -> Message:
@@ -238,7 +240,7 @@ class Broker:
             self._refuse(client, LimitExceeded(f"the broker's store is full: nothing of this was kept{_named(placed)}"), receipt)
 
         client.started_unit(size)
-        self._committer.submit(Unit(appends, stored, done))
+        self._committer.submit(Unit(appends, stored, done=done))
 
     def _happened(self, placed: Sequence[Placed], seq: int) -> None:
         for each in placed:
@@ -353,7 +355,7 @@ class Broker:
             return
         transaction = client.transaction(settle.transaction) if settle.transaction is not None else None
         if transaction is not None:
-            transaction.check_room()
+            client.check_room(transaction)
         settled = _take(subscription, key)
         subscription.credit += len(settled)
         self.resume(subscription)
@@ -424,15 +426,7 @@ class Broker:
         placed = Placed(message, message.stored(), target, found)
         appends = [(placed.stored, group.rows) for group in found.groups]
 
-        def done(seq: int, refused: bool) -> None:
-            if refused:  # no room for the dead letter: it stays where it is
-                log.depth += 1
-                log.in_flight += 1
-                self.queues.take_back([entry])
-            else:
-                self._happened([placed], seq)
-
-        self._committer.submit(Unit(appends, [entry], done))
+        self._committer.submit(Unit(appends, [entry], True, lambda seq, _refused: self._happened([placed], seq)))
 
     def _record(self, kind: int, now_us: int, entry: Entry, consumer: str | None, reason: str | None) -> None:
         original = entry.original or entry.message.headers.get("original-destination") or ""

@@ -26,11 +26,13 @@ class Unit:
     """What one client asked to be done at once. `done` is called once, with the outcome.
 
     `appends`: stored form, and the copies as (log name, original destination or "", shown destination or "").
+    `moves`: it appends what it settles, in another form or place, so that limits do not stand in its way.
     `done(seq, refused)`: seq is the number of the unit's first message, refused tells that a limit stood in the way.
     """
 
     appends: Sequence[tuple[bytes, Sequence[tuple[str, str, str]]]] = ()
     settles: Sequence[Settled] = ()
+    moves: bool = False
     done: Callable[[int, bool], None] | None = None
 
 
