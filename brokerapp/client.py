@@ -15,6 +15,8 @@ from brokerapp.message import Message
 #: Open transactions of one client, and what one may hold: bounds on what a peer can make us keep.
 MAX_TRANSACTIONS = 100
 MAX_TRANSACTION_ACTIONS = 100_000
+#: Bytes of messages in all open transactions of one client. A COMMIT is one call of the store, which takes up to 1 GB.
+MAX_TRANSACTION_BYTES = 256 * 1024 * 1024
 #: Units of one client on their way to the store, and bytes of messages in them; at this many its socket is not read until half
 #: of them are done.
 MAX_PENDING = 2_000
@@ -59,11 +61,7 @@ class Transaction:
 
     placed: list[Placed] = field(default_factory=list)
     settled: list[tuple[Subscription, str, Entry]] = field(default_factory=list)
-
-    def check_room(self) -> None:
-        """Raise RequestRefused when it may not grow."""
-        if len(self.placed) + len(self.settled) >= MAX_TRANSACTION_ACTIONS:
-            raise RequestRefused(f"a transaction holds at most {MAX_TRANSACTION_ACTIONS} messages and acks")
+    bytes: int = 0  #: of the messages placed
 
 
 @dataclass(slots=True, eq=False)
@@ -96,6 +94,13 @@ class Client:
             return self.transactions[name]
         except KeyError:
             raise RequestRefused(f"there is no open transaction {name!r}") from None
+
+    def check_room(self, transaction: Transaction, more: int = 0) -> None:
+        """Raise RequestRefused when an open transaction may not grow, by so many bytes."""
+        if len(transaction.placed) + len(transaction.settled) >= MAX_TRANSACTION_ACTIONS:
+            raise RequestRefused(f"a transaction holds at most {MAX_TRANSACTION_ACTIONS} messages and acks")
+        if more + sum(each.bytes for each in self.transactions.values()) > MAX_TRANSACTION_BYTES:
+            raise RequestRefused(f"open transactions hold at most {MAX_TRANSACTION_BYTES} bytes of messages")
 
     def held(self, ack_id: str, subscription: str | None) -> tuple[Subscription, str]:
         """Who holds the message an ACK or NACK names, and its key in `unacked`; raises RequestRefused."""

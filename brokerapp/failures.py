@@ -53,15 +53,8 @@ class Failures:
         placed = Placed(message, message.stored(), target, found)
         appends = [(placed.stored, group.rows) for group in found.groups]
 
-        def done(seq: int, refused: bool) -> None:
-            if refused:  # no room for the dead letter: it stays where it is
-                log.depth += 1
-                log.in_flight += 1
-                self._broker.queues.take_back([entry])
-            else:
-                self._broker.publishing.happened([placed], seq)
-
-        self._broker.committer.submit(Unit(appends, [entry], done))
+        unit = Unit(appends, [entry], moves=True, then=lambda seq, _refused: self._broker.publishing.happened([placed], seq))
+        self._broker.committer.submit(unit)
 
     def record(self, kind: int, now_us: int, entry: Entry, consumer: str | None, reason: str | None) -> None:
         """Note a trace event about a message in a queue or on its way from a topic."""

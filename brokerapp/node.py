@@ -105,6 +105,7 @@ class Node:
         self.broker = Broker(self.config.broker, self.session, self._committer, self.recorder, self._stats, definitions)
         if self.config.grants is not None:
             self.broker.access = Access(self.config.grants)
+        await self._beat()  # from here on operators ask us instead of changing the store themselves
         self.broker.queues.recover(await self._store.recover(), last)
         for destination in self.config.destinations:
             if destination.kind is Kind.QUEUE:

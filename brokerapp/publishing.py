@@ -57,7 +57,7 @@ class Request(Unit):
         receipt: str | None,
         undo: Callable[[], None] | None,
     ) -> None:
-        self.appends, self.settles = appends, settles
+        self.appends, self.settles, self.moves = appends, settles, False
         self.publishing, self.client, self.placed, self.receipt, self.undo = publishing, client, placed, receipt, undo
         self.size = sum([len(each.stored) for each in placed])
 
@@ -86,8 +86,10 @@ class Publishing:
         if transaction is None:
             self.submit(client, placed, (), send.receipt)
             return
-        transaction.check_room()
+        size = sum([len(each.stored) for each in placed])
+        client.check_room(transaction, size)
         transaction.placed += placed
+        transaction.bytes += size
         self._broker.confirm(client, send.receipt)
 
     def _message(self, send: Send) -> Message:

@@ -34,7 +34,7 @@ class Settling:
             return
         transaction = client.transaction(settle.transaction) if settle.transaction is not None else None
         if transaction is not None:
-            transaction.check_room()
+            client.check_room(transaction)
         settled = _take(subscription, key)
         if subscription.credit <= 0:
             self._broker.delivery.resume(subscription)

@@ -25,17 +25,19 @@ class Unit:
     """What one client asked to be done at once. `done` is called once, with the outcome.
 
     `appends`: stored form, and the copies as (log name, original destination or "", shown destination or "").
+    `moves`: it appends what it settles, in another form or place, so that limits do not stand in its way.
     """
 
-    __slots__ = ("appends", "settles", "then")
+    __slots__ = ("appends", "moves", "settles", "then")
 
     def __init__(
         self,
         appends: Sequence[tuple[bytes, Sequence[tuple[str, str, str]]]] = (),
         settles: Sequence[Settled] = (),
+        moves: bool = False,
         then: Callable[[int, bool], None] | None = None,
     ) -> None:
-        self.appends, self.settles, self.then = appends, settles, then
+        self.appends, self.settles, self.moves, self.then = appends, settles, moves, then
 
     def done(self, seq: int, refused: bool) -> None:
         """`seq` is the number of the unit's first message, `refused` tells that a limit stood in the way."""

@@ -15,7 +15,8 @@ local FENCED = 'FENCED another node took this broker over'
 --   n, then n times: log's name, mark                  marks to set
 --   limit in bytes of each log of KEYS (0: none)
 --   n, then n units. A unit is done whole or not at all:
---     n, then n messages: stored form, n, then n copies: index of the log, original destination, shown destination
+--     n (-n: whatever the limits say), then n messages: stored form,
+--       n, then n copies: index of the log, original destination, shown destination
 --     n, then n groups of settled entries: index of the log, bytes freed, n, then n SEQs
 --     n, then n payloads: SEQ, references given up
 --     bytes freed by entries that held their message themselves
@@ -62,8 +63,10 @@ local function commit(keys, args)
   local reply = { seq, {} }
   for unit = 1, next_number() do
     local messages = {}
-    local refused, added = false, 0
-    for m = 1, next_number() do
+    local refused, added, wanted = false, 0, {}
+    local count = next_number()
+    local limited = count > 0
+    for m = 1, math.abs(count) do
       local stored = args[at]
       local copies = tonumber(args[at + 1])
       at = at + 2
@@ -72,12 +75,15 @@ local function commit(keys, args)
       for c = 0, copies - 1 do
         local index = tonumber(args[at + 3 * c]) + FIRST_LOG
         local log_limit = log_limits[index]
-        if log_limit > 0 and log_used(index) + size > log_limit then refused = true end
+        if limited and log_limit > 0 then
+          wanted[index] = (wanted[index] or 0) + size
+          if log_used(index) + wanted[index] > log_limit then refused = true end
+        end
       end
       messages[m] = { stored, copies, at }
       at = at + 3 * copies
     end
-    if limit > 0 and added > 0 and bytes + added > limit then refused = true end
+    if limited and limit > 0 and bytes + added > limit then refused = true end
 
     if refused then
       table.insert(reply[2], unit)
@@ -106,6 +112,8 @@ local function commit(keys, args)
       bytes = bytes + added
     end
 
+    -- An entry is settled once. Should one be gone already, give up no references: better a payload too many than one too few.
+    local asked, gone = 0, 0
     for _ = 1, next_number() do
       local index = tonumber(args[at]) + FIRST_LOG
       local freed, count = tonumber(args[at + 1]), tonumber(args[at + 2])
@@ -113,13 +121,14 @@ local function commit(keys, args)
       if not refused then
         local ids = {}
         for i = 1, count do ids[i] = args[at + i - 1] .. '-0' end
-        redis.call('XDEL', keys[index], unpack(ids))
-        grown[index] = (grown[index] or 0) - freed
+        local deleted = redis.call('XDEL', keys[index], unpack(ids))
+        asked, gone = asked + count, gone + deleted
+        grown[index] = (grown[index] or 0) - math.floor(freed * deleted / count)
       end
       at = at + count
     end
     for _ = 1, next_number() do
-      if not refused then
+      if not refused and gone == asked then
         local payload = payload_prefix .. args[at]
         if redis.call('HINCRBY', payload, 'c', -tonumber(args[at + 1])) <= 0 then
           bytes = bytes - redis.call('HSTRLEN', payload, 'm')
@@ -129,7 +138,7 @@ local function commit(keys, args)
       at = at + 2
     end
     local freed = next_number()
-    if not refused then bytes = bytes - freed end
+    if not refused and asked > 0 then bytes = bytes - math.floor(freed * gone / asked) end
   end
 
   for index, growth in pairs(grown) do
@@ -171,12 +180,16 @@ local function claim(keys, args)
   return tonumber(redis.call('HGET', keys[1], 'seq')) or 0
 end
 
--- drop(KEYS = state, logs, used, marks, log, ARGV = session, payload prefix, log's name, limit, keep)
+-- drop(KEYS = state, logs, used, marks, log, node, ARGV = session ('': no node runs), payload prefix, log's name, limit, keep)
 -- Removes a log with what it holds, at most `limit` entries a call; with keep=1 only what it holds.
 -- Returns entries removed and those left.
 local function drop(keys, args)
   local state, logs, used, marks, log = keys[1], keys[2], keys[3], keys[4], keys[5]
-  if args[1] ~= '' and redis.call('HGET', state, 'session') ~= args[1] then return redis.error_reply(FENCED) end
+  if args[1] == '' then
+    if redis.call('EXISTS', keys[6]) == 1 then return redis.error_reply('FENCED a node of this broker is running') end
+  elseif redis.call('HGET', state, 'session') ~= args[1] then
+    return redis.error_reply(FENCED)
+  end
   local entries = redis.call('XRANGE', log, '-', '+', 'COUNT', args[4])
   local freed, held = 0, 0
   for _, entry in ipairs(entries) do

@@ -9,7 +9,9 @@
     {B}:definitions    hash    version -> JSON, `current` -> version, `meta:VERSION` -> JSON
     {B}:stats          hash    destination -> JSON; `{B}:stats:changed` zset destination -> snapshot version
     {B}:node           string  JSON of the live node, expires when it stops beating
-    {B}:requests       list    what operators ask of the node; answers in the list {B}:reply:ID
+    {B}:requests       list    ids of what operators ask of the node
+    {B}:request:ID     string  JSON of one request, expires when nobody waits for the answer any more
+    {B}:reply:ID       list    JSON of the answer
     {B}:trace          stream  trace batches
     {B}:signals        channel `definitions`, `stats VERSION`
 """
@@ -72,6 +74,9 @@ class Keys:
     @property
     def requests(self) -> str:
         return self._key("requests")
+
+    def request(self, id: str) -> str:
+        return self._key(f"request:{id}")
 
     def reply(self, id: str) -> str:
         return self._key(f"reply:{id}")

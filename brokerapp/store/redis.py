@@ -43,8 +43,11 @@ class RedisStore:
 
     def __init__(self, url: str, broker: str) -> None:
         self.url, self.keys = url, Keys(broker)
-        # The caller decides what to do about a lost connection: the driver must not repeat a commit by itself.
-        pool = redis.ConnectionPool.from_url(url, protocol=2, retry=Retry(NoBackoff(), 0), health_check_interval=0)
+        # The caller decides what to do about a lost connection: the driver must not repeat a commit by itself. Nor may it
+        # set a deadline: some calls wait for long, and what it does for one now and then swallows a cancellation.
+        pool = redis.ConnectionPool.from_url(
+            url, protocol=2, retry=Retry(NoBackoff(), 0), health_check_interval=0, socket_timeout=None
+        )
         pool.connection_class = _packing(pool.connection_class)
         self._redis = redis.Redis.from_pool(pool)
         self._redis.response_callbacks.clear()  # answers as the server gives them, whatever the driver makes of a command
@@ -88,7 +91,7 @@ class RedisStore:
     async def drop(self, log: str, session: str, keep: bool = False) -> int:
         """Remove a log with what it holds, or only what it holds (`keep`); how many messages that were.
 
-        `session` is the node's, or "" when no node runs.
+        `session` is the node's, or "" when no node runs; raises Fenced when one does.
         """
         await self.open()
         keys = self.keys
@@ -96,7 +99,7 @@ class RedisStore:
         while left:
             gone, left = await self._call(
                 "drop",
-                [keys.state, keys.logs, keys.used, keys.marks, keys.log(log)],
+                [keys.state, keys.logs, keys.used, keys.marks, keys.log(log), keys.node],
                 [session, keys.payload_prefix, log, DROP_BATCH, int(keep)],
             )
             removed += gone
@@ -235,16 +238,19 @@ class RedisStore:
     async def request(self, verb: str, args: Mapping[str, Any], timeout: float) -> Any:
         """Ask the node; its answer, or StoreUnavailable when none comes in time (seconds)."""
         id = uuid.uuid4().hex
-        await self._do("RPUSH", self.keys.requests, json.dumps({"id": id, "verb": verb, "args": dict(args)}))
+        asked = json.dumps({"id": id, "verb": verb, "args": dict(args)})
+        await self._do("SET", self.keys.request(id), asked, "PX", int(timeout * 1000))
+        await self._do("RPUSH", self.keys.requests, id)
         answer = await self._do("BLPOP", self.keys.reply(id), timeout)
         if answer is None:
             raise StoreUnavailable(f"the broker node did not answer {verb} within {timeout:g} seconds")
         return json.loads(answer[1])
 
     async def next_request(self, wait: float) -> dict[str, Any] | None:
-        """The next thing asked of the node, waiting up to `wait` seconds."""
+        """The next thing asked of the node, waiting up to `wait` seconds; what nobody waits for any more is skipped."""
         found = await self._do("BLPOP", self.keys.requests, wait)
-        return json.loads(found[1]) if found else None
+        asked = await self._do("GETDEL", self.keys.request(found[1].decode())) if found else None
+        return json.loads(asked) if asked else None
 
     async def answer(self, id: str, answer: Any) -> None:
         """Answer a request."""
@@ -315,7 +321,7 @@ def _encode_units(units: list) -> tuple[list[str], list[Any]]:
     indices: dict[str, int] = {}
     args: list[Any] = [len(units)]
     for unit in units:
-        args.append(len(unit.appends))
+        args.append(-len(unit.appends) if unit.moves else len(unit.appends))
         for stored, copies in unit.appends:
             args += (stored, len(copies))
             for log, original, shown in copies:

@@ -38,9 +38,11 @@ def stopped(store: EmbeddedStore) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def node(store) -> Iterator[RunningNode]:
     """A node as it comes."""
-    running = RunningNode(default_config(f"protocol-{next(_numbers)}", 0), store.url)
-    yield running
-    running.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("brokerapp.node.TICK_SECONDS", 0.1)  # numbers are awaited, not admired
+        running = RunningNode(default_config(f"protocol-{next(_numbers)}", 0), store.url)
+        yield running
+        running.stop()
 
 
 @pytest.fixture

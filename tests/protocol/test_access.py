@@ -1,0 +1,132 @@
+"""Login and rights, as an ActiveMQ configuration file says."""
+
+import pytest
+
+from brokerapp.config import read_config
+from tests.protocol.running_node import RunningNode
+
+XML = """\
+<broker xmlns="http://activemq.apache.org/schema/core" brokerName="guarded">
+  <plugins>
+    <simpleAuthenticationPlugin anonymousAccessAllowed="false"><users>
+      <authenticationUser username="root" password="secret" groups="admins,users"/>
+      <authenticationUser username="alice" password="wonder" groups="users"/>
+      <authenticationUser username="guest" password="guest" groups="guests"/>
+    </users></simpleAuthenticationPlugin>
+    <authorizationPlugin><map><authorizationMap><authorizationEntries>
+      <authorizationEntry queue=">" read="admins" write="admins" admin="admins"/>
+      <authorizationEntry topic=">" read="admins" write="admins" admin="admins"/>
+      <authorizationEntry queue="USERS.>" read="users" write="users" admin="users"/>
+      <authorizationEntry topic="USERS.>" read="users" write="users" admin="users"/>
+      <authorizationEntry queue="DROP.>" read="admins" write="guests" admin="admins"/>
+      <authorizationEntry topic="VirtualTopic.>" read="users" write="users" admin="users"/>
+      <authorizationEntry queue="Consumer.alice.VirtualTopic.Open.>" read="users" write="users" admin="users"/>
+    </authorizationEntries></authorizationMap></map></authorizationPlugin>
+  </plugins>
+  <transportConnectors><transportConnector name="stomp" uri="stomp://127.0.0.1:0"/></transportConnectors>
+</broker>
+"""
+
+
+@pytest.fixture(scope="module")
+def node(store, tmp_path_factory):
+    file = tmp_path_factory.mktemp("guarded") / "activemq.xml"
+    file.write_text(XML)
+    running = RunningNode(read_config(file), store.url)
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def root(connect):
+    return connect(login="root", passcode="secret")
+
+
+@pytest.fixture
+def alice(connect):
+    return connect(login="alice", passcode="wonder")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"login": "alice"}, {"login": "alice", "passcode": "wrong"}, {"login": "nobody", "passcode": "wonder"}],
+)
+def test_a_wrong_login_gets_one_sentence_and_the_connection_ends(raw, headers):
+    client = raw(version=None)
+    client.tell("CONNECT", {"accept-version": "1.2", **headers})
+    error = client.hear()
+    assert (error.command, error.headers["code"]) == ("ERROR", "authentication-failed")
+    assert "Traceback" not in error.body.decode()
+    assert client.is_closed()
+
+
+def test_frames_that_come_right_behind_the_login_are_carried_out_after_it(raw):
+    client = raw(version=None)
+    client.write(
+        b"CONNECT\naccept-version:1.2\nlogin:alice\npasscode:wonder\n\n\0"
+        b"SEND\ndestination:/queue/USERS.quick\nreceipt:r\n\nx\0"
+    )
+    assert [client.hear().command, client.hear().command] == ["CONNECTED", "RECEIPT"]
+
+
+def test_who_may_not_write_is_refused_and_stays_connected(alice, node):
+    alice.send("/queue/OTHERS.a", "x")
+    error = alice.error()
+    assert error.headers["code"] == "access-denied"
+    assert "user alice is not authorized to write queue://OTHERS.a" in error.body
+    alice.send("/queue/USERS.a", "x")
+    assert alice.errors.empty()
+    assert node.bodies("USERS.a") == ["x"]
+
+
+def test_who_may_not_read_is_refused_and_stays_connected(root, alice):
+    root.send("/queue/OTHERS.b", "x")
+    alice.subscribe("/queue/OTHERS.b")
+    assert "not authorized to read queue://OTHERS.b" in alice.error().body
+    alice.subscribe("/queue/USERS.b", id="allowed")
+    alice.send("/queue/USERS.b", "x")
+    assert alice.bodies() == ["x"]
+
+
+def test_who_may_write_but_not_create_can_only_use_queues_that_exist(connect, root):
+    guest = connect(login="guest", passcode="guest")
+    guest.send("/queue/DROP.new", "x")
+    assert "not authorized to admin queue://DROP.new" in guest.error().body
+    root.send("/queue/DROP.new", "first")
+    guest.send("/queue/DROP.new", "x")
+    assert guest.errors.empty()
+
+
+def test_one_forbidden_element_of_a_list_refuses_the_whole_send(alice, node):
+    alice.send("/queue/USERS.c,/queue/OTHERS.c", "x")
+    assert "not authorized to write queue://OTHERS.c" in alice.error().body
+    assert node.depth("USERS.c") == 0
+
+
+def test_a_wildcard_consumer_gets_only_what_it_may_read(root, alice):
+    root.send("/queue/OTHERS.wild.old", "not for alice")
+    root.send("/queue/USERS.wild.old", "1")
+    alice.subscribe("/queue/*.wild.>", ack="client")
+    assert alice.bodies() == ["1"]
+    root.send("/queue/OTHERS.wild.later", "not for alice")
+    root.send("/queue/USERS.wild.later", "2")
+    assert alice.bodies() == ["2"]
+    assert alice.has_no_more()
+
+
+def test_a_wildcard_subscriber_of_topics_gets_only_what_it_may_read(root, alice):
+    alice.subscribe("/topic/>")
+    root.send("/topic/OTHERS.e", "not for alice")
+    root.send("/topic/USERS.e", "1")
+    assert alice.bodies() == ["1"]
+
+
+def test_a_wildcard_named_consumer_queue_needs_the_right_to_all_it_collects(root, alice, node):
+    """Else whoever may read one consumer queue could collect the messages of every virtual topic."""
+    alice.subscribe("/queue/Consumer.*.VirtualTopic.>")
+    alice.subscribe("/queue/Consumer.alice.VirtualTopic.Open.>", id="allowed")
+    root.send("/topic/VirtualTopic.Secret", "not for alice")
+    root.send("/topic/VirtualTopic.Open.a", "for all")
+    [message] = alice.take()
+    assert (message.headers["subscription"], message.body) == ("allowed", "for all")
+    assert alice.has_no_more()
