@@ -1,4 +1,5 @@
-"""Actions: what a client can ask of the broker, as plain values. A protocol's session makes them, the broker performs them.
+"""Actions: what a client can ask of the broker, as plain values. A protocol's session makes them, the broker performs
+them.
 
 `receipt` is the client's word for "tell me when it is done"; None when it did not ask.
 """

@@ -49,8 +49,8 @@ class BrokerAdmin:
     async def stats(self, since: int = 0) -> tuple[int, list[DestinationStats], list[Destination]]:
         """The snapshot's version, the destinations changed after version `since`, and those deleted after it.
 
-        With `since=0` all that exist. Nodes write a new version once a second when something changed. Without a node the
-        queues of the store are listed, with their depths.
+        With `since=0` all that exist. Nodes write a new version once a second when something changed. Without a node
+        the queues of the store are listed, with their depths.
         """
         version, rows, gone = await self._store.stats(since)
         changed = [DestinationStats.from_json(json.loads(row)) for row in rows]

@@ -1,7 +1,8 @@
 """Broker: what clients ask, decided with the engine and handed to the committer. Synchronous; nothing here waits.
 
-Its parts, a module each: `publishing` (SEND), `subscribing` (SUBSCRIBE, UNSUBSCRIBE), `settling` (ACK, NACK), `transactions`, `failures`
-(dead letters), `queues` (the logs), `delivery` (what goes out to consumers). `perform` says which part does which action.
+Its parts, a module each: `publishing` (SEND), `subscribing` (SUBSCRIBE, UNSUBSCRIBE), `settling` (ACK, NACK),
+`transactions`, `failures` (dead letters), `queues` (the logs), `delivery` (what goes out to consumers). `perform` says
+which part does which action.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ from brokerapp.transactions import Transactions
 
 
 class Broker:
-    """One node's view of the broker. `session` tells this run of the node from all others; message-ids begin with it."""
+    """One node's view of the broker.
+
+    `session` tells this run of the node from all others; message-ids begin with it.
+    """
 
     def __init__(
         self, name: str, session: str, committer: Committer, recorder: Recorder, stats: Stats, definitions: Definitions

@@ -17,8 +17,8 @@ MAX_TRANSACTIONS = 100
 MAX_TRANSACTION_ACTIONS = 100_000
 #: Bytes of messages in all open transactions of one client. A COMMIT is one call of the store, which takes up to 1 GB.
 MAX_TRANSACTION_BYTES = 256 * 1024 * 1024
-#: Units of one client on their way to the store, and bytes of messages in them; at this many its socket is not read until half
-#: of them are done.
+#: Units of one client on their way to the store, and bytes of messages in them; at this many its socket is not read
+#: until half of them are done.
 MAX_PENDING = 2_000
 MAX_PENDING_BYTES = 8 * 1024 * 1024
 

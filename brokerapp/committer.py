@@ -1,7 +1,7 @@
 """Committer: the group commit. What all clients asked during one round trip to the store goes into the next one.
 
-One batch is under way at a time, so what is asked later is done later. A batch whose answer was lost is sent again until the
-store answers; the store does it once.
+One batch is under way at a time, so what is asked later is done later. A batch whose answer was lost is sent again
+until the store answers; the store does it once.
 """
 
 from __future__ import annotations
@@ -117,7 +117,11 @@ class Committer:
                 committed = await self._until_answered(lambda: self._store.commit(self._session, batch, self._limits))
             _report(batch, committed)
         for log, after, count, callback in reads:
-            callback(await self._until_answered(lambda log=log, after=after, count=count: self._store.read(log, after, count)))
+            callback(
+                await self._until_answered(
+                    lambda log=log, after=after, count=count: self._store.read(log, after, count)
+                )
+            )
         self._after_batch()
 
     def _take(self) -> tuple[Batch | None, list[tuple[str, int, int, ReadCallback]]]:

@@ -146,7 +146,7 @@ class Definitions:
         if new.id in old and new.id != replacing:
             raise DefinitionRefused(f"{new.kind} {_title(new)!r} is defined already")
         if replacing is None:
-            return self._with(self.virtual_destinations + (new,))
+            return self._with((*self.virtual_destinations, new))
         return self._with(tuple(new if each.id == replacing else each for each in self.virtual_destinations))
 
     def without_virtual_destination(self, id: str) -> Definitions:

@@ -20,7 +20,8 @@ from brokerapp.recording.schema import ACK, DISPATCH, DROP
 from brokerapp.stats import Stats
 from brokerapp.store import StoredEntry
 
-#: Messages of a topic that wait for one subscriber, and bytes of their bodies; beyond it the oldest go, which is recorded.
+#: Messages of a topic that wait for one subscriber, and bytes of their bodies; beyond it the oldest go, which is
+#: recorded.
 MAX_TOPIC_PENDING = 10_000
 MAX_TOPIC_PENDING_BYTES = 16 * 1024 * 1024
 
@@ -64,7 +65,7 @@ class Delivery:
             touched, self.touched = self.touched, {}
             for log in touched:
                 for subscription, entries in log.dispatch():
-                    self._give(log, subscription, entries)
+                    self.give(log, subscription, entries)
                 self._page(log)
         for subscription in list(self.waiting):
             self._drain(subscription)
@@ -95,7 +96,7 @@ class Delivery:
 
     # -- queues
 
-    def _give(self, log: MessageLog, subscription: Subscription, entries: list[Entry]) -> None:
+    def give(self, log: MessageLog, subscription: Subscription, entries: list[Entry]) -> None:
         """Hand these messages of a queue to a consumer; those that expired meanwhile go their own way."""
         now_ms = self._now_us // 1000
         if any(entry.message.expires for entry in entries):
@@ -210,7 +211,13 @@ class Delivery:
         while _too_much_waits(subscription):
             entry = _next_pending(subscription)
             self._recorder.event(
-                DROP, time.time_ns() // 1000, entry.message, entry.log, entry.log, subscription.client.client_id, "slow consumer"
+                DROP,
+                time.time_ns() // 1000,
+                entry.message,
+                entry.log,
+                entry.log,
+                subscription.client.client_id,
+                "slow consumer",
             )
 
     def _drain(self, subscription: Subscription) -> None:
@@ -229,7 +236,9 @@ class Delivery:
         stats = self._stats.of(topic)
         stats.DispatchCount += 1
         consumer = subscription.client.client_id
-        self._recorder.event(DISPATCH, now_us, entry.message, entry.log, native(entry.original or entry.shown), consumer, None)
+        self._recorder.event(
+            DISPATCH, now_us, entry.message, entry.log, native(entry.original or entry.shown), consumer, None
+        )
         ack_id = ""
         if subscription.ack_mode == "auto":
             self.account_topic_ack(subscription, entry, now_us)

@@ -40,7 +40,13 @@ class Destination:
 
     def __init__(self, kind: Kind, name: str) -> None:
         native = f"{kind}://{name}"
-        fields = (("kind", kind), ("name", name), ("stomp", f"/{kind}/{name}"), ("_native", native), ("_hash", hash(native)))
+        fields = (
+            ("kind", kind),
+            ("name", name),
+            ("stomp", f"/{kind}/{name}"),
+            ("_native", native),
+            ("_hash", hash(native)),
+        )
         for field, value in fields:
             object.__setattr__(self, field, value)
 
@@ -100,9 +106,7 @@ def is_pattern(name: str) -> bool:
     return ANY_ELEMENT in elements or elements[-1] == ANY_REST
 
 
-_PREFIXES = tuple(
-    (form.format(kind), kind) for kind in Kind for form in ("/{}/", "{}://")
-)
+_PREFIXES = tuple((form.format(kind), kind) for kind in Kind for form in ("/{}/", "{}://"))
 
 
 @lru_cache(maxsize=16384)

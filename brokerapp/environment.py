@@ -1,4 +1,5 @@
-"""Environment: where an installation keeps its data and which ports and servers it uses, read from the environment once.
+"""Environment: where an installation keeps its data and which ports and servers it uses, read from the environment
+once.
 
 Every variable has a default, so that nothing needs to be set; two installations differ in SLUICE_DATA and the ports.
 """

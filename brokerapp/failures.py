@@ -53,7 +53,9 @@ class Failures:
         placed = Placed(message, message.stored(), target, found)
         appends = [(placed.stored, group.rows) for group in found.groups]
 
-        unit = Unit(appends, [entry], moves=True, then=lambda seq, _refused: self._broker.publishing.happened([placed], seq))
+        unit = Unit(
+            appends, [entry], moves=True, then=lambda seq, _refused: self._broker.publishing.happened([placed], seq)
+        )
         self._broker.committer.submit(unit)
 
     def record(self, kind: int, now_us: int, entry: Entry, consumer: str | None, reason: str | None) -> None:

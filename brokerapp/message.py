@@ -1,8 +1,8 @@
 """Message: what a client sent, in the form in which it is stored and delivered.
 
 A message is kept as the text of its STOMP headers (`head`, one escaped `name:value` line each) and its body, so that
-storing and delivering need no conversion: a MESSAGE frame is a few lines about the delivery, `head`, an empty line, `body`.
-What the broker itself must know of a message without reading the head stands in fields.
+storing and delivering need no conversion: a MESSAGE frame is a few lines about the delivery, `head`, an empty line,
+`body`. What the broker itself must know of a message without reading the head stands in fields.
 """
 
 from __future__ import annotations
@@ -69,9 +69,7 @@ class Message:
         end_of_head = stored.index(b"\n\n", end_of_fields) + 1
         persistent, priority, expires, born_us = map(int, stored[:end_of_fields].split())
         head = stored[end_of_fields + 1 : end_of_head]
-        return Message(
-            _id_of(head), head, stored[end_of_head + 1 :], persistent == 1, priority, expires, born_us
-        )
+        return Message(_id_of(head), head, stored[end_of_head + 1 :], persistent == 1, priority, expires, born_us)
 
 
 def _id_of(head: bytes) -> str:

@@ -30,8 +30,8 @@ from brokerapp.store.redis import NODE_TIMEOUT_MS, RedisStore, now_ms
 
 logger = logging.getLogger(__name__)
 
-#: New objects after which Python looks for cycles. A node keeps many and makes hardly any cycles: at the interpreter's own 700
-#: the search took a fifth of its time.
+#: New objects after which Python looks for cycles. A node keeps many and makes hardly any cycles: at the interpreter's
+#: own 700 the search took a fifth of its time.
 COLLECT_AFTER = (200_000, 20, 100)
 
 #: Seconds between snapshots of the numbers, heart-beats of the node, and flushes of the trace.
@@ -57,8 +57,8 @@ class Listen:
 class NodeConfig:
     """What a node needs to know.
 
-    `definitions` are put into a store that has none. With `impose` they come from a file: they replace those of the store when
-    the file says something else than it did last time, so that what operators changed since stays.
+    `definitions` are put into a store that has none. With `impose` they come from a file: they replace those of the
+    store when the file says something else than it did last time, so that what operators changed since stays.
     """
 
     broker: str
@@ -112,9 +112,13 @@ class Node:
                 self.broker.queues.ensure(destination)
             else:
                 self._stats.of(destination)
-        for name, work in (
-            ("committer", self._committer.run), ("tick", self._tick), ("signals", self._follow), ("requests", self._serve),
-        ):  # fmt: skip
+        work_by_name = {
+            "committer": self._committer.run,
+            "tick": self._tick,
+            "signals": self._follow,
+            "requests": self._serve,
+        }
+        for name, work in work_by_name.items():
             self._tasks.append(asyncio.create_task(self._guard(name, work), name=name))
         await self._listen()
         await self._beat()

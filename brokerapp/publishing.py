@@ -1,7 +1,7 @@
 """Publishing: from what a client sends to copies in queues and at subscribers.
 
-`send` finds the message's way and submits a request to the committer; when the store has done it, `finish` counts, offers the copies to
-those who consume, and confirms.
+`send` finds the message's way and submits a request to the committer; when the store has done it, `finish` counts,
+offers the copies to those who consume, and confirms.
 """
 
 from __future__ import annotations
@@ -84,13 +84,33 @@ class Publishing:
         placed = [self.place(client, message, each) for each in targets]
         client.sent += 1
         if transaction is None:
-            self.submit(client, placed, (), send.receipt)
+            if message.persistent or client.pending or not self._passed_through(placed):
+                self.submit(client, placed, (), send.receipt)
+            else:
+                self._broker.confirm(client, send.receipt)
             return
         size = sum([len(each.stored) for each in placed])
         client.check_room(transaction, size)
         transaction.placed += placed
         transaction.bytes += size
         self._broker.confirm(client, send.receipt)
+
+    def _passed_through(self, placed: Sequence[Placed]) -> bool:
+        """Give a message that need not be kept straight to the one consumer that waits for it, if there is one."""
+        first = placed[0]
+        groups = first.route.groups
+        if len(placed) > 1 or len(groups) != 1 or len(groups[0].logs) > 1 or first.route.topics:
+            return False
+        [log], [(name, original, shown)] = groups[0].logs, groups[0].rows
+        consumer = log.pass_through()
+        if consumer is None:
+            return False
+        message = first.message
+        log.counts.EnqueueCount += 1
+        log.counts.EnqueueBytes += len(message.body)
+        self._broker.recorder.copies(FORWARD, message.born_us, message, str(first.destination), groups[0].names)
+        self._broker.delivery.give(log, consumer, [Entry(name, 0, message, original=original, shown=shown)])
+        return True
 
     def _message(self, send: Send) -> Message:
         now_us = time.time_ns() // 1000

@@ -1,7 +1,7 @@
 """Queues: the message logs this node is home of, who consumes from which, and their marks in the store.
 
-A mark tells a node that starts after a crash which messages may have been delivered before: all (`open`) while a log has
-consumers, those up to a number once the last one left.
+A mark tells a node that starts after a crash which messages may have been delivered before: all (`open`) while a log
+has consumers, those up to a number once the last one left.
 """
 
 from __future__ import annotations

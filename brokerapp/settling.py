@@ -66,7 +66,9 @@ class Settling:
         subscription.credit += 1
         self._broker.delivery.resume(subscription)
         if is_queue(entry):
-            self._broker.failures.fail(self._broker.queues[entry.log], entry, f"rejected by {client.client_id} (NACK)", client.client_id)
+            self._broker.failures.fail(
+                self._broker.queues[entry.log], entry, f"rejected by {client.client_id} (NACK)", client.client_id
+            )
         else:
             self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
 

@@ -37,7 +37,9 @@ class Transactions:
         self._broker.settling.account(transaction.settled)
         for each in transaction.placed:
             if any(log.destination not in self._broker.queues for group in each.route.groups for log in group.logs):
-                each.route.groups = self._broker.publishing.groups(each.route)  # a queue was deleted since: it comes to exist again
+                each.route.groups = self._broker.publishing.groups(
+                    each.route
+                )  # a queue was deleted since: it comes to exist again
 
         def refused() -> None:
             for _, _, entry in transaction.settled:

@@ -27,7 +27,10 @@ async def start_node(environment: Environment, authenticate: Authenticate | None
 def node_config(
     config: BrokerConfig, redis_url: str, *, name: str | None = None, alone: bool = False, impose: bool = False
 ) -> NodeConfig:
-    """What a node needs of a configuration. `impose`: its definitions replace those of the store when the file changed."""
+    """What a node needs of a configuration.
+
+    `impose`: its definitions replace those of the store when the file changed.
+    """
     return NodeConfig(
         broker=name or config.name,
         redis_url=redis_url,
@@ -77,8 +80,8 @@ def check_exposure(config: BrokerConfig, anonymous: bool) -> None:
     for connector in served(config):
         if not _is_loopback(connector.host):
             raise ConfigurationRefused(
-                f"transportConnector {connector.name!r} listens on {connector.host}, beyond this machine, and the file asks "
-                "for no login (simpleAuthenticationPlugin): add one, listen on 127.0.0.1, or say --anonymous"
+                f"transportConnector {connector.name!r} listens on {connector.host}, beyond this machine, and the file "
+                "asks for no login (simpleAuthenticationPlugin): add one, listen on 127.0.0.1, or say --anonymous"
             )
 
 
@@ -87,4 +90,3 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-

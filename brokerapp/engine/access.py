@@ -46,7 +46,10 @@ class Access:
         self._answers: dict[tuple[frozenset[str], str, Destination, bool], bool] = {}
 
     def may(self, principal: Principal, verb: str, destination: Destination) -> bool:
-        """Whether the principal may `read`, `write` or `admin` (create) the destination; of a pattern, all that matches it."""
+        """Whether the principal may `read`, `write` or `admin` (create) the destination.
+
+        Of a pattern, all that matches it.
+        """
         return self._answer(principal, verb, destination, True)
 
     def may_some(self, principal: Principal, verb: str, pattern: Destination) -> bool:

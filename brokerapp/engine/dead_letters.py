@@ -35,8 +35,13 @@ def _target(strategy: DeadLetterStrategy, source: Destination) -> Destination:
     return Destination.queue(name) if as_queue else Destination.topic(name)
 
 
-def dead_letter(message: Message, source: Destination, cause: str, strategy: DeadLetterStrategy, now_ms: int) -> Message:
-    """The message as it stands in the dead-letter queue: same id and properties, the cause recorded, no expiry of its own."""
+def dead_letter(
+    message: Message, source: Destination, cause: str, strategy: DeadLetterStrategy, now_ms: int
+) -> Message:
+    """The message as it stands in the dead-letter queue.
+
+    Same id and properties, the cause recorded, no expiry of its own.
+    """
     expires = now_ms + strategy.expiration if strategy.expiration else 0
     changed = {"expires": str(expires), "persistent": "true", "original-destination": source.stomp}
     changed["dlqDeliveryFailureCause"] = cause

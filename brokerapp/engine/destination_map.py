@@ -1,7 +1,7 @@
 """DestinationMap: values filed under names or patterns, found by name or pattern without looking at all of them.
 
-A trie of name elements. `*` stands for one element, `>` as the last one for any number, none included. Wildcards count on
-both sides: a value under `A.>` is found by `A.B`, a value under `A.B` by `A.*`, and `A.B.>` is found by `A.B`.
+A trie of name elements. `*` stands for one element, `>` as the last one for any number, none included. Wildcards count
+on both sides: a value under `A.>` is found by `A.B`, a value under `A.B` by `A.*`, and `A.B.>` is found by `A.B`.
 """
 
 from __future__ import annotations

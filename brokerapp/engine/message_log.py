@@ -1,7 +1,8 @@
-"""MessageLog: a queue as its home node sees it, and who gets which of its messages. Pure: it decides, the broker performs.
+"""MessageLog: a queue as its home node sees it, and who gets which of its messages. Pure: it decides, the broker
+performs.
 
-A log holds a window of its messages in memory, in order of arrival; the rest waits in the store and is paged in when the window
-runs low. Without consumers it holds none.
+A log holds a window of its messages in memory, in order of arrival; the rest waits in the store and is paged in when
+the window runs low. Without consumers it holds none.
 
     store:   | loaded, settled or in flight | ready (window) | unloaded ... |
                                             ^ in memory      ^ `loaded` is the number of the last one read
@@ -34,7 +35,10 @@ _TWIN = "\n"
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """A message in a log. `seq` orders the log; 0: not stored (given to a consumer without passing through the store)."""
+    """A message in a log. `seq` orders the log.
+
+    0: not stored (given to a consumer without passing through the store).
+    """
 
     log: str
     seq: int
@@ -78,7 +82,10 @@ class Subscription:
         return self.credit > 0 and self.started and not self.client.blocked
 
     def hold(self, ack_id: str, entry: Entry) -> None:
-        """A message was delivered and waits for its ACK. Two copies of one message may bear one ack id (before STOMP 1.2)."""
+        """A message was delivered and waits for its ACK.
+
+        Two copies of one message may bear one ack id (before STOMP 1.2).
+        """
         while ack_id in self.unacked:
             ack_id += _TWIN
         self.unacked[ack_id] = entry
@@ -158,13 +165,14 @@ class MessageLog:
         self.paging = False
         if window != self.window:
             return
-        count = 0
-        for count, entry in enumerate(entries, start=1):
-            self.loaded = entry.seq
-            entry.deliveries = self.returned.pop(entry.seq, 1 if entry.seq <= self.may_have_been_delivered else 0)
+        found = list(entries)
+        for entry in found:
+            entry.deliveries = self.returned.get(entry.seq, int(entry.seq <= self.may_have_been_delivered))
             self.ready.append(entry)
             self.ready_bytes += entry.size
-        self.unloaded = max(0, self.unloaded - count) if count else 0
+        if found:
+            self.loaded = found[-1].seq
+        self.unloaded = max(0, self.unloaded - len(found)) if found else 0
         self.forget_window()
 
     def take_back(self, entries: Iterable[Entry]) -> None:
@@ -213,6 +221,23 @@ class MessageLog:
             self.dispatched = max(self.dispatched, entries[-1].seq)
         return given
 
+    def pass_through(self) -> Subscription | None:
+        """Who may be given a new message at once, without its being stored: a consumer in auto mode, nothing overtaken.
+
+        The message counts as in flight from here on.
+        """
+        if self.paused or self.depth > self.in_flight or self._selective:
+            return None
+        consumer = next((each for each, _ in self._able()), None) if self.consumers else None
+        if consumer is None or consumer.ack_mode != "auto":
+            return None
+        self.turn += 1
+        self.depth += 1
+        self.in_flight += 1
+        consumer.credit -= 1
+        consumer.delivered += 1
+        return consumer
+
     def _in_turn(self) -> list[tuple[Subscription, list[Entry]]]:
         """Round robin among those with credit; no consumer has a selector."""
         ready = self.ready
@@ -243,7 +268,7 @@ class MessageLog:
         """Each message goes to the next consumer that has credit and wants it; others stay where they are."""
         left: deque[Entry] = deque()
         able = self._able()
-        room = {consumer: credit for consumer, credit in able}
+        room = dict(able)
         given: dict[Subscription, list[Entry]] = {consumer: [] for consumer in room}
         while self.ready and room:
             entry = self.ready.popleft()
@@ -303,4 +328,3 @@ def selector_headers(entry: Entry, destination: Destination) -> dict[str, str]:
     if entry.deliveries:
         headers["redelivered"] = "true"
     return headers
-

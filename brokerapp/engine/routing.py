@@ -1,8 +1,8 @@
 """Routing: which physical destinations a message sent to a destination reaches. One pure function, `route`.
 
-Each definition that matches a destination acts by itself, as in ActiveMQ: a virtual topic copies to its consumer queues and
-lets the message reach the topic; a composite forwards to its legs and lets it reach its own destination by its options. A
-destination none matches is reached as it is. Forwarded copies are routed again, so definitions chain.
+Each definition that matches a destination acts by itself, as in ActiveMQ: a virtual topic copies to its consumer queues
+and lets the message reach the topic; a composite forwards to its legs and lets it reach its own destination by its
+options. A destination none matches is reached as it is. Forwarded copies are routed again, so definitions chain.
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ class _Walk:
 
     def _visit(self, copy: Copy, depth: int) -> None:
         if depth > MAX_HOPS:
-            raise RequestRefused(f"{copy.destination} is reached after {MAX_HOPS} forwards: the definitions form a loop")
+            raise RequestRefused(
+                f"{copy.destination} is reached after {MAX_HOPS} forwards: the definitions form a loop"
+            )
         definitions = self.topology.virtual_destinations_for(copy.destination)
         if not definitions:
             self._reach(copy, depth)
@@ -146,8 +148,14 @@ class _Walk:
         return {**self.headers, **places}
 
     def _note(
-        self, at: Destination, definition: str, target: Destination, *, depth: int,
-        selector: str | None = None, outcome: bool | None = True,
+        self,
+        at: Destination,
+        definition: str,
+        target: Destination,
+        *,
+        depth: int,
+        selector: str | None = None,
+        outcome: bool | None = True,
     ) -> None:
         if self.hops is not None:
             self.hops.append(Hop(at, definition, target, selector, outcome, depth))

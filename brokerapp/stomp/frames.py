@@ -4,9 +4,9 @@ r"""The STOMP codec: bytes to frames and back. Pure; knows the grammar and nothi
     frame   : command EOL { name ":" value EOL } EOL body NUL
     EOL     : "\n" or "\r\n"
 
-Read as ActiveMQ does where it is more generous than the text: `\r\n` in all versions, an unknown escape stays as it is. Names and values
-are unescaped in versions 1.1 and 1.2 (not in CONNECT, STOMP), trimmed in 1.0. Of a repeated header the first counts.
-A body has the length of `content-length` in commands that carry one, else it ends at the first NUL.
+Read as ActiveMQ does where it is more generous than the text: `\r\n` in all versions, an unknown escape stays as it is.
+Names and values are unescaped in versions 1.1 and 1.2 (not in CONNECT, STOMP), trimmed in 1.0. Of a repeated header the
+first counts. A body has the length of `content-length` in commands that carry one, else it ends at the first NUL.
 """
 
 from __future__ import annotations

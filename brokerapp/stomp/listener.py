@@ -1,4 +1,7 @@
-"""Listener: the sockets. Bytes to the session, its actions to the broker, deliveries back; heart-beats and back-pressure."""
+"""Listener: the sockets.
+
+Bytes to the session, its actions to the broker, deliveries back; heart-beats and back-pressure.
+"""
 
 from __future__ import annotations
 
@@ -270,4 +273,3 @@ class StompConnection(asyncio.Protocol):
             self._transport.resume_reading()
         else:
             self._transport.pause_reading()
-

@@ -1,4 +1,5 @@
-"""StompSession: one client's protocol state. Frames in, actions out; deliveries in, bytes out. No sockets, no clock, no broker.
+"""StompSession: one client's protocol state. Frames in, actions out; deliveries in, bytes out. No sockets, no clock, no
+broker.
 
     NEW --CONNECT or STOMP--> CONNECTED --DISCONNECT--> CLOSED      a ProtocolError leads to CLOSED from anywhere
 
@@ -30,7 +31,23 @@ ACTIVEMQ_OPTION = "activemq."
 
 #: SEND headers that are not properties of the message: instructions, or written by the broker itself.
 NOT_PROPERTIES = frozenset(
-    ["destination", "receipt", "transaction", "content-length", "persistent", "priority", "expires", "timestamp", "message-id", "redelivered", "subscription", "ack", "amq-msg-type", "original-destination", "JMSXUserID"]
+    [
+        "destination",
+        "receipt",
+        "transaction",
+        "content-length",
+        "persistent",
+        "priority",
+        "expires",
+        "timestamp",
+        "message-id",
+        "redelivered",
+        "subscription",
+        "ack",
+        "amq-msg-type",
+        "original-destination",
+        "JMSXUserID",
+    ]
 )
 #: Escapes, of which 1.1 does not know the one of the carriage return: it is left out there.
 _NOT_IN_1_1 = re.compile(rb"\\.")
@@ -153,9 +170,7 @@ class StompSession:
         if ack_id is None:
             raise RequestRefused(f"{frame.command} without the header {name}")
         subscription = headers.get("subscription") if self.version == "1.1" else None
-        return Settle(
-            ack_id, subscription, frame.command == "ACK", headers.get("transaction"), headers.get("receipt")
-        )
+        return Settle(ack_id, subscription, frame.command == "ACK", headers.get("transaction"), headers.get("receipt"))
 
     def _transaction(self, headers: dict[str, str], frame: Frame) -> Action:
         name = headers.get("transaction")
@@ -186,7 +201,10 @@ class StompSession:
         return encode("ERROR", headers, text.encode(), version=self.version)
 
     def message_prefix(self, destination: str, subscription: str | None) -> bytes:
-        """The first lines of the MESSAGE frames that a subscription gets from a destination; 1.0 may have given it no id."""
+        """The first lines of the MESSAGE frames that a subscription gets from a destination.
+
+        1.0 may have given it no id.
+        """
         quote = str if self.version == "1.0" else escape
         named = "" if subscription is None else f"subscription:{quote(subscription)}\n"
         return f"MESSAGE\ndestination:{quote(destination)}\n{named}".encode()

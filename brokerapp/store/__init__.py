@@ -51,7 +51,9 @@ class Batch:
 
     number: int
     units: list[Unit]
-    declarations: list[tuple[str, str | None]] = field(default_factory=list)  #: log name, JSON; None: it is removed if empty
+    declarations: list[tuple[str, str | None]] = field(
+        default_factory=list
+    )  #: log name, JSON; None: it is removed if empty
     marks: list[tuple[str, str]] = field(default_factory=list)  #: log name, SEQ or `open`
 
 

@@ -1,19 +1,19 @@
 """Every key of the store, built here and nowhere else. One hash tag a broker, so that one function may touch them all.
 
-    {B}:state          hash    session, batch, reply, seq, bytes: who may write, what was written last
-    {B}:logs           hash    log name -> JSON: the message logs that exist
-    {B}:log:NAME       stream  one entry a message, id `SEQ-0`: field m (message) or r (payload's SEQ), o, d
-    {B}:payload:SEQ    hash    m (message), c (references to it)
-    {B}:used           hash    log name -> bytes it holds
-    {B}:marks          hash    log name -> SEQ up to which messages may have been delivered, or `open`
-    {B}:definitions    hash    version -> JSON, `current` -> version, `meta:VERSION` -> JSON
-    {B}:stats          hash    destination -> JSON; `{B}:stats:changed` zset destination -> snapshot version
-    {B}:node           string  JSON of the live node, expires when it stops beating
-    {B}:requests       list    ids of what operators ask of the node
-    {B}:request:ID     string  JSON of one request, expires when nobody waits for the answer any more
-    {B}:reply:ID       list    JSON of the answer
-    {B}:trace          stream  trace batches
-    {B}:signals        channel `definitions`, `stats VERSION`
+{B}:state          hash    session, batch, reply, seq, bytes: who may write, what was written last
+{B}:logs           hash    log name -> JSON: the message logs that exist
+{B}:log:NAME       stream  one entry a message, id `SEQ-0`: field m (message) or r (payload's SEQ), o, d
+{B}:payload:SEQ    hash    m (message), c (references to it)
+{B}:used           hash    log name -> bytes it holds
+{B}:marks          hash    log name -> SEQ up to which messages may have been delivered, or `open`
+{B}:definitions    hash    version -> JSON, `current` -> version, `meta:VERSION` -> JSON
+{B}:stats          hash    destination -> JSON; `{B}:stats:changed` zset destination -> snapshot version
+{B}:node           string  JSON of the live node, expires when it stops beating
+{B}:requests       list    ids of what operators ask of the node
+{B}:request:ID     string  JSON of one request, expires when nobody waits for the answer any more
+{B}:reply:ID       list    JSON of the answer
+{B}:trace          stream  trace batches
+{B}:signals        channel `definitions`, `stats VERSION`
 """
 
 from __future__ import annotations

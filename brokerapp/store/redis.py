@@ -43,14 +43,14 @@ class RedisStore:
 
     def __init__(self, url: str, broker: str) -> None:
         self.url, self.keys = url, Keys(broker)
-        # The caller decides what to do about a lost connection: the driver must not repeat a commit by itself. Nor may it
-        # set a deadline: some calls wait for long, and what it does for one now and then swallows a cancellation.
+        # The caller decides what to do about a lost connection: the driver must not repeat a commit by itself. Nor may
+        # it set a deadline: some calls wait for long, and what it does for one now and then swallows a cancellation.
         pool = redis.ConnectionPool.from_url(
             url, protocol=2, retry=Retry(NoBackoff(), 0), health_check_interval=0, socket_timeout=None
         )
         pool.connection_class = _packing(pool.connection_class)
         self._redis = redis.Redis.from_pool(pool)
-        self._redis.response_callbacks.clear()  # answers as the server gives them, whatever the driver makes of a command
+        self._redis.response_callbacks.clear()  # answers as the server gives them, not as the driver reads them
 
     async def open(self) -> None:
         """Load the function library."""
@@ -83,7 +83,10 @@ class RedisStore:
         return Committed(base, frozenset(refused))
 
     async def read(self, log: str, after: int, count: int) -> list[StoredEntry]:
-        """Up to `count` entries with a number above `after`, in order; fewer when they are large, none only at the end."""
+        """Up to `count` entries with a number above `after`, in order.
+
+        Fewer when they are large, none only at the end.
+        """
         arguments = [self.keys.payload_prefix, after, count, READ_BYTES]
         rows = await self._call("read", [self.keys.log(log)], arguments)
         return [_entry(row) for row in rows if row[1]]
@@ -210,7 +213,9 @@ class RedisStore:
 
     async def define(self, expected: int, text: str, about: Mapping[str, Any]) -> int:
         """Make `text` the definitions if `expected` is still their version; returns the new one."""
-        new = await self._call("define", [self.keys.definitions], [expected, text, json.dumps(about), self.keys.signals])
+        new = await self._call(
+            "define", [self.keys.definitions], [expected, text, json.dumps(about), self.keys.signals]
+        )
         if new < 0:
             raise DefinitionConflict(expected, -new)
         return new
@@ -231,7 +236,9 @@ class RedisStore:
         if not versions:
             return []
         metas = await self._do("HMGET", self.keys.definitions, *(f"meta:{version}" for version in versions))
-        return [{"version": version, **json.loads(meta or b"{}")} for version, meta in zip(versions, metas, strict=True)]
+        return [
+            {"version": version, **json.loads(meta or b"{}")} for version, meta in zip(versions, metas, strict=True)
+        ]
 
     # -- words between operators and the node
 
@@ -347,7 +354,11 @@ def _encode_settles(settles: Sequence, indices: dict[str, int], args: list[Any])
             payloads[each.payload] += 1
         else:
             inline += each.size
-    chunks = [(log, group[at : at + _ROWS_AT_ONCE]) for log, group in groups.items() for at in range(0, len(group), _ROWS_AT_ONCE)]
+    chunks = [
+        (log, group[at : at + _ROWS_AT_ONCE])
+        for log, group in groups.items()
+        for at in range(0, len(group), _ROWS_AT_ONCE)
+    ]
     args.append(len(chunks))
     for log, chunk in chunks:
         args += (indices.setdefault(log, len(indices)), sum(each.size for each in chunk), len(chunk))

@@ -166,13 +166,13 @@ def finished_run(site) -> str:
     (folder / "result.json").write_text(json.dumps(result))
     now = datetime.now(UTC).isoformat(sep=" ")
     row = {
-        "id": run.hex, "kind": "traffic", "title": "Traffic", "request": "{}", "state": "done", "stage": "", "reason": "",
-        "progress": 1, "sentence": "It was quiet.", "asked_by": "ada", "created": now, "changed": now, "finished": now,
+        "id": run.hex, "kind": "traffic", "title": "Traffic", "request": "{}", "state": "done", "stage": "",
+        "reason": "", "progress": 1, "sentence": "It was quiet.", "asked_by": "ada", "created": now, "changed": now, "finished": now,
         "result": f"{run}/result.json",
     }  # fmt: skip
     with sqlite3.connect(site.environment.data / "console.sqlite3", timeout=10) as database:
         database.execute(
-            f"INSERT INTO console_analysisrun ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608
+            f"INSERT INTO console_analysisrun ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
             list(row.values()),
         )
     return str(run)

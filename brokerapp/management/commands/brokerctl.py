@@ -113,7 +113,9 @@ async def _browse(admin: BrokerAdmin, args: Namespace) -> Answer:
         lines.append(f"{each.seq}  {each.id}  {each.size} bytes")
         lines += [f"    {name}: {value}" for name, value in each.headers.items()]
         lines += ["", _text(each.body), ""]
-    lines.append(f"{len(page.messages)} of {page.scanned} messages" + (f", go on with --after {page.next}" if page.next else ""))
+    lines.append(
+        f"{len(page.messages)} of {page.scanned} messages" + (f", go on with --after {page.next}" if page.next else "")
+    )
     return result, lines
 
 
@@ -162,7 +164,10 @@ async def _export(admin: BrokerAdmin, _args: Namespace) -> Answer:
 
 async def _stats(admin: BrokerAdmin, _args: Namespace) -> Answer:
     nodes = [node.to_json() for node in await admin.nodes()]
-    lines = [f"{node['broker']} {node['node']}: {', '.join(node['address'])}, {len(node['connections'])} connections" for node in nodes]
+    lines = [
+        f"{node['broker']} {node['node']}: {', '.join(node['address'])}, {len(node['connections'])} connections"
+        for node in nodes
+    ]
     return nodes, lines or ["no node is running"]
 
 

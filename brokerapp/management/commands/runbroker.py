@@ -35,10 +35,14 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--config", required=True, type=Path, help="ActiveMQ XML file")
         parser.add_argument("--data", required=True, type=Path, help="folder that keeps everything the node stores")
-        parser.add_argument("--redis", help="URL of a Redis or Valkey to use instead of one of its own in the data folder")
+        parser.add_argument(
+            "--redis", help="URL of a Redis or Valkey to use instead of one of its own in the data folder"
+        )
         parser.add_argument("--name", help="broker name, instead of the file's")
         parser.add_argument(
-            "--anonymous", action="store_true", help="allow listeners beyond this machine although nobody needs to log in"
+            "--anonymous",
+            action="store_true",
+            help="allow listeners beyond this machine although nobody needs to log in",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
