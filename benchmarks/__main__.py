@@ -14,10 +14,12 @@ from benchmarks.rabbitmq import RabbitMQ
 from benchmarks.report import FIGURES_HEAD, OURS, RATIOS_HEAD, figures, ratios, table
 from benchmarks.rounds import Peer, measure
 from benchmarks.scenarios import SCENARIOS
-from benchmarks.sluice import Sluice
+from benchmarks.sluice import Sluice, Untraced
 
 #: In the order of their turns.
-PEERS = {each.name: each for each in (ActiveMQ, RabbitMQ, Sluice)}
+PEERS = {each.name: each for each in (ActiveMQ, RabbitMQ, Sluice, Untraced)}
+#: Those compared when nobody says otherwise.
+USUAL = [ActiveMQ.name, RabbitMQ.name, Sluice.name]
 #: Share of the messages that a quick run sends, in one round,
 QUICK = 0.05
 #: and the scenarios it runs unless others are asked for: one of each kind.
@@ -55,7 +57,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Sluice beside ActiveMQ and RabbitMQ.")
     names = [each.name for each in SCENARIOS]
     parser.add_argument("--only", type=_among(names), help=f"scenarios, of {', '.join(names)}")
-    parser.add_argument("--peers", type=_among(PEERS), default=list(PEERS), help=f"brokers, of {', '.join(PEERS)}")
+    parser.add_argument("--peers", type=_among(PEERS), default=USUAL, help=f"brokers, of {', '.join(PEERS)}")
     parser.add_argument("--rounds", type=int, default=3, help="measured runs of each broker, whose median counts")
     parser.add_argument("--quick", action="store_true", help="some scenarios, one short round each: a smoke test")
     parser.add_argument("--profile", action="store_true", help="print how to attach py-spy to Sluice while it runs")

@@ -19,6 +19,7 @@ class Sluice:
     name = "sluice"
     title = "Sluice"
     dialect = ActiveMQDialect()
+    options: tuple[str, ...] = ()
     process: BrokerProcess | None = None
 
     def start(self, scenario: Scenario, folder: Path) -> tuple[str, int]:
@@ -27,7 +28,7 @@ class Sluice:
         configuration = folder / "activemq.xml"
         configuration.write_text(broker_xml(scenario, port, folder / "data"))
         command = [sys.executable, str(PROJECT / "manage.py"), "runbroker"]
-        command += ["--config", str(configuration), "--data", str(folder / "data")]
+        command += ["--config", str(configuration), "--data", str(folder / "data"), *self.options]
         self.process = BrokerProcess(command, folder / "sluice.log")
         self.process.wait_for_line("ready")
         return "127.0.0.1", port
@@ -36,3 +37,11 @@ class Sluice:
         """End it, its store with it."""
         if self.process:
             self.process.stop()
+
+
+class Untraced(Sluice):
+    """The same without recording: the difference is what recording costs."""
+
+    name = "untraced"
+    title = "Sluice without trace"
+    options = ("--no-trace",)

@@ -65,7 +65,7 @@ class Delivery:
             touched, self.touched = self.touched, {}
             for log in touched:
                 for subscription, entries in log.dispatch():
-                    self.give(log, subscription, entries)
+                    self.give(log, subscription, entries, self._now_us)
                 self._page(log)
         for subscription in list(self.waiting):
             self._drain(subscription)
@@ -96,9 +96,9 @@ class Delivery:
 
     # -- queues
 
-    def give(self, log: MessageLog, subscription: Subscription, entries: list[Entry]) -> None:
+    def give(self, log: MessageLog, subscription: Subscription, entries: list[Entry], now_us: int) -> None:
         """Hand these messages of a queue to a consumer; those that expired meanwhile go their own way."""
-        now_ms = self._now_us // 1000
+        now_ms = now_us // 1000
         if any(entry.message.expires for entry in entries):
             entries, expired = partition(entries, lambda entry: not 0 < entry.message.expires <= now_ms)
             for entry in expired:
@@ -111,7 +111,7 @@ class Delivery:
         self._stats.changed.add(log.counts)
         client.delivered += len(entries)
         self.dirty[client] = None
-        self._record(DISPATCH, log, entries, client.client_id)
+        self._record(DISPATCH, log, entries, client.client_id, now_us)
         deliver = client.sink.deliver
         if subscription.ack_mode != "auto":
             for entry in entries:
@@ -143,12 +143,12 @@ class Delivery:
     def _record_acks(self) -> None:
         acked, self._acked = self._acked, {}
         for (log, consumer), entries in acked.items():
-            self._record(ACK, log, entries, consumer)
+            self._record(ACK, log, entries, consumer, self._now_us)
 
-    def _record(self, kind: int, log: MessageLog, entries: list[Entry], consumer: str) -> None:
+    def _record(self, kind: int, log: MessageLog, entries: list[Entry], consumer: str, now_us: int) -> None:
         originals = [native(entry.original) if entry.original else log.name for entry in entries]
         messages = [entry.message for entry in entries]
-        self._recorder.events(kind, self._now_us, messages, log.name, originals, consumer, None)
+        self._recorder.events(kind, now_us, messages, log.name, originals, consumer, None)
 
     @staticmethod
     def _ack_id(subscription: Subscription, entry: Entry) -> str:

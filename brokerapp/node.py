@@ -20,7 +20,7 @@ from brokerapp.definitions import Definitions, from_json, to_json
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.access import Access, Grant
 from brokerapp.errors import Fenced, StoreUnavailable
-from brokerapp.recording.recorder import BATCH, Recorder
+from brokerapp.recording.recorder import BATCH, NoRecorder, Recorder
 from brokerapp.requests import answer
 from brokerapp.snapshot import ConnectionStats, NodeStatus
 from brokerapp.stats import Stats
@@ -69,6 +69,7 @@ class NodeConfig:
     grants: tuple[Grant, ...] | None = None  #: None: everybody may do everything
     impose: bool = False
     store_limit: int = 0  #: bytes; 0: half of the machine's memory
+    trace: bool = True  #: record what happens to messages
     alone: bool = False  #: nobody else can use this store, so a former node need not be waited for
 
 
@@ -101,7 +102,8 @@ class Node:
         limit = self.config.store_limit or int(_memory() * DEFAULT_STORE_SHARE)
         self._limits = Limits(total=limit, of_log=lambda _log: 0)
         self._committer = Committer(self._store, self.session, self._limits, self._pump)
-        self.recorder, self._stats = Recorder(self.config.broker), Stats()
+        self.recorder = Recorder(self.config.broker) if self.config.trace else NoRecorder(self.config.broker)
+        self._stats = Stats()
         self.broker = Broker(self.config.broker, self.session, self._committer, self.recorder, self._stats, definitions)
         if self.config.grants is not None:
             self.broker.access = Access(self.config.grants)

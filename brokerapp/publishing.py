@@ -109,7 +109,8 @@ class Publishing:
         log.counts.EnqueueCount += 1
         log.counts.EnqueueBytes += len(message.body)
         self._broker.recorder.copies(FORWARD, message.born_us, message, str(first.destination), groups[0].names)
-        self._broker.delivery.give(log, consumer, [Entry(name, 0, message, original=original, shown=shown)])
+        entry = Entry(name, 0, message, original=original, shown=shown)
+        self._broker.delivery.give(log, consumer, [entry], message.born_us)
         return True
 
     def _message(self, send: Send) -> Message:

@@ -25,7 +25,13 @@ async def start_node(environment: Environment, authenticate: Authenticate | None
 
 
 def node_config(
-    config: BrokerConfig, redis_url: str, *, name: str | None = None, alone: bool = False, impose: bool = False
+    config: BrokerConfig,
+    redis_url: str,
+    *,
+    name: str | None = None,
+    alone: bool = False,
+    impose: bool = False,
+    trace: bool = True,
 ) -> NodeConfig:
     """What a node needs of a configuration.
 
@@ -40,6 +46,7 @@ def node_config(
         grants=config.authorization,
         impose=impose,
         store_limit=config.system_usage.store or 0,
+        trace=trace,
         alone=alone,
     )
 

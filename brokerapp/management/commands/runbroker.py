@@ -45,6 +45,8 @@ class Command(BaseCommand):
             help="allow listeners beyond this machine although nobody needs to log in",
         )
 
+        parser.add_argument("--no-trace", action="store_true", help="do not record what happens to messages")
+
     def handle(self, *_args: Any, **options: Any) -> None:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
         try:
@@ -68,7 +70,9 @@ class Command(BaseCommand):
         store = None if options["redis"] else EmbeddedStore(data.store)
         url = options["redis"] or await asyncio.to_thread(store.start)
         try:
-            wanted = node_config(config, url, name=options["name"], alone=store is not None, impose=True)
+            wanted = node_config(
+                config, url, name=options["name"], alone=store is not None, impose=True, trace=not options["no_trace"]
+            )
             data.remember(wanted.broker)
             node = Node(wanted, authenticator(config.authentication))
             await node.start()
