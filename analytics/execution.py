@@ -65,13 +65,13 @@ class Execution:
         self._runs.note_session(self._run_id, session.session_id)
         session.registerProgressHandler(self._progress)
         session.addTag(self._run_id)
-        finished = False
+        over = False  # whether Spark does nothing for the run any more
         try:
             findings = self._job.run(read_events(session, self._environment.archive, window), window, self._collect)
-            finished = True
+            over = True
         except PySparkException as error:
+            over = True
             if error.getCondition() == _PATH_NOT_FOUND:  # nothing was ever archived
-                finished = True
                 return Findings("Nothing was recorded yet.", 0)
             if self._runs.is_cancelled(self._run_id):
                 raise RunCancelled from None
@@ -79,7 +79,7 @@ class Execution:
         finally:
             session.removeTag(self._run_id)
             session.removeProgressHandler(self._progress)
-            if not finished:  # a time limit, say: the server must not go on for nobody
+            if not over:  # a time limit, say: the server must not go on for nobody
                 _interrupt(session, self._run_id)
             self._runs.ended(self._run_id)
         return findings

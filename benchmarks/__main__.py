@@ -18,15 +18,18 @@ from benchmarks.sluice import Sluice
 
 #: In the order of their turns.
 PEERS = {each.name: each for each in (ActiveMQ, RabbitMQ, Sluice)}
-#: Share of the messages that a quick run sends, in one round.
+#: Share of the messages that a quick run sends, in one round,
 QUICK = 0.05
+#: and the scenarios it runs unless others are asked for: one of each kind.
+QUICK_SCENARIOS = ("queue", "fan-out-100", "filtered-10", "non-persistent")
 
 
 def main() -> int:
     """Run the scenarios asked for; 0 when no broker failed in any."""
     arguments = _arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    scenarios = [each for each in SCENARIOS if each.name in arguments.only]
+    names = arguments.only or (QUICK_SCENARIOS if arguments.quick else [each.name for each in SCENARIOS])
+    scenarios = [each for each in SCENARIOS if each.name in names]
     rounds, scale = (1, QUICK) if arguments.quick else (arguments.rounds, 1)
     rows, ratio_rows, failures = [], [], []
     for scenario in scenarios:
@@ -39,8 +42,8 @@ def main() -> int:
         rows += figures(scenario, results)
         ratio_rows += ratios(scenario, results)
         failures += [f"{each.peer}: {each.failure}" for each in results.values() if each.failure]
-        print(table(FIGURES_HEAD, figures(scenario, results)), flush=True)
-    print(f"\nAll, medians of {rounds}:\n\n{table(FIGURES_HEAD, rows)}")
+        print(f"{scenario.title}\n\n{table(FIGURES_HEAD, figures(scenario, results))}\n", flush=True)
+    print(f"All, medians of {rounds}:\n\n{table(FIGURES_HEAD, rows)}")
     if ratio_rows:
         print(f"\nSluice, times the other's rate:\n\n{table(RATIOS_HEAD, ratio_rows)}")
     for each in failures:
@@ -51,10 +54,10 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Sluice beside ActiveMQ and RabbitMQ.")
     names = [each.name for each in SCENARIOS]
-    parser.add_argument("--only", type=_among(names), default=names, help=f"scenarios, of {', '.join(names)}")
+    parser.add_argument("--only", type=_among(names), help=f"scenarios, of {', '.join(names)}")
     parser.add_argument("--peers", type=_among(PEERS), default=list(PEERS), help=f"brokers, of {', '.join(PEERS)}")
     parser.add_argument("--rounds", type=int, default=3, help="measured runs of each broker, whose median counts")
-    parser.add_argument("--quick", action="store_true", help="one round with a twentieth of the messages: a smoke test")
+    parser.add_argument("--quick", action="store_true", help="some scenarios, one short round each: a smoke test")
     parser.add_argument("--profile", action="store_true", help="print how to attach py-spy to Sluice while it runs")
     return parser.parse_args()
 

@@ -17,9 +17,6 @@ from benchmarks.load import Outcome, run
 from benchmarks.process import BrokerProcess
 from benchmarks.scenarios import Scenario
 
-#: Share of a run's messages that warms a broker up before its first measured run.
-WARM_UP = 0.5
-
 
 class Peer(Protocol):
     """A broker that can be started for a scenario, in a folder of its own, and stopped."""
@@ -75,8 +72,8 @@ def measure(
 ) -> Mapping[str, Result]:
     """Run the scenario on all these peers, in turn, `rounds` times, with `scale` times its messages; results by peer.
 
-    All are started before the first runs, and `started` is called with each: one that waits for its turn costs next to
-    nothing. A peer that fails is left out of the rounds that follow.
+    All are started before the first one runs, and `started` is called with each: a peer that waits for its turn costs
+    next to nothing. A run that is not measured warms each up. A peer that fails is left out of the rounds that follow.
     """
     measured: dict[str, list[Measurement]] = {each.name: [] for each in peers}
     failures: dict[str, str] = {}
@@ -90,7 +87,7 @@ def measure(
                 messages = int(scenario.messages[peer.name] * scale)
                 try:
                     if number == 0:
-                        run(scenario, addresses[peer.name], peer.dialect, int(messages * WARM_UP))
+                        run(scenario, addresses[peer.name], peer.dialect, messages)
                     measured[peer.name].append(_measured_run(scenario, peer, addresses[peer.name], messages))
                 except (RunFailed, OSError) as error:
                     failures[peer.name] = str(error)

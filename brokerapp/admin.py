@@ -102,7 +102,7 @@ class BrokerAdmin:
                     if len(found) == limit:
                         more = await self._store.read(log, after, 1)
                         return BrowsePage(found, scanned, after if more else None)
-            if len(page) < BROWSE_PAGE:
+            if not page:
                 return BrowsePage(found, scanned, None)
         return BrowsePage(found, scanned, after)
 

@@ -15,8 +15,10 @@ from brokerapp.message import Message
 #: Open transactions of one client, and what one may hold: bounds on what a peer can make us keep.
 MAX_TRANSACTIONS = 100
 MAX_TRANSACTION_ACTIONS = 100_000
-#: Units of one client on their way to the store; at this many its socket is not read until half of them are done.
+#: Units of one client on their way to the store, and bytes of messages in them; at this many its socket is not read until half
+#: of them are done.
 MAX_PENDING = 2_000
+MAX_PENDING_BYTES = 8 * 1024 * 1024
 
 
 class Sink(Protocol):
@@ -79,6 +81,7 @@ class Client:
     by_key: dict[str, Subscription] = field(default_factory=dict)  #: first part of their ack ids
     transactions: dict[str, Transaction] = field(default_factory=dict)
     pending: int = 0  #: units on their way to the store
+    pending_bytes: int = 0  #: of messages in them
     on_hold: bool = False  #: not read from because of that
     blocked: bool = False  #: its socket takes no more for now
     sent: int = 0
@@ -108,16 +111,18 @@ class Client:
                 return each, key
         raise RequestRefused(f"Unexpected ACK received for message-id [{ack_id}]: it is not waiting for one")
 
-    def started_unit(self) -> None:
-        """A unit is on its way; too many stop the reading."""
+    def started_unit(self, size: int = 0) -> None:
+        """A unit with so many bytes of messages is on its way; too many stop the reading."""
         self.pending += 1
-        if self.pending >= MAX_PENDING and not self.on_hold:
+        self.pending_bytes += size
+        if not self.on_hold and (self.pending >= MAX_PENDING or self.pending_bytes >= MAX_PENDING_BYTES):
             self.on_hold = True
             self.sink.hold(True)
 
-    def ended_unit(self) -> None:
+    def ended_unit(self, size: int = 0) -> None:
         """A unit is done."""
         self.pending -= 1
-        if self.on_hold and self.pending <= MAX_PENDING // 2:
+        self.pending_bytes -= size
+        if self.on_hold and self.pending <= MAX_PENDING // 2 and self.pending_bytes <= MAX_PENDING_BYTES // 2:
             self.on_hold = False
             self.sink.hold(False)

@@ -42,7 +42,7 @@ class Committer:
         self._store, self._session, self._limits, self._after_batch = store, session, limits, after_batch
         self._units: list[Unit] = []
         self._settles: list[Settled] = []
-        self._creations: list[tuple[str, str]] = []
+        self._declarations: list[tuple[str, str | None]] = []
         self._marks: dict[str, str] = {}
         self._reads: list[tuple[str, int, int, ReadCallback]] = []
         self._wake = asyncio.Event()
@@ -65,7 +65,12 @@ class Committer:
 
     def create(self, log: str, attributes: str) -> None:
         """Let a log exist, before anything submitted later."""
-        self._creations.append((log, attributes))
+        self._declarations.append((log, attributes))
+        self._rouse()
+
+    def remove(self, log: str) -> None:
+        """Let a log exist no longer, if it is empty; before anything submitted later."""
+        self._declarations.append((log, None))
         self._rouse()
 
     def mark(self, log: str, mark: str) -> None:
@@ -99,7 +104,7 @@ class Committer:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            while self._units or self._settles or self._creations or self._marks or self._reads:
+            while self._units or self._settles or self._declarations or self._marks or self._reads:
                 await self._round()
             if not self._wake.is_set():
                 self._idle.set()
@@ -126,11 +131,11 @@ class Committer:
         reads: list[tuple[str, int, int, ReadCallback]] = []
         if not self._units:
             reads, self._reads = self._reads, []
-        if not (taken or self._creations or self._marks):
+        if not (taken or self._declarations or self._marks):
             return None, reads
         self._number += 1
-        batch = Batch(self._number, taken, self._creations, list(self._marks.items()))
-        self._creations, self._marks = [], {}
+        batch = Batch(self._number, taken, self._declarations, list(self._marks.items()))
+        self._declarations, self._marks = [], {}
         return batch, reads
 
     async def _until_answered(self, call):
@@ -166,7 +171,7 @@ def _within_limits(units: list[Unit]) -> int:
 
 
 def _writes(batch: Batch) -> bool:
-    return bool(batch.creations or batch.marks or any(unit.appends or unit.settles for unit in batch.units))
+    return bool(batch.declarations or batch.marks or any(unit.appends or unit.settles for unit in batch.units))
 
 
 def _report(batch: Batch, committed: Committed) -> None:

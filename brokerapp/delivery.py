@@ -20,8 +20,12 @@ from brokerapp.recording.schema import ACK, DISPATCH, DROP
 from brokerapp.stats import Stats
 from brokerapp.store import StoredEntry
 
-#: Messages of a topic that wait for one subscriber without credit; beyond it the oldest go, counted and recorded.
+#: Messages of a topic that wait for one subscriber, and bytes of their bodies; beyond it the oldest go, which is recorded.
 MAX_TOPIC_PENDING = 10_000
+MAX_TOPIC_PENDING_BYTES = 16 * 1024 * 1024
+
+#: Whether a consumer may read a destination: a pattern matches also what it may not.
+MayRead = Callable[[Subscription, Destination], bool]
 
 
 @lru_cache(maxsize=16384)
@@ -34,9 +38,15 @@ class Delivery:
     """Everything between a stored message and a client's socket."""
 
     def __init__(
-        self, committer: Committer, recorder: Recorder, stats: Stats, expired: Callable[[MessageLog, Entry], None]
+        self,
+        committer: Committer,
+        recorder: Recorder,
+        stats: Stats,
+        expired: Callable[[MessageLog, Entry], None],
+        may_read: MayRead,
     ) -> None:
-        self._committer, self._recorder, self._stats, self._expired = committer, recorder, stats, expired
+        self._committer, self._recorder, self._stats = committer, recorder, stats
+        self._expired, self._may_read = expired, may_read
         self._topics: DestinationMap[Subscription] = DestinationMap()
         self._subscribers_of: dict[str, list[Subscription]] = {}
         self.touched: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
@@ -68,12 +78,20 @@ class Delivery:
         if not log.wants_page:
             return
         log.paging = True
+        window = log.window
 
         def loaded(found: list[StoredEntry]) -> None:
-            log.load(entry_of(log.name, each) for each in found)
+            log.load((entry_of(log.name, each) for each in found), window)
             self.touched[log] = None
 
         self._committer.read(log.name, log.loaded, PAGE, loaded)
+
+    def resume(self, subscription: Subscription) -> None:
+        """It may be given messages again."""
+        for log in subscription.logs:
+            self.touched[log] = None
+        if subscription.pending:
+            self.waiting[subscription] = None
 
     # -- queues
 
@@ -85,6 +103,8 @@ class Delivery:
             for entry in expired:
                 subscription.credit += 1
                 self._expired(log, entry)
+            if expired and log.ready:
+                self.touched[log] = None
         client: Client = subscription.client
         log.counts.DispatchCount += len(entries)
         self._stats.changed.add(log.counts)
@@ -97,6 +117,8 @@ class Delivery:
                 deliver(subscription, entry, self._ack_id(subscription, entry))
             return
         subscription.credit += len(entries)
+        if log.ready:  # what its credit did not reach
+            self.touched[log] = None
         for entry in entries:
             deliver(subscription, entry, "")
             self.acked(log, entry, client.client_id)
@@ -162,7 +184,9 @@ class Delivery:
         """Who gets messages of this topic; each once, however many of its patterns match."""
         found = self._subscribers_of.get(topic)
         if found is None:
-            found = self._subscribers_of[topic] = list(dict.fromkeys(self._topics.find(topic)))
+            matching = dict.fromkeys(self._topics.find(topic))
+            destination = Destination.topic(topic)
+            found = self._subscribers_of[topic] = [each for each in matching if self._may_read(each, destination)]
         return found
 
     def publish(self, message: Message, copy: Copy) -> None:
@@ -176,14 +200,15 @@ class Delivery:
             entry = Entry(str(copy.destination), 0, message, original=original, shown=copy.destination.stomp)
             if _takes(subscription, entry, copy.destination):
                 subscription.pending.append(entry)
+                subscription.pending_bytes += len(message.body)
                 self.waiting[subscription] = None
-                if len(subscription.pending) > MAX_TOPIC_PENDING:
+                if _too_much_waits(subscription):
                     self._drain(subscription)
                     self._bound(subscription)
 
     def _bound(self, subscription: Subscription) -> None:
-        while len(subscription.pending) > MAX_TOPIC_PENDING:
-            entry = subscription.pending.popleft()
+        while _too_much_waits(subscription):
+            entry = _next_pending(subscription)
             self._recorder.event(
                 DROP, time.time_ns() // 1000, entry.message, entry.log, entry.log, subscription.client.client_id, "slow consumer"
             )
@@ -192,7 +217,7 @@ class Delivery:
         now_us = time.time_ns() // 1000
         pending = subscription.pending
         while pending and subscription.ready:
-            entry = pending.popleft()
+            entry = _next_pending(subscription)
             if entry.message.expires and entry.message.expires <= now_us // 1000:
                 continue
             self._give_from_topic(subscription, entry, now_us)
@@ -238,6 +263,16 @@ def _takes(subscription: Subscription, entry: Entry, topic: Destination) -> bool
 def partition(entries: list[Entry], wanted: Callable[[Entry], bool]) -> tuple[list[Entry], list[Entry]]:
     """Those that are wanted and those that are not, both in order."""
     return [each for each in entries if wanted(each)], [each for each in entries if not wanted(each)]
+
+
+def _too_much_waits(subscription: Subscription) -> bool:
+    return len(subscription.pending) > MAX_TOPIC_PENDING or subscription.pending_bytes > MAX_TOPIC_PENDING_BYTES
+
+
+def _next_pending(subscription: Subscription) -> Entry:
+    entry = subscription.pending.popleft()
+    subscription.pending_bytes -= len(entry.message.body)
+    return entry
 
 
 def is_queue(entry: Entry) -> bool:

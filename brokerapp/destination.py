@@ -13,6 +13,9 @@ ANY_ELEMENT = "*"
 ANY_REST = ">"
 #: Separates the elements of a name.
 SEPARATOR = "."
+#: Longest name, characters: it is part of a key of the store.
+MAX_NAME = 1024
+_TEMPORARY = ("/temp-", "/remote-temp-")
 
 
 class Kind(StrEnum):
@@ -80,6 +83,11 @@ class Destination:
         """
         return _parse(text, default)
 
+    @staticmethod
+    def parse_list(text: str) -> tuple[Destination, ...]:
+        """One destination, or a list of them (`/queue/A,/topic/B`), each element of its own kind; see parse."""
+        return _parse_list(text)
+
     @property
     def is_pattern(self) -> bool:
         """Whether a whole element is a wildcard."""
@@ -107,4 +115,16 @@ def _parse(text: str, default: Kind) -> Destination:
     name = name.strip()
     if not name:
         raise InvalidDestination(text)
+    if len(name) > MAX_NAME:
+        raise InvalidDestination(text[:80], f"a name has at most {MAX_NAME} characters")
+    if name.startswith(_TEMPORARY):
+        raise InvalidDestination(name, "temporary destinations are not served yet")
     return Destination(kind, name)
+
+
+@lru_cache(maxsize=16384)
+def _parse_list(text: str) -> tuple[Destination, ...]:
+    found = [Destination.parse(part) for part in text.split(",") if part.strip()]
+    if not found:
+        raise InvalidDestination(text)
+    return tuple(dict.fromkeys(found))

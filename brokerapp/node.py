@@ -269,7 +269,7 @@ class Node:
         while True:
             request = await self._control.next_request(TICK_SECONDS)
             if request is not None:
-                reply = await answer(self.broker, self._store, self._committer, self._request_pump, request)
+                reply = await answer(self.broker, self._committer, self._request_pump, request)
                 await self._store.answer(request["id"], reply)
 
 

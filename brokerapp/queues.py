@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from brokerapp.committer import Committer
 from brokerapp.definitions import VirtualTopic
-from brokerapp.delivery import Delivery
+from brokerapp.delivery import Delivery, MayRead
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.destination_map import DestinationMap, matches
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
@@ -27,8 +27,8 @@ OPEN = "open"
 class Queues:
     """All queues by name. `topology` is the broker's: it is told of new and deleted queues."""
 
-    def __init__(self, committer: Committer, delivery: Delivery, stats: Stats) -> None:
-        self._committer, self._delivery, self._stats = committer, delivery, stats
+    def __init__(self, committer: Committer, delivery: Delivery, stats: Stats, may_read: MayRead) -> None:
+        self._committer, self._delivery, self._stats, self._may_read = committer, delivery, stats, may_read
         self._logs: dict[str, MessageLog] = {}
         self._patterns: DestinationMap[Subscription] = DestinationMap()
         self.topology: Topology
@@ -62,7 +62,8 @@ class Queues:
             log = self._add(queue)
             self._committer.create(log.name, json.dumps({"kind": queue.kind}))
             for subscription in self._patterns.find(queue.name):
-                if not queue.is_pattern or queue in subscription.destinations:
+                wanted = not queue.is_pattern or queue in subscription.destinations
+                if wanted and self._may_read(subscription, queue):
                     self._attach(subscription, log)
         return log
 
@@ -72,24 +73,26 @@ class Queues:
         self.topology.add_queue(queue.name)
         return log
 
-    def forget(self, log: MessageLog) -> None:
-        """The queue is deleted."""
+    def delete(self, log: MessageLog) -> None:
+        """Remove a queue that is empty and has no consumers."""
         del self._logs[log.name]
         self.topology.remove_queue(log.destination.name)
         self._stats.forget(log.destination)
+        self._committer.remove(log.name)
 
     # -- consumers
 
     def join(self, subscription: Subscription, queue: Destination) -> None:
-        """Consume from a queue, or from all that match a pattern, later ones included."""
+        """Consume from a queue, or from all that match a pattern and may be read, later ones included."""
         if not queue.is_pattern:
             self._attach(subscription, self.ensure(queue))
             return
         self._patterns.add(queue.name, subscription)
         for log in list(self._logs.values()):
-            if matches(queue.name, log.destination.name) and not log.destination.is_pattern:
+            found = matches(queue.name, log.destination.name) and not log.destination.is_pattern
+            if found and self._may_read(subscription, log.destination):
                 self._attach(subscription, log)
-        if self._collects(queue):
+        if self._collects(queue) and self._may_read(subscription, queue):
             self._attach(subscription, self.ensure(queue))
 
     def _collects(self, queue: Destination) -> bool:

@@ -8,64 +8,63 @@ from typing import Any
 
 from brokerapp.broker import Broker
 from brokerapp.committer import Committer
+from brokerapp.delivery import entry_of
 from brokerapp.destination import Destination, Kind
-from brokerapp.engine.message_log import Entry, MessageLog
+from brokerapp.engine.message_log import MessageLog
 from brokerapp.errors import BrokerError, RequestRefused
-from brokerapp.store.redis import RedisStore
+from brokerapp.store import StoredEntry
 
 #: Messages purged in one unit.
 PURGE_BATCH = 1_000
+#: How often a queue that gets messages while it is deleted is emptied again.
+DELETE_ATTEMPTS = 100
 
 
 class Desk:
     """Carries out one kind of request after the other for a node."""
 
-    def __init__(self, broker: Broker, store: RedisStore, committer: Committer, pump: Callable[[], None]) -> None:
-        self._broker, self._store, self._committer, self._pump = broker, store, committer, pump
+    def __init__(self, broker: Broker, committer: Committer, pump: Callable[[], None]) -> None:
+        self._broker, self._committer, self._pump = broker, committer, pump
 
     async def purge(self, destination: str) -> int:
         """Remove all messages of a queue but those in flight."""
-        log = self._broker.queues.find(Destination.parse(destination))
-        held = {entry.seq for consumer in log.consumers for entry in consumer.unacked.values()}
-        held |= {
-            entry.seq
-            for client in self._broker.clients.values()
-            for transaction in client.transactions.values()
-            for _, _, entry in transaction.settled
-            if entry.log == log.name
-        }
+        return await self._purge(self._broker.queues.find(Destination.parse(destination)))
+
+    async def _purge(self, log: MessageLog) -> int:
+        """Nothing is dispatched meanwhile. What arrives meanwhile may go or stay."""
+        wanted, removed, after = log.depth - log.in_flight, 0, 0
         log.paused = True
         try:
-            return await self._purge(log, held)
+            while removed < wanted:
+                found, gone = await self._take_out(log, after)
+                if not found:
+                    break
+                removed += gone
+                after = found[-1].seq
+            await self._committer.drain()
         finally:
             log.paused = False
             self._broker.delivery.touched[log] = None
             self._pump()
-
-    async def _purge(self, log: MessageLog, held: set[int]) -> int:
-        removed, after = 0, 0
-        log.ready.clear()
-        log.unloaded, log.loaded = log.depth - log.in_flight, 0
-        while True:
-            found = await self._read(log, after)
-            if not found:
-                break
-            after = found[-1].seq
-            gone = [each for each in found if each.seq not in held]
-            for each in gone:
-                self._committer.settle(Entry(log.name, each.seq, each.message, each.payload, each.size))
-            removed += len(gone)
-            log.depth -= len(gone)
-            log.counts.DequeueCount += len(gone)
-            self._broker.stats.changed.add(log.counts)
-        await self._committer.drain()
-        log.returned.clear()
-        log.unloaded, log.loaded = max(0, log.depth - log.in_flight), after
         return removed
 
-    async def _read(self, log: MessageLog, after: int):
-        done = asyncio.get_running_loop().create_future()
-        self._committer.read(log.name, after, PURGE_BATCH, done.set_result)
+    async def _take_out(self, log: MessageLog, after: int) -> tuple[list[StoredEntry], int]:
+        """Remove what can be removed of the next messages; those, and how many of them are gone.
+
+        That is settled in the very moment in which the store's answer comes: later a consumer may hold other messages.
+        """
+        window, done = log.window, asyncio.get_running_loop().create_future()
+
+        def read(found: list[StoredEntry]) -> None:
+            gone = log.take_out([each.seq for each in found]) if window == log.window else set()
+            for each in found:
+                if each.seq in gone:
+                    self._committer.settle(entry_of(log.name, each))
+            log.counts.DequeueCount += len(gone)
+            self._broker.stats.changed.add(log.counts)
+            done.set_result((found, len(gone)))
+
+        self._committer.read(log.name, after, PURGE_BATCH, read)
         return await done
 
     async def create(self, destination: str) -> None:
@@ -83,21 +82,26 @@ class Desk:
         if wanted.kind is Kind.TOPIC:
             if self._broker.delivery.subscribers(wanted.name):
                 raise RequestRefused(f"{wanted} has subscribers")
-            self._broker.stats.forget(wanted)
+            self._broker.delete_topic(wanted)
             return 0
         log = self._broker.queues.find(wanted)
-        if log.consumers or log.in_flight:
-            raise RequestRefused(f"{wanted} has consumers")
-        self._broker.queues.forget(log)
-        await self._committer.drain()
-        return await self._store.drop(log.name, self._broker.session)
+        removed = 0
+        for _ in range(DELETE_ATTEMPTS):
+            if log.consumers or log.in_flight:
+                raise RequestRefused(f"{wanted} has consumers")
+            removed += await self._purge(log)
+            if not (log.depth or self._committer.busy):
+                self._broker.delete(log)
+                await self._committer.drain()
+                return removed
+        raise RequestRefused(f"{wanted} goes on getting messages: stop its producers first")
 
 
 async def answer(
-    broker: Broker, store: RedisStore, committer: Committer, pump: Callable[[], None], request: dict[str, Any]
+    broker: Broker, committer: Committer, pump: Callable[[], None], request: dict[str, Any]
 ) -> dict[str, Any]:
     """The reply to a request: {"result": ...} or {"error": sentence, "code": code}."""
-    desk = Desk(broker, store, committer, pump)
+    desk = Desk(broker, committer, pump)
     verbs: dict[str, Callable[..., Awaitable[Any]]] = {
         "purge": desk.purge,
         "create": desk.create,

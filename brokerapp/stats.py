@@ -26,6 +26,10 @@ class Stats:
             self.changed.add(stats)
         return stats
 
+    def find(self, destination: Destination) -> DestinationStats | None:
+        """The numbers of a destination that has some."""
+        return self._by_destination.get(destination)
+
     def forget(self, destination: Destination) -> None:
         """The destination is deleted."""
         stats = self._by_destination.pop(destination, None)

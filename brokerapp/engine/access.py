@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from brokerapp.destination import Destination, Kind
-from brokerapp.engine.destination_map import DestinationMap
+from brokerapp.engine.destination_map import DestinationMap, covers
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +43,27 @@ class Access:
         for grant in grants:
             if grant.destination is not None:
                 self._grants[grant.destination.kind].add(grant.destination.name, grant)
-        self._answers: dict[tuple[frozenset[str], str, Destination], bool] = {}
+        self._answers: dict[tuple[frozenset[str], str, Destination, bool], bool] = {}
 
     def may(self, principal: Principal, verb: str, destination: Destination) -> bool:
-        """Whether the principal may `read`, `write` or `admin` (create) the destination."""
-        question = (principal.groups, verb, destination)
+        """Whether the principal may `read`, `write` or `admin` (create) the destination; of a pattern, all that matches it."""
+        return self._answer(principal, verb, destination, True)
+
+    def may_some(self, principal: Principal, verb: str, pattern: Destination) -> bool:
+        """Whether the principal may read, write or create some destination that matches the pattern."""
+        return self._answer(principal, verb, pattern, False)
+
+    def _answer(self, principal: Principal, verb: str, destination: Destination, all_of_it: bool) -> bool:
+        question = (principal.groups, verb, destination, all_of_it)
         answer = self._answers.get(question)
         if answer is None:
             if len(self._answers) >= MAX_ANSWERS:
                 self._answers.clear()
-            found = self._grants[destination.kind].find(destination.name)
-            answer = self._answers[question] = any(principal.groups & getattr(grant, verb) for grant in found)
+            answer = self._answers[question] = any(
+                principal.groups & getattr(grant, verb)
+                for grant in self._grants[destination.kind].find(destination.name)
+                if not all_of_it or covers(grant.destination.name, destination.name)
+            )
         return answer
 
 

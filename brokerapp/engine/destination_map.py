@@ -99,6 +99,18 @@ def matches(pattern: str, name: str) -> bool:
     )
 
 
+def covers(pattern: str, other: str) -> bool:
+    """Whether a pattern matches every name that the other pattern (or name) matches."""
+    wanted, elements = pattern.split(SEPARATOR), other.split(SEPARATOR)
+    if wanted[-1] == ANY_REST:
+        wanted.pop()
+        elements = elements[: len(wanted)]
+    return len(wanted) == len(elements) and all(
+        want == element or (want == ANY_ELEMENT and element != ANY_REST)
+        for want, element in zip(wanted, elements, strict=True)
+    )
+
+
 def specificity(pattern: str) -> tuple[int, ...]:
     """Sort key of patterns, the most specific last: judged element by element, a name above `*` above `>`."""
     return tuple(0 if each == ANY_REST else 1 if each == ANY_ELEMENT else 2 for each in pattern.split(SEPARATOR))

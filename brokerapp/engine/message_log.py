@@ -25,6 +25,9 @@ PAGE = 500
 WINDOW = 2_000
 #: The window may grow to this while its messages match no consumer that has credit.
 STRETCHED_WINDOW = 20_000
+#: Bytes of messages at which a window, and a stretched one, grows no more however few they are.
+WINDOW_BYTES = 8 * 1024 * 1024
+STRETCHED_WINDOW_BYTES = 64 * 1024 * 1024
 #: Tells the keys of copies apart that bear the same ack id.
 _TWIN = "\n"
 
@@ -60,6 +63,7 @@ class Subscription:
     unacked: dict[str, Entry] = field(default_factory=dict)  #: by ack id, in order of delivery
     logs: list[MessageLog] = field(default_factory=list)  #: that feed it
     pending: deque[Entry] = field(default_factory=deque)  #: of a topic: waiting for credit
+    pending_bytes: int = 0  #: of bodies in it
     prefix: dict[str, bytes] = field(default_factory=dict)  #: destination -> first lines of its MESSAGE frames
     started: bool = False  #: nothing is given before its RECEIPT was
     delivered: int = 0
@@ -98,7 +102,7 @@ class MessageLog:
 
     __slots__ = (
         "consumers", "counts", "depth", "destination", "dispatched", "in_flight", "loaded", "may_have_been_delivered",
-        "name", "paging", "paused", "pending_appends", "ready", "returned", "turn", "unloaded",
+        "name", "paging", "paused", "ready", "ready_bytes", "returned", "turn", "unloaded", "window",
     )  # fmt: skip
 
     def __init__(self, counts: DestinationStats, depth: int = 0, suspect: int = 0) -> None:
@@ -109,12 +113,13 @@ class MessageLog:
         self.unloaded = depth
         self.loaded = 0
         self.ready: deque[Entry] = deque()
+        self.ready_bytes = 0
+        self.window = 0  #: grows whenever the window is forgotten: what was read for an earlier one is of no use
         self.consumers: list[Subscription] = []
         self.turn = 0
         self.in_flight = 0
         self.paging = False
         self.paused = False
-        self.pending_appends = 0
         #: Entries that came back, with their deliveries: kept while the window is not.
         self.returned: dict[int, int] = {}
         #: Entries up to this number may have been delivered by a node that died.
@@ -126,11 +131,13 @@ class MessageLog:
     def offer(self, entry: Entry) -> None:
         """A message was stored. It joins the window if nothing older waits outside and there is room."""
         self.depth += 1
-        if self.unloaded or not self.consumers or len(self.ready) >= WINDOW:
+        full = len(self.ready) >= WINDOW or self.ready_bytes >= WINDOW_BYTES
+        if self.unloaded or not self.consumers or full:
             self.unloaded += 1
         else:
             self.loaded = entry.seq
             self.ready.append(entry)
+            self.ready_bytes += entry.size
 
     def offer_unseen(self) -> None:
         """A message was stored while nobody consumes."""
@@ -142,17 +149,23 @@ class MessageLog:
         """Whether the window should be filled from the store."""
         if not self.unloaded or self.paging or self.paused or not any(each.ready for each in self.consumers):
             return False
-        return len(self.ready) < PAGE or (self._selective and len(self.ready) < STRETCHED_WINDOW)
+        if len(self.ready) < PAGE and self.ready_bytes < WINDOW_BYTES:
+            return True
+        return self._selective and len(self.ready) < STRETCHED_WINDOW and self.ready_bytes < STRETCHED_WINDOW_BYTES
 
-    def load(self, entries: Iterable[Entry]) -> None:
-        """What the store answered to reading on after `loaded`."""
+    def load(self, entries: Iterable[Entry], window: int) -> None:
+        """What the store answered to reading on after `loaded`, when the window was the one of this number."""
         self.paging = False
+        if window != self.window:
+            return
         count = 0
         for count, entry in enumerate(entries, start=1):
             self.loaded = entry.seq
             entry.deliveries = self.returned.pop(entry.seq, 1 if entry.seq <= self.may_have_been_delivered else 0)
             self.ready.append(entry)
-        self.unloaded = max(0, self.unloaded - count) if count == PAGE else 0
+            self.ready_bytes += entry.size
+        self.unloaded = max(0, self.unloaded - count) if count else 0
+        self.forget_window()
 
     def take_back(self, entries: Iterable[Entry]) -> None:
         """Entries that were in flight return to their place, one delivery older."""
@@ -162,6 +175,7 @@ class MessageLog:
         for entry in back:
             entry.deliveries += 1
             self.returned[entry.seq] = entry.deliveries
+            self.ready_bytes += entry.size
         self.in_flight -= len(back)
         if self.ready and back[-1].seq > self.ready[0].seq:
             self.ready = deque(sorted([*back, *self.ready], key=lambda entry: entry.seq))
@@ -175,7 +189,9 @@ class MessageLog:
         """Without consumers and messages in flight nothing needs to be in memory."""
         if not self.consumers and not self.in_flight:
             self.ready.clear()
+            self.ready_bytes = 0
             self.unloaded, self.loaded = self.depth, 0
+            self.window += 1
 
     # -- who gets what
 
@@ -193,6 +209,7 @@ class MessageLog:
             consumer.credit -= count
             consumer.delivered += count
             self.in_flight += count
+            self.ready_bytes -= sum([entry.size for entry in entries])
             self.dispatched = max(self.dispatched, entries[-1].seq)
         return given
 
@@ -263,6 +280,19 @@ class MessageLog:
         self.depth -= 1
         if entry.deliveries:
             self.returned.pop(entry.seq, None)
+
+    def take_out(self, numbers: Iterable[int]) -> set[int]:
+        """Remove those of these stored messages that no consumer holds; which they are."""
+        waiting = {entry.seq for entry in self.ready}
+        unloaded = {seq for seq in numbers if seq > self.loaded}
+        gone = unloaded | waiting.intersection(numbers)
+        self.ready = deque(entry for entry in self.ready if entry.seq not in gone)
+        self.ready_bytes = sum(entry.size for entry in self.ready)
+        self.unloaded = max(0, self.unloaded - len(unloaded))
+        self.depth -= len(gone)
+        for seq in gone:
+            self.returned.pop(seq, None)
+        return gone
 
 
 def selector_headers(entry: Entry, destination: Destination) -> dict[str, str]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from brokerapp.message import unescape
+from brokerapp.selectors.values import DECIMAL_NUMBER
 
 #: Headers for which the event has a column, or that no selector can ask for.
 NOT_RECORDED = frozenset({"message-id", "destination", "content-length", "receipt", "transaction", "timestamp"})
@@ -25,7 +26,7 @@ MAX_VALUE = 1024
 MAX_PROPERTIES = 64
 
 #: Text that a selector compares as a number.
-NUMBER = r"\A[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\z"
+NUMBER = rf"\A{DECIMAL_NUMBER}\z"
 _NEWLINE = 10
 _NOT_RECORDED = -1
 _MAX_TABLE = 1 << 22

@@ -76,7 +76,10 @@ class Recorder:
             self._bound()
 
     def copies(self, kind: int, ts_us: int, message: Message, original: str, destinations: Sequence[str]) -> None:
-        """The same happened to one message at many destinations: it was forwarded to them."""
+        """The same happened to one message at many destinations: it was forwarded to them.
+
+        `destinations` is kept, not copied: it must not change.
+        """
         self._runs += (ts_us, kind, destinations, None, None, 1)
         self._messages += (message.id, len(message.body), message.born_us, original)
         self._in_runs += len(destinations)

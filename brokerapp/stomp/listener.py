@@ -7,8 +7,9 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from brokerapp.actions import Abort, Action, Begin, Commit, Connect, Disconnect, Send, Settle, Subscribe, Unsubscribe
+from brokerapp.actions import Action, Connect, Disconnect
 from brokerapp.broker import Broker
 from brokerapp.client import Client
 from brokerapp.engine.access import ANONYMOUS, Principal
@@ -49,6 +50,11 @@ class StompConnection(asyncio.Protocol):
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint, self._broker = endpoint, endpoint.broker
         self._parser, self._session = FrameParser(endpoint.max_body), StompSession()
+        self._perform: dict[type[Action], Callable[[Client, Any], None]] = {
+            **self._broker.perform,
+            Connect: self._connect,
+            Disconnect: self._disconnect,
+        }
         self._out: list[bytes] = []
         self._out_size = 0  # bytes of bodies in it
         self._frames: Iterator[Frame] | None = None  # what is left of a read while a login is checked
@@ -101,7 +107,7 @@ class StompConnection(asyncio.Protocol):
     def _receive(self, frame: Frame) -> None:
         try:
             action = self._session.receive(frame)
-            PERFORM[type(action)](self, action)
+            self._perform[type(action)](self.client, action)
         except RequestRefused as error:
             self.refuse(error, frame.headers.get("receipt"))
             self._broker.delivery.dirty[self.client] = None
@@ -122,7 +128,7 @@ class StompConnection(asyncio.Protocol):
         self.client.blocked = self._choked = False
         self._read_or_not()
         for subscription in self.client.subscriptions.values():
-            self._broker.resume(subscription)
+            self._broker.delivery.resume(subscription)
         self._endpoint.pump()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -136,7 +142,7 @@ class StompConnection(asyncio.Protocol):
 
     # -- what the client asks
 
-    def _connect(self, connect: Connect) -> None:
+    def _connect(self, _client: Client, connect: Connect) -> None:
         self._parser.version = self.client.protocol_version = self._session.version
         if self._endpoint.authenticate is None:
             self._welcome(connect, ANONYMOUS)
@@ -173,7 +179,7 @@ class StompConnection(asyncio.Protocol):
         self._broker.delivery.dirty[client] = None
         self._start_heart_beats()
 
-    def _disconnect(self, disconnect: Disconnect) -> None:
+    def _disconnect(self, _client: Client, disconnect: Disconnect) -> None:
         self._broker.leave(self.client, disconnect.receipt, self.close)
         self._closing = True
 
@@ -265,15 +271,3 @@ class StompConnection(asyncio.Protocol):
         else:
             self._transport.pause_reading()
 
-
-PERFORM: dict[type[Action], Callable[[StompConnection, Action], None]] = {
-    Connect: StompConnection._connect,
-    Disconnect: StompConnection._disconnect,
-    Send: lambda self, action: self._broker.send(self.client, action),
-    Subscribe: lambda self, action: self._broker.subscribe(self.client, action),
-    Unsubscribe: lambda self, action: self._broker.unsubscribe(self.client, action),
-    Settle: lambda self, action: self._broker.settle(self.client, action),
-    Begin: lambda self, action: self._broker.begin(self.client, action),
-    Commit: lambda self, action: self._broker.commit(self.client, action),
-    Abort: lambda self, action: self._broker.abort(self.client, action),
-}

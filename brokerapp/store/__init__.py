@@ -49,7 +49,7 @@ class Batch:
 
     number: int
     units: list[Unit]
-    creations: list[tuple[str, str]] = field(default_factory=list)  #: log name, JSON
+    declarations: list[tuple[str, str | None]] = field(default_factory=list)  #: log name, JSON; None: it is removed if empty
     marks: list[tuple[str, str]] = field(default_factory=list)  #: log name, SEQ or `open`
 
 

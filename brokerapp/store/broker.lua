@@ -11,7 +11,7 @@ local FENCED = 'FENCED another node took this broker over'
 -- commit(KEYS = state, logs, used, marks, log..., ARGV = session, batch, limit, payload prefix, ...)
 --
 -- ARGV goes on with
---   n, then n times: log's name, JSON                  logs to create where missing
+--   n, then n times: log's name, its key, JSON         logs to create where missing; JSON '': to remove if empty
 --   n, then n times: log's name, mark                  marks to set
 --   limit in bytes of each log of KEYS (0: none)
 --   n, then n units. A unit is done whole or not at all:
@@ -37,8 +37,16 @@ local function commit(keys, args)
   end
 
   for _ = 1, next_number() do
-    redis.call('HSETNX', logs, args[at], args[at + 1])
-    at = at + 2
+    local name, key, attributes = args[at], args[at + 1], args[at + 2]
+    if attributes ~= '' then
+      redis.call('HSETNX', logs, name, attributes)
+    elseif redis.call('XLEN', key) == 0 then
+      redis.call('DEL', key)
+      redis.call('HDEL', logs, name)
+      redis.call('HDEL', used, key)
+      redis.call('HDEL', marks, name)
+    end
+    at = at + 3
   end
   for _ = 1, next_number() do
     redis.call('HSET', marks, args[at], args[at + 1])
@@ -131,18 +139,29 @@ local function commit(keys, args)
   return reply
 end
 
--- read(KEYS = log, ARGV = payload prefix, SEQ to read after, count)
--- Returns entries {SEQ, stored form, payload's SEQ or '', original or '', shown or ''}, in order.
+-- read(KEYS = log, ARGV = payload prefix, SEQ to read after, count, bytes)
+-- Returns entries {SEQ, stored form, payload's SEQ or '', original or '', shown or ''}, in order: at most `count`, and no more once
+-- they have that many bytes; none only at the end of the log.
 local function read(keys, args)
-  local entries = redis.call('XRANGE', keys[1], '(' .. args[2] .. '-0', '+', 'COUNT', args[3])
-  local result = {}
-  for n, entry in ipairs(entries) do
-    local id, fields = entry[1], {}
-    for i = 1, #entry[2], 2 do fields[entry[2][i]] = entry[2][i + 1] end
-    local stored = fields.m
-    if fields.r then stored = redis.call('HGET', args[1] .. fields.r, 'm') end
-    result[n] = { string.match(id, '^%d+'), stored or '', fields.r or '', fields.o or '', fields.d or '' }
-  end
+  local after, left, room = args[2], tonumber(args[3]), tonumber(args[4])
+  local result, bytes = {}, 0
+  local step = 1 -- grows as long as what was seen so far allows: sizes are not known before
+  repeat
+    local entries = redis.call('XRANGE', keys[1], '(' .. after .. '-0', '+', 'COUNT', step)
+    for _, entry in ipairs(entries) do
+      local fields = {}
+      for i = 1, #entry[2], 2 do fields[entry[2][i]] = entry[2][i + 1] end
+      local stored = fields.m
+      if fields.r then stored = redis.call('HGET', args[1] .. fields.r, 'm') end
+      stored = stored or ''
+      after = string.match(entry[1], '^%d+')
+      bytes = bytes + #stored
+      result[#result + 1] = { after, stored, fields.r or '', fields.o or '', fields.d or '' }
+    end
+    local at_end = #entries < step
+    left = left - #entries
+    step = math.min(left, step * 4, math.ceil((room - bytes) * #result / math.max(bytes, 1)))
+  until at_end or step < 1
   return result
 end
 

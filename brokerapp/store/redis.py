@@ -28,6 +28,8 @@ PREFIX = "sluice_v1_"
 NODE_TIMEOUT_MS = 5_000
 #: Trace batches kept when no archiver takes them: at up to 8192 events each, some 8 million events.
 TRACE_BATCHES = 1_000
+#: Bytes of messages after which a read gives no more: bounds what an answer takes in memory.
+READ_BYTES = 4 * 1024 * 1024
 #: Entries removed in one call of `drop`: some milliseconds of the server's time.
 DROP_BATCH = 5_000
 #: Answers nobody fetches are forgotten after this.
@@ -65,19 +67,22 @@ class RedisStore:
         """Do a batch of units, whole or not at all each. Repeating the same batch does nothing more."""
         logs, body = _encode_units(batch.units)
         args: list[Any] = [session, batch.number, limits.total, self.keys.payload_prefix]
-        for pairs in (batch.creations, batch.marks):
-            args.append(len(pairs))
-            for pair in pairs:
-                args += pair
-        args += map(limits.of_log, logs)
         prefix = self.keys.log_prefix
+        args.append(len(batch.declarations))
+        for log, attributes in batch.declarations:
+            args += (log, prefix + log, attributes or "")
+        args.append(len(batch.marks))
+        for mark in batch.marks:
+            args += mark
+        args += map(limits.of_log, logs)
         keys = [self.keys.state, self.keys.logs, self.keys.used, self.keys.marks, *(prefix + log for log in logs)]
         base, refused = await self._call("commit", keys, args + body)
         return Committed(base, frozenset(refused))
 
     async def read(self, log: str, after: int, count: int) -> list[StoredEntry]:
-        """Up to `count` entries with a number above `after`, in order."""
-        rows = await self._call("read", [self.keys.log(log)], [self.keys.payload_prefix, after, count])
+        """Up to `count` entries with a number above `after`, in order; fewer when they are large, none only at the end."""
+        arguments = [self.keys.payload_prefix, after, count, READ_BYTES]
+        rows = await self._call("read", [self.keys.log(log)], arguments)
         return [_entry(row) for row in rows if row[1]]
 
     async def drop(self, log: str, session: str, keep: bool = False) -> int:

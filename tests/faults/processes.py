@@ -67,7 +67,7 @@ class BrokerProcess:
         """kill -9 of the store only."""
         server = self.store_process()
         os.kill(server.pid, signal.SIGKILL)
-        until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE, "the store is dead")
+        until(lambda: is_dead(server), "the store is dead")
 
     def terminate(self) -> int:
         """SIGTERM; its exit status."""
@@ -101,3 +101,11 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def is_dead(process: psutil.Process) -> bool:
+    """Whether it ended, its parent knowing of it or not."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import TypeVar
@@ -80,8 +81,11 @@ class RunningNode:
             current = await admin.definitions()
             return await admin.define(replace(current, virtual_destinations=virtual_destinations), "test")
 
-        wanted = self.ask(change).version
-        until(lambda: self.look(lambda: self.node.broker.topology.definitions.version) >= wanted, "the new routing")
+        self.wait_for_definitions(self.ask(change).version)
+
+    def wait_for_definitions(self, version: int) -> None:
+        """Wait until the node routes by them: it is told of them, and fetches them, a moment after they are stored."""
+        until(lambda: self.look(lambda: self.node.broker.topology.definitions.version) >= version, "the new routing")
 
     def browse(self, queue: str) -> list[BrowsedMessage]:
         """What the store holds of a queue."""
@@ -108,8 +112,6 @@ class RunningNode:
 
 def until(condition: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
     """Wait until the condition holds; fail when it does not in time."""
-    import time
-
     deadline = time.monotonic() + patience
     while not condition():
         assert time.monotonic() < deadline, f"not within {patience:g} s: {what}"

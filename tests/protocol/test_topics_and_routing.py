@@ -196,6 +196,8 @@ def test_definitions_that_change_while_messages_flow_lose_none(connect, node, de
     """Every message is either stored by the old routing or forwarded by the new one, whichever held when it came."""
     way = f"{name}.in"
     producer = connect()
+    for place in ("in", *"abcd"):
+        node.ask(lambda admin, place=place: admin.create(queue(f"{name}.{place}")))
     composites = [Composite(queue(way), (Leg(queue(f"{name}.{target}")),)) for target in "abcd"]
     sent = 0
     for composite in composites:

@@ -5,7 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokerapp.message import Message, escape
-from brokerapp.recording.properties import MAX_HEAD, MAX_PROPERTIES, MAX_VALUE, NOT_RECORDED, bounded, property_maps
+from brokerapp.recording.properties import (
+    MAX_HEAD,
+    MAX_PROPERTIES,
+    MAX_VALUE,
+    NOT_RECORDED,
+    NUMBER,
+    bounded,
+    property_maps,
+)
 
 
 def head(*pairs: tuple[str, str]) -> bytes:
@@ -31,6 +39,17 @@ def test_text_that_is_a_decimal_number_is_recorded_as_one_beside_the_text(text, 
     [(texts, numbers)] = texts_and_numbers(head(("n", text)))
     assert texts == {"n": text}
     assert numbers == ({} if number is None else {"n": number})
+
+
+def test_a_number_is_what_a_selector_takes_for_one():
+    values = pytest.importorskip("brokerapp.selectors.values")
+    assert rf"\A{values.DECIMAL_NUMBER}\z" == NUMBER
+
+
+def test_numbers_of_any_form_are_read_together():
+    forms = {text: number for text, number in NUMBERS if number is not None}
+    [(_, numbers)] = texts_and_numbers(head(*((f"p{text}", text) for text in forms)))
+    assert numbers == {f"p{text}": number for text, number in forms.items()}
 
 
 names = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), min_size=1, max_size=6)

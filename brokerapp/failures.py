@@ -1,0 +1,70 @@
+"""Failures: messages that were rejected or expired, and where they go."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from brokerapp.client import Placed
+from brokerapp.destination import Destination
+from brokerapp.engine.dead_letters import DEFAULT_STRATEGY, dead_letter, dead_letter_destination
+from brokerapp.engine.message_log import Entry, MessageLog
+from brokerapp.engine.routing import route
+from brokerapp.recording.schema import DEAD_LETTER, DROP, EXPIRE
+from brokerapp.store import Unit
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+
+
+class Failures:
+    """What concerns messages that nobody could use. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def expire(self, log: MessageLog, entry: Entry) -> None:
+        """A message in flight is past its time."""
+        log.counts.ExpiredCount += 1
+        self.record(EXPIRE, time.time_ns() // 1000, entry, None, None)
+        self.fail(log, entry, "expired", None, expired=True)
+
+    def fail(self, log: MessageLog, entry: Entry, cause: str, consumer: str | None, *, expired: bool = False) -> None:
+        """Move a message in flight to where its policy sends dead letters, in one step; or drop it."""
+        now_us = time.time_ns() // 1000
+        policy = self._broker.topology.policy_for(log.destination)
+        strategy = (policy and policy.dead_letter) or DEFAULT_STRATEGY
+        target = dead_letter_destination(strategy, log.destination, entry.message, expired=expired)
+        self.record(DROP if target is None else DEAD_LETTER, now_us, entry, consumer, cause)
+        log.settled(entry)
+        log.counts.DequeueCount += 1
+        self._broker.stats.changed.add(log.counts)
+        if target is None:
+            self._broker.committer.settle(entry)
+            return
+        log.counts.DeadLetterCount += 1
+        message = dead_letter(entry.message, log.destination, cause, strategy, now_us // 1000)
+        found = route(message, target, self._broker.topology)
+        if found.groups is None:
+            found.groups = self._broker.publishing.groups(found)
+        for group in found.groups:
+            for each in group.logs:
+                each.counts.DLQ = True
+        placed = Placed(message, message.stored(), target, found)
+        appends = [(placed.stored, group.rows) for group in found.groups]
+
+        def done(seq: int, refused: bool) -> None:
+            if refused:  # no room for the dead letter: it stays where it is
+                log.depth += 1
+                log.in_flight += 1
+                self._broker.queues.take_back([entry])
+            else:
+                self._broker.publishing.happened([placed], seq)
+
+        self._broker.committer.submit(Unit(appends, [entry], done))
+
+    def record(self, kind: int, now_us: int, entry: Entry, consumer: str | None, reason: str | None) -> None:
+        """Note a trace event about a message in a queue or on its way from a topic."""
+        original = entry.original or entry.message.headers.get("original-destination") or ""
+        sent_to = str(Destination.parse(original)) if original else entry.log
+        self._broker.recorder.event(kind, now_us, entry.message, entry.log, sent_to, consumer, reason)

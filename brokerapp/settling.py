@@ -1,0 +1,83 @@
+"""Settling: ACK and NACK."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from brokerapp.actions import Settle
+from brokerapp.client import Client
+from brokerapp.delivery import is_queue
+from brokerapp.destination import Destination
+from brokerapp.engine.message_log import Entry, Subscription
+from brokerapp.errors import RequestRefused
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+
+
+class Settling:
+    """What concerns acknowledgements. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def settle(self, client: Client, settle: Settle) -> None:
+        """ACK or NACK. Raises RequestRefused when the client does not hold the message."""
+        subscription, key = client.held(settle.ack_id, settle.subscription)
+        if not settle.accepted:
+            if settle.transaction is not None:
+                raise RequestRefused("a NACK cannot be part of a transaction")
+            self._reject(client, subscription, key)
+            self._broker.barrier(client, settle.receipt)
+            return
+        transaction = client.transaction(settle.transaction) if settle.transaction is not None else None
+        if transaction is not None:
+            transaction.check_room()
+        settled = _take(subscription, key)
+        if subscription.credit <= 0:
+            self._broker.delivery.resume(subscription)
+        subscription.credit += len(settled)
+        if transaction is not None:
+            transaction.settled += settled
+            self._broker.confirm(client, settle.receipt)
+            return
+        self.account(settled)
+        if settle.receipt is not None:
+            self._broker.publishing.submit(client, (), settled, settle.receipt)
+            return
+        for _, _, entry in settled:
+            if entry.seq:
+                self._broker.committer.settle(entry)
+
+    def account(self, settled: Sequence[tuple[Subscription, str, Entry]]) -> None:
+        """These messages are done with."""
+        for subscription, _, entry in settled:
+            if is_queue(entry):
+                self._broker.delivery.acked(self._broker.queues[entry.log], entry, subscription.client.client_id)
+            else:
+                self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
+                self._broker.delivery.account_topic_ack(subscription, entry, time.time_ns() // 1000)
+
+    def _reject(self, client: Client, subscription: Subscription, key: str) -> None:
+        """One message failed: it goes to the dead letters at once, as in ActiveMQ."""
+        entry = subscription.unacked.pop(key)
+        subscription.credit += 1
+        self._broker.delivery.resume(subscription)
+        if is_queue(entry):
+            self._broker.failures.fail(self._broker.queues[entry.log], entry, f"rejected by {client.client_id} (NACK)", client.client_id)
+        else:
+            self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
+
+
+def _take(subscription: Subscription, key: str) -> list[tuple[Subscription, str, Entry]]:
+    """What an ACK settles: in mode `client` all up to the message, else the one."""
+    if subscription.ack_mode != "client":
+        return [(subscription, key, subscription.unacked.pop(key))]
+    taken = []
+    for each in subscription.unacked:
+        taken.append(each)
+        if each == key:
+            break
+    return [(subscription, each, subscription.unacked.pop(each)) for each in taken]

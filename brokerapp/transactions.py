@@ -1,0 +1,71 @@
+"""Transactions: BEGIN, COMMIT, ABORT. A transaction is one unit of the store, whatever is in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from brokerapp.actions import Abort, Begin, Commit
+from brokerapp.client import MAX_TRANSACTIONS, Client, Transaction
+from brokerapp.delivery import is_queue
+from brokerapp.destination import Destination
+from brokerapp.engine.message_log import Entry, Subscription
+from brokerapp.errors import RequestRefused
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+
+
+class Transactions:
+    """What concerns transactions. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def begin(self, client: Client, begin: Begin) -> None:
+        """Open a transaction. Raises RequestRefused."""
+        if begin.transaction in client.transactions:
+            raise RequestRefused(f"the transaction {begin.transaction!r} is open already")
+        if len(client.transactions) >= MAX_TRANSACTIONS:
+            raise RequestRefused(f"at most {MAX_TRANSACTIONS} transactions may be open")
+        client.transactions[begin.transaction] = Transaction()
+        self._broker.confirm(client, begin.receipt)
+
+    def commit(self, client: Client, commit: Commit) -> None:
+        """All that was done in the transaction happens, or the client gets an ERROR and nothing does."""
+        transaction = client.transaction(commit.transaction)
+        del client.transactions[commit.transaction]
+        self._broker.settling.account(transaction.settled)
+        for each in transaction.placed:
+            if any(log.destination not in self._broker.queues for group in each.route.groups for log in group.logs):
+                each.route.groups = self._broker.publishing.groups(each.route)  # a queue was deleted since: it comes to exist again
+
+        def refused() -> None:
+            for _, _, entry in transaction.settled:
+                if is_queue(entry) and (log := self._broker.queues[entry.log]):
+                    log.depth += 1
+                    log.in_flight += 1
+            self._broker.queues.take_back(entry for _, _, entry in transaction.settled if is_queue(entry))
+
+        self._broker.publishing.submit(client, transaction.placed, transaction.settled, commit.receipt, refused)
+
+    def abort(self, client: Client, abort: Abort) -> None:
+        """Nothing of it happens: what was acked in it waits for an ack again, with the same ids."""
+        transaction = client.transaction(abort.transaction)
+        del client.transactions[abort.transaction]
+        self.roll_back(client, transaction)
+        self._broker.barrier(client, abort.receipt)
+
+    def roll_back(self, client: Client, transaction: Transaction) -> None:
+        """What was acked goes back to the consumer that held it or, when it is gone, to the queue."""
+        held: dict[Subscription, dict[str, Entry]] = {}
+        homeless: list[Entry] = []
+        for subscription, key, entry in transaction.settled:
+            if client.by_key.get(subscription.key) is subscription:
+                held.setdefault(subscription, {})[key] = entry
+            elif is_queue(entry):
+                homeless.append(entry)
+            else:
+                self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
+        for subscription, entries in held.items():
+            subscription.hold_again(entries)
+        self._broker.queues.take_back(homeless)
