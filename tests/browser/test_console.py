@@ -79,14 +79,15 @@ def test_an_admin_defines_a_composite_queue_and_sees_its_targets_fill_live(page_
     picture(page, "queues")
 
 
-@pytest.mark.skipif(README_PICTURE is None, reason="made when SLUICE_README_PICTURE is set: it takes two minutes")
+@pytest.mark.skipif(README_PICTURE is None, reason="made when SLUICE_README_PICTURE is set: it takes five minutes")
 def test_the_picture_of_the_readme_is_made(page_of, site):
     page = page_of("admin", color_scheme="light")
     demo.run("127.0.0.1", site.stomp_port, "admin", PASSWORD, seconds=5.0)  # queues are there before the clock starts
-    business = threading.Thread(target=demo.run, args=("127.0.0.1", site.stomp_port, "admin", PASSWORD, 130.0))
+    business = threading.Thread(target=demo.run, args=("127.0.0.1", site.stomp_port, "admin", PASSWORD, 310.0))
     business.start()
     page.goto(site.url)
-    page.wait_for_timeout(110_000)
+    page.set_viewport_size({"width": 1440, "height": 744})
+    page.wait_for_timeout(290_000)
     page.screenshot(path=README_PICTURE)
     business.join(timeout=60)
 
