@@ -168,9 +168,11 @@ class Node:
             await self._flush_trace(everything=True)
             await self._write_stats()
             await self._store.leave()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        # A cancel that meets the end of one of the driver's reads gets lost: ask until they are done.
+        while running := [task for task in self._tasks if not task.done()]:
+            for task in running:
+                task.cancel()
+            await asyncio.wait(running, timeout=TICK_SECONDS)
         await self._store.close()
         await self._control.close()
 

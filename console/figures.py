@@ -43,7 +43,7 @@ def ago(moment: datetime, now: datetime | None = None) -> str:
     seconds = ((now or timezone.now()) - moment).total_seconds()
     if abs(seconds) < 5:
         return "just now"
-    return f"{span(seconds)} ago" if seconds > 0 else f"in {span(-seconds)}"
+    return f"{span(int(seconds))} ago" if seconds > 0 else f"in {span(int(-seconds))}"
 
 
 def counted(count: int, noun: str) -> str:

@@ -58,10 +58,11 @@ class Gateway:
         self.loop.close()
 
     async def _end(self) -> None:
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        # A cancel that meets the end of one of the driver's reads gets lost: ask until they are done.
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in others:
+                task.cancel()
+            await asyncio.wait(others, timeout=1)
         await self.admin.close()
 
     # -- the verbs of BrokerAdmin, without waiting words

@@ -19,7 +19,7 @@ from django.db import close_old_connections
 from brokerapp.engine.access import Principal
 from console.access import roles_of
 from console.gateway import close_gateway
-from console.live.mirror import close_mirror
+from console.live.mirror import close_mirror, mirror
 from console.live.notices import close_notices
 
 logger = logging.getLogger(__name__)
@@ -39,6 +39,8 @@ async def lifespan(scope: dict[str, Any], receive: Callable, send: Callable) -> 
                 logger.exception("the broker node did not start")
                 await send({"type": "lifespan.startup.failed", "message": str(error)})
                 return
+            # From now on, not from the first visitor on: the charts of the first page have a past.
+            await sync_to_async(mirror, thread_sensitive=False)()
             await send({"type": "lifespan.startup.complete"})
         else:
             if node is not None:

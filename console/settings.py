@@ -164,8 +164,7 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {
-        "django.server": {"level": "WARNING"},
+        "django.request": {"level": "ERROR"},  # denials are in the audit trail, refusals on their page
         "axes": {"level": "WARNING"},
-        "daphne": {"level": "WARNING"},
     },
 }

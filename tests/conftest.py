@@ -54,6 +54,10 @@ class RunningBroker:
         """Where it listens."""
         return int(self.node.addresses[0].rpartition(":")[2])
 
+    def follows(self, version: int) -> None:
+        """Wait until the node routes by this version of the definitions: it hears of it a moment after it is saved."""
+        until(lambda: self.node.broker.topology.definitions.version == version, f"the node at version {version}")
+
     def client(self) -> stomp.Connection12:
         """A STOMP client that is logged in; it ends with the test."""
         client = stomp.Connection12([("127.0.0.1", self.port)])

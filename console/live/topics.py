@@ -19,6 +19,7 @@ from console.access import Verb
 from console.connections import connections_of, consumers_of
 from console.listing import COLUMNS, row_of
 from console.live.picture import Mark, Picture
+from console.nodes import NodeFacts
 
 Cells = dict[str, Any]
 
@@ -61,6 +62,9 @@ def overview_cells(picture: Picture, topic: Topic) -> Cells:
         "queues": figures.counted(totals.queues, "queue"),
         "topics": figures.counted(totals.topics, "topic"),
         "attention_html": render_to_string("console/parts/attention.html", {"findings": found[:6], "more": found[6:]}),
+        "nodes_html": render_to_string(
+            "console/parts/nodes.html", {"nodes": [NodeFacts(each) for each in picture.nodes]}
+        ),
         "exists": bool(picture.stats),
         "mark": picture.past[-1] and chart_mark(picture.past[-1]) if picture.past else None,
     }

@@ -11,12 +11,13 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from brokerapp.destination import Destination
-from brokerapp.errors import SelectorSyntaxError
+from brokerapp.errors import DestinationNotFound, SelectorSyntaxError
 from brokerapp.selectors import compile_selector
-from brokerapp.snapshot import BrowsedMessage
+from brokerapp.snapshot import BrowsedMessage, BrowsePage
 from console.access import Verb, needs
 from console.bodies import readings
 from console.gateway import gateway
+from console.live.mirror import mirror
 
 PAGE_SIZE = 50
 #: Headers that STOMP or the broker give a meaning; all others are properties.
@@ -92,7 +93,7 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
     try:
         if selector:
             compile_selector(selector)
-        page = gateway().browse(destination, after=after, limit=PAGE_SIZE, selector=selector or None)
+        page = _browse(destination, after, selector)
     except SelectorSyntaxError as wrong:
         return context | {"wrong": wrong, "before": selector[: wrong.position], "behind": selector[wrong.position :]}
     next_query = urlencode({name: value for name, value in (("selector", selector), ("after", page.next)) if value})
@@ -103,6 +104,15 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
         "next": f"?{next_query}" if page.next is not None else "",
         "first": f"?{first_query}" if after else "",
     }
+
+
+def _browse(destination: Destination, after: int, selector: str) -> BrowsePage:
+    try:
+        return gateway().browse(destination, after=after, limit=PAGE_SIZE, selector=selector or None)
+    except DestinationNotFound:
+        if destination not in mirror().current().stats:
+            raise
+        return BrowsePage([], 0, None)  # a composite that only forwards: it is there, and keeps nothing
 
 
 def _seq(text: str | None) -> int:

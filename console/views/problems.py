@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+
+logger = logging.getLogger(__name__)
 
 
 def denied(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
@@ -24,9 +27,11 @@ def missing(request: HttpRequest, exception: Exception | None = None) -> HttpRes
 
 def broken(request: HttpRequest) -> HttpResponse:
     """500: a fault of ours; the reference ties the page to the log."""
-    return _page(request, 500, "Something broke on our side", "The fault is in the log of the web process.")
+    reference = secrets.token_hex(4)
+    logger.error("%s %s broke [%s]", request.method, request.path, reference)
+    return _page(request, 500, "Something broke on our side", "The fault is in the log of the web process.", reference)
 
 
-def _page(request: HttpRequest, status: int, title: str, sentence: str) -> HttpResponse:
-    page = {"title": title, "sentence": sentence, "status": status, "reference": secrets.token_hex(4)}
+def _page(request: HttpRequest, status: int, title: str, sentence: str, reference: str = "") -> HttpResponse:
+    page = {"title": title, "sentence": sentence, "status": status, "reference": reference}
     return render(request, "failure.html", page, status=status)

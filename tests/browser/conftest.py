@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from brokerapp.environment import PROJECT, Environment
 from brokerapp.store.embedded import EmbeddedStore
@@ -21,6 +21,9 @@ from tests.conftest import until
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PASSWORD = "correct horse battery"
+#: A deadline for a busy machine, not a pause: what happens is seen when it happens.
+PATIENCE_MS = 40_000
+expect.set_options(timeout=PATIENCE_MS)
 #: Where pictures of pages go when somebody wants to look at them.
 PICTURES = os.environ.get("SLUICE_PICTURES")
 
@@ -99,7 +102,7 @@ def page_of(chromium, site):
         context = chromium.new_context(viewport={"width": 1440, "height": 900}, **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(PATIENCE_MS)
         page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto(f"{site.url}/login/")

@@ -37,10 +37,12 @@ def defined_ids() -> list[str]:
 
 def test_a_saved_composite_works_at_once(admin, defined, seen):
     assert define(admin, "split", comment="by region")["Location"] == reverse("routing")
+    defined.follows(gateway().definitions().version)
     defined.send("/queue/split", "a", region="eu")
     defined.send("/queue/split", "b", region="us")
     seen("queue://split.eu", 1)
     seen("queue://split.rest", 2)
+    assert "The queue is empty" in admin.get(reverse("messages", kwargs={"name": "split"})).content.decode()
     [entry] = AuditEntry.objects.all()
     assert (entry.action, entry.object, entry.outcome) == ("define", "compositeQueue:split", "done")
     assert entry.after["legs"][0] == {"destination": "queue://split.eu", "selector": "region = 'eu'"}

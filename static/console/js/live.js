@@ -53,6 +53,7 @@ function connect() {
       show("offline", "Logged out");
       return;
     }
+    showState();
     setTimeout(connect, retry * (0.5 + Math.random()));
     retry = Math.min(RETRY_LAST, retry * 2);
   });
@@ -92,7 +93,9 @@ function apply(container, cells) {
     if (cells[`${row.dataset.row}#gone`]) row.classList.add("gone");
   }
   for (const hint of container.querySelectorAll("[data-fresh]")) {
-    if (cells.count !== undefined) hint.hidden = cells.count <= Number(hint.dataset.fresh);
+    const isNew = cells.count > Number(hint.dataset.fresh);
+    if (isNew && hint.dataset.fresh === "0") location.reload(); // an empty page has nothing that could be disturbed
+    if (cells.count !== undefined) hint.hidden = !isNew;
   }
   for (const element of container.querySelectorAll("[data-reload-when]")) {
     if (cells[element.dataset.reloadWhen] === true) location.reload();

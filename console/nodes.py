@@ -1,0 +1,44 @@
+"""What a node tells of itself, its store and its recording, in words. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from brokerapp.snapshot import NodeStatus
+from console import figures
+
+#: What Redis calls it, and what that means for a message.
+_FSYNC = {
+    "always": "before each receipt",
+    "everysec": "once a second: a crash may lose one",
+    "no": "when the system likes to",
+    "off": "never",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """One node as a page shows it."""
+
+    status: NodeStatus
+
+    @property
+    def started(self) -> datetime:
+        """When it came up."""
+        return datetime.fromtimestamp(self.status.started_ms / 1000, UTC)
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """Labels and what stands beside them; what the node does not tell is left out."""
+        store, trace = self.status.store, self.status.trace
+        facts = []
+        if "fsync" in store:
+            facts.append(("Written to disk", _FSYNC.get(store["fsync"], store["fsync"])))
+        if "used" in store:
+            limit = store.get("limit") or store.get("message_limit")
+            facts.append(("Store uses", figures.size(store["used"]) + (f" of {figures.size(limit)}" if limit else "")))
+        if "recorded" in trace:
+            dropped = f", {figures.whole(trace['dropped'])} dropped" if trace.get("dropped") else ""
+            facts.append(("Recorded", figures.counted(trace["recorded"], "event") + dropped))
+        return facts
