@@ -35,7 +35,7 @@ def main() -> int:
     rounds, scale = (1, QUICK) if arguments.quick else (arguments.rounds, 1)
     rows, ratio_rows, failures = [], [], []
     for scenario in scenarios:
-        peers = [PEERS[name]() for name in PEERS if name in arguments.peers and name in scenario.messages]
+        peers = [PEERS[name]() for name in PEERS if name in arguments.peers and PEERS[name].pace in scenario.messages]
         try:
             results = measure(scenario, peers, rounds, scale, _profiler_hint if arguments.profile else _no_hint)
         except StartFailed as error:

@@ -24,7 +24,7 @@ log4j.appender.out.layout.ConversionPattern=%d %p %c %m%n
 class ActiveMQ:
     """One ActiveMQ broker with an empty KahaDB, which by default syncs its journal before it answers."""
 
-    name = "activemq"
+    name = pace = "activemq"
     title = "ActiveMQ"
     dialect = ActiveMQDialect()
     process: BrokerProcess | None = None

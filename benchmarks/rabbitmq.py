@@ -25,7 +25,7 @@ class RabbitMQ:
     Queues are durable; a receipt for a persistent message comes when the queue has written it to disk.
     """
 
-    name = "rabbitmq"
+    name = pace = "rabbitmq"
     title = "RabbitMQ"
     dialect = RabbitMQDialect()
     process: BrokerProcess | None = None

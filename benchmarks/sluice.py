@@ -16,7 +16,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 class Sluice:
     """One Sluice node with an empty embedded store, which syncs its append-only file before it answers."""
 
-    name = "sluice"
+    name = pace = "sluice"
     title = "Sluice"
     dialect = ActiveMQDialect()
     options: tuple[str, ...] = ()

@@ -106,6 +106,8 @@ class FrameParser:
         command, headers = self._head(buffer[start:end])
         if command not in WITH_BODY or (length := headers.get("content-length")) is None:
             nul = buffer.find(b"\0", body)
+            if (nul if nul >= 0 else len(buffer)) - body > self.max_body:
+                raise ProtocolError(f"the body exceeds {self.max_body} bytes")
             if nul < 0:
                 self._until_nul = True
                 return None
@@ -184,10 +186,13 @@ def _content_length(text: str) -> int:
     return int(text)
 
 
+def flat(text: str) -> str:
+    """Header text for 1.0, which has no escapes: what would break a line becomes a space."""
+    return text.replace("\n", " ").replace("\r", " ")
+
+
 def encode(command: str, headers: Mapping[str, str], body: bytes = b"", version: str = "1.2") -> bytes:
     """One frame as bytes, followed by a newline as ActiveMQ does. Values are escaped as the version has it."""
-    if version == "1.0" or command in LITERAL:
-        lines = [f"{name}:{value}\n" for name, value in headers.items()]
-    else:
-        lines = [f"{escape(name)}:{escape(value)}\n" for name, value in headers.items()]
+    quote = flat if version == "1.0" or command in LITERAL else escape
+    lines = [f"{quote(name)}:{quote(value)}\n" for name, value in headers.items()]
     return b"%b\n%b\n%b\0\n" % (command.encode(), "".join(lines).encode(), body)

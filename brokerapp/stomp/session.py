@@ -15,7 +15,7 @@ from enum import StrEnum
 from brokerapp.actions import Abort, Action, Begin, Commit, Connect, Disconnect, Send, Settle, Subscribe, Unsubscribe
 from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
 from brokerapp.message import DEFAULT_PRIORITY, escape, unescape
-from brokerapp.stomp.frames import Frame, encode
+from brokerapp.stomp.frames import Frame, encode, flat
 
 SERVER = "Sluice/0.1.0"
 #: Best first.
@@ -201,17 +201,18 @@ class StompSession:
         return encode("ERROR", headers, text.encode(), version=self.version)
 
     def message_prefix(self, destination: str, subscription: str | None) -> bytes:
-        """The first lines of the MESSAGE frames that a subscription gets from a destination.
-
-        1.0 may have given it no id.
-        """
-        quote = str if self.version == "1.0" else escape
+        """The first lines of the MESSAGE frames that a subscription gets from a destination; 1.0 may have given it no id."""
+        quote = self._quote
         named = "" if subscription is None else f"subscription:{quote(subscription)}\n"
         return f"MESSAGE\ndestination:{quote(destination)}\n{named}".encode()
 
     def header(self, name: str, value: str) -> bytes:
         """One more header line of a MESSAGE."""
-        return f"{name}:{value if self.version == '1.0' else escape(value)}\n".encode()
+        return f"{name}:{self._quote(value)}\n".encode()
+
+    @property
+    def _quote(self) -> Callable[[str], str]:
+        return flat if self.version == "1.0" else escape
 
     def head(self, head: bytes) -> bytes:
         """A message's stored header lines, which are written as 1.2 has them, as this version has them."""
@@ -220,7 +221,7 @@ class StompSession:
         if self.version == "1.1":
             return _NOT_IN_1_1.sub(lambda found: b"" if found[0] == b"\\r" else found[0], head)
         pairs = (line.partition(":") for line in head.decode().split("\n") if line)
-        return "".join(f"{_plain(name)}:{_plain(value)}\n" for name, _, value in pairs).encode()
+        return "".join(f"{flat(unescape(name))}:{flat(unescape(value))}\n" for name, _, value in pairs).encode()
 
 
 HANDLERS: dict[State, dict[str, Callable[[StompSession, dict[str, str], Frame], Action]]] = {
@@ -275,8 +276,3 @@ def _number(headers: dict[str, str], name: str) -> int:
         return int(text)
     except ValueError:
         raise RequestRefused(f"{name}:{text[:40]} is not a whole number") from None
-
-
-def _plain(text: str) -> str:
-    """Header text for 1.0, which has no escapes: what would break a line is left out."""
-    return unescape(text).replace("\n", " ").replace("\r", " ")

@@ -154,7 +154,7 @@ end
 local function read(keys, args)
   local after, left, room = args[2], tonumber(args[3]), tonumber(args[4])
   local result, bytes = {}, 0
-  local step = 1 -- grows as long as what was seen so far allows: sizes are not known before
+  local step = 1 -- grows as far as what was seen so far allows: sizes are not known before
   repeat
     local entries = redis.call('XRANGE', keys[1], '(' .. after .. '-0', '+', 'COUNT', step)
     for _, entry in ipairs(entries) do
@@ -164,8 +164,9 @@ local function read(keys, args)
       if fields.r then stored = redis.call('HGET', args[1] .. fields.r, 'm') end
       stored = stored or ''
       after = string.match(entry[1], '^%d+')
-      bytes = bytes + #stored
       result[#result + 1] = { after, stored, fields.r or '', fields.o or '', fields.d or '' }
+      bytes = bytes + #stored
+      if bytes >= room then return result end
     end
     local at_end = #entries < step
     left = left - #entries

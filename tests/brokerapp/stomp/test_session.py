@@ -1,0 +1,324 @@
+"""The session: frames in, actions out; deliveries in, bytes out. What differs between versions, as tables."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from brokerapp.actions import Abort, Begin, Commit, Connect, Disconnect, Send, Settle, Subscribe, Unsubscribe
+from brokerapp.errors import AccessDenied, BrokerError, ProtocolError, RequestRefused
+from brokerapp.stomp.frames import Frame, FrameParser
+from brokerapp.stomp.session import HEART_BEAT_FLOOR_MS, StompSession
+
+VERSIONS = ("1.0", "1.1", "1.2")
+
+
+def connected(version="1.2"):
+    session = StompSession()
+    session.receive(Frame("CONNECT", {"accept-version": version}))
+    return session
+
+
+@pytest.fixture(params=VERSIONS)
+def session(request):
+    return connected(request.param)
+
+
+def read(data, version):
+    """The one frame in these bytes."""
+    parser = FrameParser()
+    parser.version = version
+    [frame] = parser.feed(data)
+    return frame
+
+
+# -- connecting
+
+
+@pytest.mark.parametrize("command", ["CONNECT", "STOMP"])
+@pytest.mark.parametrize(
+    ("offered", "agreed"),
+    [
+        (None, "1.0"),
+        ("1.0", "1.0"),
+        ("1.1", "1.1"),
+        ("1.2", "1.2"),
+        ("1.0,1.1,1.2", "1.2"),
+        ("1.0, 1.1", "1.1"),
+        ("9.9,1.1", "1.1"),
+        ("", None),
+        ("2.0", None),
+        ("1", None),
+    ],
+)
+def test_versions_are_negotiated(command, offered, agreed):
+    session = StompSession()
+    frame = Frame(command, {} if offered is None else {"accept-version": offered})
+    if agreed is None:
+        with pytest.raises(ProtocolError, match=r"no common version: .* offered, 1\.2,1\.1,1\.0 supported"):
+            session.receive(frame)
+        return
+    connect = session.receive(frame)
+    assert isinstance(connect, Connect)
+    assert session.version == connect.headers["version"] == agreed
+
+
+def test_connect_carries_who_the_client_is():
+    headers = {"login": "me", "passcode": "secret", "client-id": "c", "request-id": "7", "accept-version": "1.2"}
+    connect = StompSession().receive(Frame("CONNECT", headers))
+    assert (connect.login, connect.passcode, connect.client_id) == ("me", "secret", "c")
+    assert connect.headers["response-id"] == "7"
+
+
+@pytest.mark.parametrize(
+    ("asked", "sends", "expects"),
+    [
+        (None, 0, 0),
+        ("0,0", 0, 0),
+        ("500,700", 700, 500),
+        ("0,700", 700, 0),
+        ("500,0", 0, 500),
+        (" 500 , 700 ", 700, 500),
+        ("1,2", HEART_BEAT_FLOOR_MS, HEART_BEAT_FLOOR_MS),
+        ("999999999,1000", 1000, 999999999),
+    ],
+)
+def test_heart_beats_are_those_asked_for_the_other_way_round(asked, sends, expects):
+    session = StompSession()
+    connect = session.receive(Frame("CONNECT", {} if asked is None else {"heart-beat": asked}))
+    assert session.heart_beat == (sends, expects)
+    assert connect.headers["heart-beat"] == f"{sends},{expects}"
+
+
+@pytest.mark.parametrize(
+    "asked", ["", "0", "0,0,0", "a,b", "-1,0", "1.5,0", "1e3,0", "1000000000,0", "0," + "9" * 5000]
+)
+def test_heart_beats_that_make_no_sense_are_refused(asked):
+    with pytest.raises(ProtocolError, match="heart-beat"):
+        StompSession().receive(Frame("CONNECT", {"heart-beat": asked}))
+
+
+#: State, command, what the error says.
+OUT_OF_PLACE = [
+    ("new", "SEND", "the first frame must be CONNECT or STOMP, not 'SEND'"),
+    ("new", "DISCONNECT", "the first frame must be"),
+    ("new", "", "the first frame must be"),
+    ("connected", "CONNECT", "CONNECT on a connection that is connected already"),
+    ("connected", "STOMP", "STOMP on a connection that is connected already"),
+    ("connected", "MESSAGE", "'MESSAGE' is not a command of a client"),
+    ("connected", "RECEIPT", "is not a command of a client"),
+    ("connected", "send", "'send' is not a command of a client"),
+    ("closed", "SEND", "is not a command of a client"),
+]
+
+
+@pytest.mark.parametrize(("state", "command", "says"), OUT_OF_PLACE)
+def test_what_comes_in_the_wrong_place_ends_the_connection(state, command, says):
+    session = StompSession() if state == "new" else connected()
+    if state == "closed":
+        session.receive(Frame("DISCONNECT"))
+    with pytest.raises(ProtocolError, match=says):
+        session.receive(Frame(command))
+
+
+# -- what clients ask
+
+
+def test_send_says_what_to_do_with_the_message_and_keeps_the_rest_as_its_properties(session):
+    headers = {
+        "destination": "/queue/a", "receipt": "r", "transaction": "t", "persistent": "true", "priority": "7",
+        "expires": "123", "timestamp": "99", "content-type": "text/plain", "colour": "a:b", "reply-to": "/queue/b",
+    }  # fmt: skip
+    send = session.receive(Frame("SEND", headers, b"body"))
+    assert send == Send(
+        "/queue/a", "content-type:text/plain\ncolour:a\\cb\nreply-to:/queue/b\n", b"body", True, 7, 123, 99, "t", "r"
+    )
+
+
+def test_send_has_the_defaults_of_activemq(session):
+    assert session.receive(Frame("SEND", {"destination": "a"})) == Send("a", "", b"", False, 4, 0, None, None, None)
+
+
+@pytest.mark.parametrize(("text", "priority"), [("0", 0), ("9", 9), ("10", 9), ("-3", 0), (" 5 ", 5)])
+def test_priorities_are_kept_within_their_range(text, priority):
+    assert connected().receive(Frame("SEND", {"destination": "a", "priority": text})).priority == priority
+
+
+@pytest.mark.parametrize(("text", "persistent"), [("true", True), ("false", False), ("TRUE", False), ("1", False)])
+def test_only_the_word_true_makes_a_message_persistent(text, persistent):
+    assert connected().receive(Frame("SEND", {"destination": "a", "persistent": text})).persistent is persistent
+
+
+@pytest.mark.parametrize(
+    ("headers", "counted"),
+    [
+        ({}, False),
+        ({"content-length": "4"}, True),
+        ({"amq-msg-type": "bytes"}, True),
+        ({"content-length": "4", "amq-msg-type": "text"}, False),
+    ],
+)
+def test_a_message_of_bytes_tells_its_length_and_one_of_text_does_not(headers, counted):
+    send = connected().receive(Frame("SEND", {"destination": "a", **headers}, b"body"))
+    assert send.properties == ("content-length:4\n" if counted else "")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "field", "expected"),
+    [
+        ("JMSPriority", "7", "priority", 7),
+        ("JMSExpiration", "123", "expires", 123),
+        ("JMSTimestamp", "99", "timestamp", 99),
+        ("JMSDeliveryMode", "PERSISTENT", "persistent", True),
+        ("JMSDeliveryMode", "2", "persistent", True),
+        ("JMSDeliveryMode", "NON_PERSISTENT", "persistent", False),
+        ("JMSCorrelationID", "c", "properties", "correlation-id:c\n"),
+        ("JMSType", "t", "properties", "type:t\n"),
+        ("JMSReplyTo", "/queue/r", "properties", "reply-to:/queue/r\n"),
+        ("JMSXGroupID", "g", "properties", "JMSXGroupID:g\n"),
+    ],
+)
+def test_jms_names_set_what_they_mean(name, value, field, expected):
+    assert getattr(connected().receive(Frame("SEND", {"destination": "a", name: value})), field) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["message-id", "redelivered", "subscription", "ack", "JMSXUserID", "original-destination"]
+)
+def test_what_the_broker_writes_itself_is_no_property(name):
+    assert connected().receive(Frame("SEND", {"destination": "a", name: "forged"})).properties == ""
+
+
+def test_subscribe_names_what_to_consume_and_how(session):
+    headers = {
+        "destination": "/queue/a", "id": "1", "ack": "client", "selector": "a = 1", "receipt": "r", "browser": "true",
+        "activemq.prefetchSize": "7", "activemq.priority": "3",
+    }  # fmt: skip
+    assert session.receive(Frame("SUBSCRIBE", headers)) == Subscribe(
+        "1", "/queue/a", "client", "a = 1", True, {"prefetchSize": "7", "priority": "3"}, "r"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "mode"),
+    [(None, "auto"), ("auto", "auto"), ("client", "client"), ("client-individual", "client-individual"), ("x", "auto")],
+)
+def test_an_unknown_ack_mode_is_auto(given, mode):
+    headers = {"destination": "a", "id": "1", **({} if given is None else {"ack": given})}
+    assert connected().receive(Frame("SUBSCRIBE", headers)).ack_mode == mode
+
+
+#: Version, command, headers, the action or what the error says.
+BY_VERSION = [
+    ("1.0", "SUBSCRIBE", {"destination": "a"}, Subscribe(None, "a", "auto", None, False, {}, None)),
+    ("1.1", "SUBSCRIBE", {"destination": "a"}, "SUBSCRIBE without an id header"),
+    ("1.2", "SUBSCRIBE", {"destination": "a"}, "SUBSCRIBE without an id header"),
+    ("1.0", "UNSUBSCRIBE", {"destination": "a"}, Unsubscribe(None, "a", None)),
+    ("1.0", "UNSUBSCRIBE", {"id": "1"}, Unsubscribe("1", None, None)),
+    ("1.0", "UNSUBSCRIBE", {}, "UNSUBSCRIBE without an id header"),
+    ("1.1", "UNSUBSCRIBE", {"destination": "a"}, "UNSUBSCRIBE without an id header"),
+    ("1.2", "UNSUBSCRIBE", {"id": "1", "receipt": "r"}, Unsubscribe("1", None, "r")),
+    ("1.0", "ACK", {"message-id": "m"}, Settle("m", None, True, None, None)),
+    ("1.0", "ACK", {"message-id": "m", "subscription": "s"}, Settle("m", None, True, None, None)),
+    ("1.1", "ACK", {"message-id": "m", "subscription": "s"}, Settle("m", "s", True, None, None)),
+    ("1.2", "ACK", {"id": "7", "transaction": "t", "receipt": "r"}, Settle("7", None, True, "t", "r")),
+    ("1.0", "ACK", {"id": "7"}, "ACK without the header message-id"),
+    ("1.1", "ACK", {"id": "7"}, "ACK without the header message-id"),
+    ("1.2", "ACK", {"message-id": "m"}, "ACK without the header id"),
+    ("1.0", "NACK", {"message-id": "m"}, "NACK is not a command of STOMP 1.0"),
+    ("1.1", "NACK", {"message-id": "m", "subscription": "s"}, Settle("m", "s", False, None, None)),
+    ("1.2", "NACK", {"id": "7"}, Settle("7", None, False, None, None)),
+    *((version, "BEGIN", {"transaction": "t"}, Begin("t", None)) for version in VERSIONS),
+    *((version, "COMMIT", {"transaction": "t", "receipt": "r"}, Commit("t", "r")) for version in VERSIONS),
+    *((version, "ABORT", {"transaction": "t"}, Abort("t", None)) for version in VERSIONS),
+    *((version, "BEGIN", {}, "BEGIN without a transaction header") for version in VERSIONS),
+    *((version, "DISCONNECT", {"receipt": "r"}, Disconnect("r")) for version in VERSIONS),
+    *((version, "SEND", {}, "SEND without a destination header") for version in VERSIONS),
+    *((version, "SUBSCRIBE", {"id": "1"}, "SUBSCRIBE without a destination header") for version in VERSIONS),
+]
+
+
+@pytest.mark.parametrize(("version", "command", "headers", "expected"), BY_VERSION)
+def test_what_a_frame_asks_depends_on_the_version(version, command, headers, expected):
+    session, frame = connected(version), Frame(command, headers)
+    if isinstance(expected, str):
+        with pytest.raises(RequestRefused, match=expected):
+            session.receive(frame)
+    else:
+        assert session.receive(frame) == expected
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(VERSIONS),
+    st.sampled_from(["SEND", "SUBSCRIBE", "UNSUBSCRIBE", "ACK", "NACK", "BEGIN", "CONNECT", "DISCONNECT", "x"]),
+    st.dictionaries(
+        st.sampled_from(
+            ["destination", "id", "message-id", "transaction", "priority", "expires", "timestamp", "heart-beat",
+             "accept-version", "content-length", "amq-msg-type", "JMSDeliveryMode", "ack", "x"]
+        ),
+        st.one_of(st.text(max_size=8), st.sampled_from(["9" * 5000, "-1", "1e9", "true", "bytes", "1.2"])),
+    ),
+)  # fmt: skip
+def test_no_frame_makes_a_session_fail_in_any_other_way_than_it_says(version, command, headers):
+    for session in (StompSession(), connected(version)):
+        with suppress(ProtocolError, RequestRefused):
+            session.receive(Frame(command, headers))
+
+
+# -- what clients are told
+
+
+def test_connected_is_never_escaped(session):
+    data = session.connected({"version": session.version, "heart-beat": "0,0"}, "a:b\\c")
+    assert b"session:a:b\\c\n" in data
+
+
+def test_receipts_and_errors_name_the_receipt_asked_for(session):
+    assert read(session.receipt("r:1"), session.version) == Frame("RECEIPT", {"receipt-id": "r:1"})
+    error = read(session.error(AccessDenied("you may not: never"), "r:1"), session.version)
+    assert error.command == "ERROR"
+    assert error.headers == {
+        "message": "you may not: never", "code": "access-denied", "content-type": "text/plain", "receipt-id": "r:1"
+    }  # fmt: skip
+    assert error.body == b"you may not: never"
+    assert "receipt-id" not in read(session.error(BrokerError("x")), session.version).headers
+
+
+@pytest.mark.parametrize(
+    ("version", "subscription", "expected"),
+    [
+        ("1.0", None, b"MESSAGE\ndestination:/queue/a:b\n"),
+        ("1.0", "s", b"MESSAGE\ndestination:/queue/a:b\nsubscription:s\n"),
+        ("1.1", "s:1", b"MESSAGE\ndestination:/queue/a\\cb\nsubscription:s\\c1\n"),
+        ("1.2", "s:1", b"MESSAGE\ndestination:/queue/a\\cb\nsubscription:s\\c1\n"),
+    ],
+)
+def test_a_message_names_its_destination_and_subscription(version, subscription, expected):
+    assert connected(version).message_prefix("/queue/a:b", subscription) == expected
+
+
+STORED_HEAD = b"message-id:ID\\ca\\c1\nx:a\\cb\\nc\\\\d\\re\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("1.0", b"message-id:ID:a:1\nx:a:b c\\d e\n"),
+        ("1.1", b"message-id:ID\\ca\\c1\nx:a\\cb\\nc\\\\de\n"),
+        ("1.2", STORED_HEAD),
+    ],
+)
+def test_stored_headers_are_written_as_the_version_reads_them(version, expected):
+    assert connected(version).head(STORED_HEAD) == expected
+
+
+def test_no_header_value_breaks_a_line_in_1_0():
+    """It has no escapes: a queue that a 1.2 client named so would forge headers for its consumers."""
+    session = connected("1.0")
+    assert session.message_prefix("/queue/a\nb:c", "s\r\n") == b"MESSAGE\ndestination:/queue/a b:c\nsubscription:s  \n"
+    assert session.header("original-destination", "a\nb") == b"original-destination:a b\n"
+    evil = RequestRefused("what: a\nreceipt-id:forged\r\n\nb")
+    frame = read(session.error(evil, "r"), "1.0")
+    assert frame.headers["receipt-id"] == "r"

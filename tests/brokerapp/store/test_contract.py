@@ -1,0 +1,437 @@
+"""What the broker relies on in its store, on a real Valkey."""
+
+import asyncio
+import itertools
+import time
+
+import pytest
+
+from brokerapp.engine.message_log import Entry
+from brokerapp.errors import DefinitionConflict, Fenced, StoreUnavailable
+from brokerapp.message import Message
+from brokerapp.store import Batch, Limits, Unit
+from brokerapp.store import redis as redis_store
+from brokerapp.store.redis import RedisStore
+
+UNLIMITED = Limits()
+
+
+def message(body=b"x"):
+    return Message("ID:a:1", b"message-id:ID\\ca\\c1\nk:v\n", body, persistent=True, priority=4, expires=0, born_us=17)
+
+
+def append(*queues, body=b"x", original="", shown=""):
+    """One message with a copy for each queue."""
+    return message(body).stored(), [(queue, original, shown) for queue in queues]
+
+
+class Session:
+    """Commits batches, numbered as a node would."""
+
+    def __init__(self, store, name="me"):
+        self.store, self.name = store, name
+        self._numbers = itertools.count(1)
+
+    async def commit(self, *units, limits=UNLIMITED, **batch):
+        return await self.store.commit(self.name, Batch(next(self._numbers), list(units), **batch), limits)
+
+    async def append(self, *queues, **message):
+        """One message; its number."""
+        return (await self.commit(Unit([append(*queues, **message)]))).base + 1
+
+    async def settle(self, *entries):
+        await self.commit(Unit(settles=entries))
+
+
+@pytest.fixture
+def session(store):
+    return Session(store)
+
+
+async def entries(store, log, after=0, count=1000):
+    return [
+        Entry(log, each.seq, each.message, each.payload, each.size, each.original, each.shown)
+        for each in await store.read(log, after, count)
+    ]
+
+
+async def bodies(store, log):
+    return [each.message.body for each in await store.read(log, 0, 1000)]
+
+
+async def payloads(store):
+    """Numbers of the payloads that are kept, with their references."""
+    found = await store._do("KEYS", store.keys.payload_prefix + "*")
+    return {int(key.rsplit(b":", 1)[1]): int(await store._do("HGET", key, "c")) for key in found}
+
+
+async def used(store):
+    """Bytes accounted for: in all, and by log."""
+    total = await store._do("HGET", store.keys.state, "bytes")
+    rows = await store._do("HVALS", store.keys.used)
+    return int(total or 0), sum(map(int, rows))
+
+
+# -- appending and reading
+
+
+async def test_a_message_is_read_as_it_was_appended(store, session):
+    body = bytes(range(256))
+    seq = await session.append("q", body=body, original="/topic/t", shown="/topic/s")
+    [found] = await store.read("q", 0, 10)
+    assert found.message == message(body)
+    assert (found.seq, found.payload, found.original, found.shown) == (seq, 0, "/topic/t", "/topic/s")
+    assert found.size == len(message(body).stored())
+
+
+async def test_messages_are_numbered_in_order_over_all_logs(store, session):
+    committed = await session.commit(Unit([append("a"), append("b", "c")]), Unit([append("a")]))
+    assert [each.seq for each in await store.read("a", 0, 10)] == [committed.base + 1, committed.base + 3]
+    assert [each.seq for each in await store.read("b", 0, 10)] == [committed.base + 2]
+
+
+async def test_reading_goes_on_after_a_number_and_stops_at_a_count(store, session):
+    for number in range(10):
+        await session.append("q", body=b"%d" % number)
+    page = await store.read("q", 0, 4)
+    rest = await store.read("q", page[-1].seq, 100)
+    assert [each.message.body for each in (*page, *rest)] == [b"%d" % number for number in range(10)]
+    assert len(page) == 4
+    assert await store.read("q", rest[-1].seq, 10) == []
+    assert await store.read("nowhere", 0, 10) == []
+
+
+@pytest.mark.parametrize("queues", [("q",), ("q", "other")], ids=["inline", "referenced"])
+async def test_a_read_is_bounded_by_bytes_but_always_gets_on(store, session, monkeypatch, queues):
+    monkeypatch.setattr(redis_store, "READ_BYTES", 10_000)
+    sizes = [100] * 50 + [30_000] * 3 + [100] * 50
+    for size in sizes:
+        await session.append(*queues, body=b"x" * size)
+    found, pages = [], 0
+    while page := await store.read("q", found[-1].seq if found else 0, 1000):
+        assert sum(each.size for each in page[:-1]) < 10_000
+        found += page
+        pages += 1
+    assert [len(each.message.body) for each in found] == sizes
+    assert pages < 20
+
+
+# -- references
+
+
+async def test_copies_share_one_payload_which_goes_with_the_last_of_them(store, session):
+    seq = await session.append("a", "b", "c", body=b"shared")
+    assert await payloads(store) == {seq: 3}
+    for left, log in ((2, "a"), (1, "b")):
+        await session.settle(*await entries(store, log))
+        assert await payloads(store) == {seq: left}
+        assert await bodies(store, "c") == [b"shared"]
+    await session.settle(*await entries(store, "c"))
+    assert await payloads(store) == {}
+
+
+async def test_a_message_with_one_target_has_no_payload_of_its_own(store, session):
+    await session.append("a")
+    assert await payloads(store) == {}
+
+
+async def test_many_references_can_be_given_up_at_once(store, session):
+    count = 1200  # more than one call removes
+    await session.commit(Unit([append("a", "b", body=b"%d" % number) for number in range(count)]))
+    await session.settle(*await entries(store, "a", count=2000), *await entries(store, "b", count=600))
+    assert len(await payloads(store)) == len(await store.read("b", 0, 2000)) == count - 600
+    await session.settle(*await entries(store, "b", count=2000))
+    assert await payloads(store) == {}
+    assert await used(store) == (0, 0)
+
+
+async def test_settling_twice_takes_no_message_from_others(store, session):
+    await session.append("a", "b", "c", body=b"shared")
+    [entry] = await entries(store, "a")
+    await session.settle(entry)
+    await session.settle(entry)
+    await session.settle(entry)
+    assert await bodies(store, "a") == []
+    assert await bodies(store, "b") == await bodies(store, "c") == [b"shared"]
+
+
+async def test_settling_twice_leaves_the_account_of_bytes_true(store, session):
+    await session.append("a")
+    [entry] = await entries(store, "a")
+    for _ in range(3):
+        await session.settle(entry)
+    assert await used(store) == (0, 0)
+
+
+async def test_bytes_are_accounted_for_once_in_all_and_by_each_log(store, session):
+    size = len(message(b"x" * 100).stored())
+    await session.append("a", "b", body=b"x" * 100)
+    await session.append("a", body=b"x" * 100)
+    assert await used(store) == (2 * size, 3 * size)
+    await session.settle(*await entries(store, "a"))
+    assert await used(store) == (size, size)
+    await session.settle(*await entries(store, "b"))
+    assert await used(store) == (0, 0)
+
+
+# -- whole or not at all
+
+
+async def test_a_batch_repeated_is_done_once_and_answered_the_same(store, session):
+    batch = Batch(1, [Unit([append("a"), append("a", "b")]), Unit([append("x", body=b"y" * 1000)])])
+    limits = Limits(total=500)
+    first = await store.commit("me", batch, limits)
+    again = await store.commit("me", batch, limits)
+    assert (first.base, first.refused) == (again.base, again.refused) == (first.base, frozenset({2}))
+    assert len(await bodies(store, "a")) == 2
+    await store.commit("me", Batch(2, [Unit([append("a")])]), limits)
+    assert len(await bodies(store, "a")) == 3
+
+
+async def test_a_unit_past_the_total_limit_is_refused_whole_and_its_neighbours_are_not(store, session):
+    await session.append("old")
+    size = len(message().stored())
+    committed = await session.commit(
+        Unit([append("a")]),
+        Unit([append("b"), append("c"), append("d")], settles=await entries(store, "old")),
+        Unit([append("e")]),
+        limits=Limits(total=3 * size),
+    )
+    assert committed.refused == {2}
+    assert [len(await bodies(store, log)) for log in ("a", "b", "c", "d", "e", "old")] == [1, 0, 0, 0, 1, 1]
+    [entry] = await store.read("e", 0, 1)
+    assert entry.seq == committed.base + 5  # numbers of the refused are left out
+    assert (await used(store))[0] == 3 * size
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_unit_past_the_limit_of_one_log_is_refused_whole(store, session, count):
+    """Also when it is its own messages that add up to too much."""
+    size = len(message().stored())
+    limits = Limits(of_log=lambda log: 2 * size if log == "small" else 0)
+    if count == 1:
+        await session.append("small")
+        await session.append("small")
+    unit = Unit([append("large", "small")] * (3 if count == 2 else 1))
+    committed = await session.commit(unit, limits=limits)
+    assert committed.refused == {1}
+    assert await bodies(store, "large") == []
+    assert len(await bodies(store, "small")) == (2 if count == 1 else 0)
+
+
+async def test_there_is_room_again_after_settling(store, session):
+    limits = Limits(total=len(message().stored()))
+    await session.append("a")
+    assert (await session.commit(Unit([append("a")]), limits=limits)).refused == {1}
+    await session.settle(*await entries(store, "a"))
+    assert (await session.commit(Unit([append("a")]), limits=limits)).refused == frozenset()
+
+
+async def test_a_move_is_not_held_up_by_limits(store, session):
+    limits = Limits(total=1, of_log=lambda _log: 1)
+    await session.append("a")
+    unit = Unit([append("dead", body=b"larger than before")], await entries(store, "a"), moves=True)
+    assert (await session.commit(unit, limits=limits)).refused == frozenset()
+    assert await bodies(store, "a") == []
+    assert await bodies(store, "dead") == [b"larger than before"]
+
+
+async def test_a_unit_may_append_and_settle_at_once(store, session):
+    await session.append("in")
+    await session.commit(Unit([append("out", body=b"moved")], await entries(store, "in")))
+    assert (await bodies(store, "in"), await bodies(store, "out")) == ([], [b"moved"])
+
+
+# -- logs
+
+
+async def test_logs_are_declared_found_again_with_depth_and_mark_and_removed_when_empty(store, session):
+    await session.commit(declarations=[("a", '{"kind": "queue"}'), ("b", "{}")], marks=[("a", "open")])
+    await session.append("a")
+    found = {state.name: (state.attributes, state.depth, state.mark) for state in await store.recover()}
+    assert found == {"a": ({"kind": "queue"}, 1, "open"), "b": ({}, 0, "")}
+    await session.commit(declarations=[("a", None), ("b", None), ("c", None)])
+    assert set(await store.logs()) == {"a"}
+    await session.commit(declarations=[("b", "{}"), ("b", None), ("b", '{"again": 1}')])
+    assert (await store.logs())["b"] == {"again": 1}
+
+
+async def test_dropping_a_log_removes_it_with_what_only_it_held(store, session, monkeypatch):
+    monkeypatch.setattr(redis_store, "DROP_BATCH", 3)
+    await session.commit(declarations=[("a", "{}")], marks=[("a", "open")])
+    for _ in range(5):
+        await session.append("a")
+        await session.append("a", "b")
+    assert await store.drop("a", "me") == 10
+    assert "a" not in await store.logs()
+    assert await store.read("a", 0, 10) == []
+    assert len(await bodies(store, "b")) == 5
+    assert set((await payloads(store)).values()) == {1}
+    size = len(message().stored())
+    assert await used(store) == (5 * size, 5 * size)
+
+
+async def test_dropping_only_what_a_log_holds_keeps_the_log(store, session):
+    await session.commit(declarations=[("a", "{}")])
+    await session.append("a")
+    assert await store.drop("a", "me", keep=True) == 1
+    assert set(await store.logs()) == {"a"}
+
+
+async def test_nobody_drops_a_log_behind_a_running_nodes_back(store, session):
+    await session.append("a")
+    await store.beat({"node": "me"})
+    with pytest.raises(Fenced, match="a node of this broker is running"):
+        await store.drop("a", "")
+    await store.leave()
+    assert await store.drop("a", "") == 1
+
+
+# -- who may write
+
+
+async def test_a_former_session_may_not_write_any_more(store, session):
+    await session.append("a")
+    assert await store.claim("successor") == 1
+    with pytest.raises(Fenced):
+        await session.append("a")
+    with pytest.raises(Fenced):
+        await store.drop("a", "me")
+    await Session(store, "successor").append("a")
+    assert len(await bodies(store, "a")) == 2
+
+
+async def test_a_node_is_seen_until_it_leaves_or_beats_no_more(store, monkeypatch):
+    monkeypatch.setattr(redis_store, "NODE_TIMEOUT_MS", 50)
+    await store.beat({"node": "me"})
+    assert (await store.node())["node"] == "me"
+    await store.leave()
+    assert await store.node() is None
+    await store.beat({"node": "me"})
+    deadline = time.monotonic() + 10
+    while await store.node() is not None:
+        assert time.monotonic() < deadline
+
+
+# -- definitions
+
+
+async def test_definitions_have_versions_and_a_history(store):
+    assert await store.definitions() == (0, None)
+    assert await store.define(0, "one", {"author": "a"}) == 1
+    assert await store.define(1, "two", {"author": "b"}) == 2
+    assert await store.definitions() == (2, "two")
+    assert await store.definitions(1) == (2, "one")
+    assert [(each["version"], each["author"]) for each in await store.definition_history(10)] == [(2, "b"), (1, "a")]
+    assert [each["version"] for each in await store.definition_history(1)] == [2]
+
+
+@pytest.mark.parametrize("expected", [0, 2])
+async def test_a_change_based_on_another_version_is_refused(store, expected):
+    await store.define(0, "one", {})
+    with pytest.raises(DefinitionConflict) as refused:
+        await store.define(expected, "other", {})
+    assert refused.value.current == 1
+    assert await store.definitions() == (1, "one")
+
+
+async def test_a_change_is_signalled(store, store_url):
+    listener = RedisStore(store_url, store.keys.broker)
+    signals = listener.signals()
+    try:
+        assert await anext(signals) == "subscribed"
+        await store.define(0, "one", {})
+        await store.write_stats(7, {"queue://a": "{}"}, [])
+        assert [await anext(signals), await anext(signals)] == ["definitions", "stats 7"]
+    finally:
+        await signals.aclose()
+        await listener.close()
+
+
+# -- numbers
+
+
+async def test_readers_learn_what_changed_and_what_is_gone_since_a_version(store):
+    await store.write_stats(1, {"queue://a": "a1", "queue://b": "b1"}, [])
+    await store.write_stats(2, {"queue://b": "b2", "queue://c": "c2"}, ["queue://a"])
+
+    async def read(since):
+        version, rows, gone = await store.stats(since)
+        return version, sorted(rows), gone
+
+    assert await read(0) == (2, ["b2", "c2"], [])
+    assert await read(1) == (2, ["b2", "c2"], ["queue://a"])
+    assert await read(2) == (2, [], [])
+    assert await read(99) == (2, ["b2", "c2"], [])  # from another life of the store
+    assert await store.stats_of("queue://b") == "b2"
+    assert await store.clear_stats() == 2
+    assert await read(0) == (2, [], [])
+
+
+async def test_many_numbers_are_written_at_once(store):
+    rows = {f"queue://{number}": str(number) for number in range(1234)}
+    await store.write_stats(1, rows, [])
+    assert sorted((await store.stats(0))[1]) == sorted(rows.values())
+
+
+# -- requests
+
+
+async def test_a_request_is_answered(store):
+    asked = asyncio.create_task(store.request("purge", {"destination": "queue://a"}, 10))
+    request = await store.next_request(10)
+    assert (request["verb"], request["args"]) == ("purge", {"destination": "queue://a"})
+    await store.answer(request["id"], {"result": 3})
+    assert await asked == {"result": 3}
+
+
+async def test_a_request_nobody_answers_ends_and_is_not_carried_out_later(store):
+    with pytest.raises(StoreUnavailable, match=r"did not answer purge within 0\.05 seconds"):
+        await store.request("purge", {}, 0.05)
+    assert await store.next_request(0.2) is None
+
+
+async def test_without_requests_a_node_waits_and_goes_on(store):
+    assert await store.next_request(0.05) is None
+
+
+# -- trouble
+
+
+async def test_no_server_is_store_unavailable(tmp_path):
+    nowhere = RedisStore(f"unix://{tmp_path}/nothing.sock", "b")
+    for call in (nowhere.ping(), nowhere.read("a", 0, 1), nowhere.write_stats(1, {"a": "b"}, [])):
+        with pytest.raises(StoreUnavailable):
+            await call
+
+
+async def test_a_call_that_is_cancelled_ends_at_whatever_point(store):
+    """The driver's own deadlines made it swallow a cancellation now and then."""
+    for steps in range(60):
+        call = asyncio.create_task(store.memory())
+        for _ in range(steps % 10):
+            await asyncio.sleep(0)
+        in_time = call.cancel()
+        await asyncio.wait({call})
+        assert call.cancelled() or not in_time
+
+
+async def test_memory_and_durability_are_told(store):
+    facts = await store.memory()
+    assert facts["fsync"] == "always"
+    assert facts["used"] > 100_000
+
+
+async def test_trace_batches_are_kept_for_the_archiver(store):
+    await store.record(b"batch", 17)
+    [(_, fields)] = await store._do("XRANGE", store.keys.trace, "-", "+")
+    assert fields == [b"b", b"batch", b"n", b"17"]
+
+
+def test_every_key_of_a_broker_carries_its_hash_tag(store_url):
+    keys = redis_store.Keys("b")
+    names = [name for name in dir(type(keys)) if isinstance(getattr(type(keys), name), property)]
+    values = [getattr(keys, name) for name in names] + [keys.log("q"), keys.reply("1"), keys.request("1")]
+    assert len(values) > 10
+    assert all(value.startswith("{b}:") for value in values)
+    assert len(values) == len(set(values))
