@@ -201,7 +201,7 @@ class StompSession:
         return encode("ERROR", headers, text.encode(), version=self.version)
 
     def message_prefix(self, destination: str, subscription: str | None) -> bytes:
-        """The first lines of the MESSAGE frames that a subscription gets from a destination; 1.0 may have given it no id."""
+        """The first lines of the MESSAGE frames a subscription gets from a destination; 1.0 may have given no id."""
         quote = self._quote
         named = "" if subscription is None else f"subscription:{quote(subscription)}\n"
         return f"MESSAGE\ndestination:{quote(destination)}\n{named}".encode()
