@@ -100,23 +100,23 @@ def updated(
     for destination in deleted:
         stats.pop(destination, None)
         tracks.pop(destination, None)
-    return replace(old, at=now, version=version, stats=stats, tracks=tracks, trouble="")
+    return _summed(replace(old, at=now, version=version, stats=stats, tracks=tracks, trouble=""))
 
 
 def first(now: float, version: int, everything: Iterable[DestinationStats], old: Picture) -> Picture:
     """The picture after a complete reading: numbers anew, the past kept."""
     stats = {each.destination: each for each in everything}
-    return replace(old, at=now, version=version, stats=stats, tracks={}, trouble="")
+    return _summed(replace(old, at=now, version=version, stats=stats, tracks={}, trouble=""))
 
 
 def ticked(old: Picture, now: float, nodes: Iterable[NodeStatus]) -> Picture:
     """The picture a second later: totals summed, standstill noticed, the past moved on."""
     tracks = {each: track for each, track in old.tracks.items() if now - track[-1].at < WINDOW}
-    moved = replace(old, at=now, tracks=tracks, nodes=tuple(nodes), trouble="")
-    totals = _totals(moved)
+    moved = _summed(replace(old, at=now, tracks=tracks, nodes=tuple(nodes), trouble=""))
+    totals = moved.totals
     mark = Mark(now, totals.pending, totals.enqueue, totals.dequeue)
     past = (*(each for each in old.past if now - each.at <= PAST), mark)
-    return replace(moved, totals=totals, past=past, trails=_trails(moved, now))
+    return replace(moved, past=past, trails=_trails(moved, now))
 
 
 def troubled(old: Picture, trouble: str) -> Picture:
@@ -148,6 +148,10 @@ def _rates(track: tuple[Sample, ...], now: float) -> Rates:
     if seconds <= 0 or now - latest.at >= WINDOW:
         return Rates()
     return Rates(*(max(0.0, (new - old) / seconds) for new, old in zip(latest[1:], base[1:], strict=True)))
+
+
+def _summed(picture: Picture) -> Picture:
+    return replace(picture, totals=_totals(picture))
 
 
 def _totals(picture: Picture) -> Totals:
