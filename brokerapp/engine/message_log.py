@@ -120,7 +120,7 @@ class MessageLog:
         self.in_flight = 0
         self.paging = False
         self.paused = False
-        #: Entries that came back, with their deliveries: kept while the window is not.
+        #: Entries that came back, with their deliveries: kept longer than the window.
         self.returned: dict[int, int] = {}
         #: Entries up to this number may have been delivered by a node that died.
         self.may_have_been_delivered = suspect
@@ -161,7 +161,7 @@ class MessageLog:
         count = 0
         for count, entry in enumerate(entries, start=1):
             self.loaded = entry.seq
-            entry.deliveries = self.returned.pop(entry.seq, 1 if entry.seq <= self.may_have_been_delivered else 0)
+            entry.deliveries = self.returned.get(entry.seq, 1 if entry.seq <= self.may_have_been_delivered else 0)
             self.ready.append(entry)
             self.ready_bytes += entry.size
         self.unloaded = max(0, self.unloaded - count) if count else 0
@@ -207,9 +207,9 @@ class MessageLog:
 
     def _in_turn(self) -> Iterator[tuple[Subscription, Entry]]:
         """Round robin among those with credit; no consumer has a selector."""
-        ready, consumers = self.ready, self.consumers
+        ready = self.ready
         while ready:
-            consumer = self._next(consumers)
+            consumer = self._next()
             if consumer is None:
                 return
             yield consumer, self._take(consumer, ready.popleft())
@@ -222,9 +222,7 @@ class MessageLog:
         begin = min((self._tested(each) for each in able), default=0)
         while ready and able:
             entry = ready.popleft()
-            consumer = None
-            if entry.seq > begin:
-                consumer = self._next([each for each in able if entry.seq > self._tested(each) and _wants(each, self, entry)])
+            consumer = self._next(entry) if entry.seq > begin else None
             if consumer is None:
                 left.append(entry)
                 continue
@@ -242,14 +240,20 @@ class MessageLog:
     def _tested(self, consumer: Subscription) -> int:
         return consumer.tested.get(self.name, 0)
 
-    def _next(self, consumers: list[Subscription]) -> Subscription | None:
-        count = len(consumers)
+    def _next(self, entry: Entry | None = None) -> Subscription | None:
+        """Whose turn it is among those with credit and, when an entry is given, a wish for it."""
+        consumers, count = self.consumers, len(self.consumers)
         for _ in range(count):
             consumer = consumers[self.turn % count]
             self.turn += 1
-            if consumer.ready:
+            if consumer.ready and (entry is None or self._wants(consumer, entry)):
                 return consumer
         return None
+
+    def _wants(self, consumer: Subscription, entry: Entry) -> bool:
+        if consumer.selector is None:
+            return True
+        return entry.seq > self._tested(consumer) and consumer.selector.matches(selector_headers(entry, self.destination))
 
     def _take(self, consumer: Subscription, entry: Entry) -> Entry:
         consumer.credit -= 1
@@ -291,7 +295,3 @@ def selector_headers(entry: Entry, destination: Destination) -> dict[str, str]:
     if entry.deliveries:
         headers["redelivered"] = "true"
     return headers
-
-
-def _wants(consumer: Subscription, log: MessageLog, entry: Entry) -> bool:
-    return consumer.selector is None or consumer.selector.matches(selector_headers(entry, log.destination))
