@@ -31,14 +31,14 @@ class DestinationMap(Generic[V]):
     def add(self, name: str, value: V) -> None:
         """File a value under a name or pattern."""
         node = self._root
-        for element in name.split(SEPARATOR):
+        for element in _elements(name):
             node = node.children.setdefault(element, _Node())
         node.values.append(value)
 
     def remove(self, name: str, value: V) -> None:
         """Take one value away; raises KeyError or ValueError when it is not there."""
         path = [self._root]
-        elements = name.split(SEPARATOR)
+        elements = _elements(name)
         for element in elements:
             path.append(path[-1].children[element])
         path[-1].values.remove(value)
@@ -50,13 +50,21 @@ class DestinationMap(Generic[V]):
     def find(self, name: str) -> list[V]:
         """All values whose name or pattern matches this name or pattern, each once a filing."""
         nodes: dict[int, _Node[V]] = {}
-        _collect(self._root, name.split(SEPARATOR), 0, nodes)
+        _collect(self._root, _elements(name), 0, nodes)
         return [value for node in nodes.values() for value in node.values]
+
+
+def _elements(name: str) -> list[str]:
+    """The elements of a name or pattern; `A.>.>` is `A.>`."""
+    elements = name.split(SEPARATOR)
+    while elements[-2:] == [ANY_REST, ANY_REST]:
+        elements.pop()
+    return elements
 
 
 def _collect(node: _Node[V], elements: list[str], at: int, found: dict[int, _Node[V]]) -> None:
     rest = node.children.get(ANY_REST)
-    if rest is not None and not rest.children:
+    if rest is not None and rest.values:
         found[id(rest)] = rest
     if at == len(elements):
         if node.values:
@@ -88,7 +96,7 @@ def _below(node: _Node[V]) -> Iterator[_Node[V]]:
 
 def matches(pattern: str, name: str) -> bool:
     """Whether a single pattern matches a concrete name."""
-    wanted, elements = pattern.split(SEPARATOR), name.split(SEPARATOR)
+    wanted, elements = _elements(pattern), name.split(SEPARATOR)
     if wanted[-1] == ANY_REST:
         wanted.pop()
         if len(elements) < len(wanted):
@@ -101,7 +109,7 @@ def matches(pattern: str, name: str) -> bool:
 
 def covers(pattern: str, other: str) -> bool:
     """Whether a pattern matches every name that the other pattern (or name) matches."""
-    wanted, elements = pattern.split(SEPARATOR), other.split(SEPARATOR)
+    wanted, elements = _elements(pattern), _elements(other)
     if wanted[-1] == ANY_REST:
         wanted.pop()
         elements = elements[: len(wanted)]

@@ -20,6 +20,8 @@ from brokerapp.message import Copy, Message
 #: Forwards in a row after which a chain is taken for a loop (definitions with loops are refused when saved; wildcard
 #: names can still make one).
 MAX_HOPS = 32
+#: Destinations one message may come to: legs that meet again double its ways with every step, without any loop.
+MAX_VISITS = 65_536
 
 
 @dataclass(slots=True)
@@ -69,6 +71,7 @@ class _Walk:
         self.headers, self.topology, self.hops = headers, topology, hops
         self.route = Route()
         self._reached: set[Copy] = set()
+        self._visits = 0
 
     def walk(self, destination: Destination) -> Route:
         self._visit(Copy(destination), 0)
@@ -79,6 +82,9 @@ class _Walk:
             raise RequestRefused(
                 f"{copy.destination} is reached after {MAX_HOPS} forwards: the definitions form a loop"
             )
+        self._visits += 1
+        if self._visits > MAX_VISITS:
+            raise RequestRefused(f"the definitions forward one message more than {MAX_VISITS} times")
         definitions = self.topology.virtual_destinations_for(copy.destination)
         if not definitions:
             self._reach(copy, depth)

@@ -171,7 +171,7 @@ def _check_open_head(buffer: bytes, start: int) -> None:
 
 
 def _check_lines(lines: list[str]) -> None:
-    if len(lines) > MAX_HEADERS:
+    if len(lines) - 1 > MAX_HEADERS:
         raise ProtocolError(f"{len(lines) - 1} headers: at most {MAX_HEADERS} are allowed")
     if len(lines[0]) > MAX_COMMAND_BYTES:
         raise ProtocolError(f"the command line exceeds {MAX_COMMAND_BYTES} bytes")

@@ -44,7 +44,7 @@ class Site:
     environment: Environment
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def site(tmp_path_factory) -> Iterator[Site]:
     """A console that lives as long as the browser tests."""
     data = tmp_path_factory.mktemp("site")
@@ -82,7 +82,7 @@ def _addresses(log: Path, web: subprocess.Popen) -> tuple[int, int] | None:
     return int(found[1]), int(re.search(r"listens on stomp://127\.0\.0\.1:(\d+)", text)[1])
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     """Debian's Chromium."""
     if not CHROMIUM.exists():

@@ -1,0 +1,428 @@
+"""MessageLog: who gets which message and when, what is held in memory, and what comes back in which order."""
+
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from brokerapp.destination import Destination
+from brokerapp.engine import message_log
+from brokerapp.engine.message_log import PAGE, WINDOW, Entry, MessageLog, Subscription
+from brokerapp.message import Message
+from brokerapp.selectors import compile_selector
+from brokerapp.snapshot import DestinationStats
+
+QUEUE = Destination.queue("q")
+
+
+def consumer(name="c", prefetch=10, selector=None):
+    made = Subscription(
+        name, name, name, SimpleNamespace(blocked=False), (QUEUE,), "client", prefetch,
+        compile_selector(selector) if selector else None,
+    )  # fmt: skip
+    made.started = True
+    return made
+
+
+def entry(seq, size=100, **headers):
+    head = "".join(f"{name}:{value}\n" for name, value in {"message-id": f"ID\\c{seq}", **headers}.items())
+    return Entry(str(QUEUE), seq, Message(f"ID:{seq}", head.encode(), b""), size=size)
+
+
+def log_of(*consumers, depth=0, suspect=0):
+    made = MessageLog(DestinationStats(QUEUE), depth, suspect)
+    made.consumers.extend(consumers)
+    return made
+
+
+def dispatched(log):
+    """Who is given what now."""
+    return [(subscription.name, each.seq) for subscription, each in log.dispatch()]
+
+
+def page(log, stored):
+    """Read on in the store, as the broker does."""
+    log.paging = True
+    log.load([entry(seq) for seq in stored if seq > log.loaded][:PAGE], log.window)
+
+
+# -- who gets what
+
+
+def test_consumers_take_turns():
+    log = log_of(consumer("a"), consumer("b"), consumer("c"))
+    for seq in range(1, 7):
+        log.offer(entry(seq))
+    assert dispatched(log) == [("a", 1), ("b", 2), ("c", 3), ("a", 4), ("b", 5), ("c", 6)]
+    log.offer(entry(7))
+    assert dispatched(log) == [("a", 7)]
+
+
+def test_a_consumer_without_credit_is_passed_over_until_it_has_some():
+    small, large = consumer("small", prefetch=1), consumer("large", prefetch=3)
+    log = log_of(small, large)
+    for seq in range(1, 7):
+        log.offer(entry(seq))
+    assert dispatched(log) == [("small", 1), ("large", 2), ("large", 3), ("large", 4)]
+    assert dispatched(log) == []
+    small.credit += 1
+    assert dispatched(log) == [("small", 5)]
+
+
+@pytest.mark.parametrize("why_not", ["blocked", "not started"])
+def test_a_consumer_that_cannot_take_anything_gets_nothing(why_not):
+    idle, ready = consumer("idle"), consumer("ready")
+    if why_not == "blocked":
+        idle.client.blocked = True
+    else:
+        idle.started = False
+    log = log_of(idle, ready)
+    for seq in range(1, 4):
+        log.offer(entry(seq))
+    assert dispatched(log) == [("ready", 1), ("ready", 2), ("ready", 3)]
+
+
+def test_a_paused_log_gives_out_nothing():
+    log = log_of(consumer())
+    log.offer(entry(1))
+    log.paused = True
+    assert dispatched(log) == []
+    log.paused = False
+    assert dispatched(log) == [("c", 1)]
+
+
+def test_a_consumer_that_becomes_blocked_meanwhile_gets_no_more():
+    one = consumer("one")
+    log = log_of(one)
+    for seq in range(1, 4):
+        log.offer(entry(seq))
+    for _, each in log.dispatch():
+        if each.seq == 2:
+            one.client.blocked = True
+    assert [each.seq for each in log.ready] == [3]
+
+
+# -- selectors
+
+
+def test_what_a_selector_does_not_take_stays_for_others_and_blocks_nobody():
+    red = consumer("red", selector="colour = 'red'")
+    log = log_of(red)
+    for seq, colour in enumerate(["blue", "red", "blue", "red"], start=1):
+        log.offer(entry(seq, colour=colour))
+    assert dispatched(log) == [("red", 2), ("red", 4)]
+    log.consumers.append(consumer("any"))
+    assert dispatched(log) == [("any", 1), ("any", 3)]
+
+
+def test_consumers_with_and_without_selector_share_what_both_take():
+    log = log_of(consumer("red", selector="colour = 'red'"), consumer("any"))
+    for seq, colour in enumerate(["red", "red", "blue", "red"], start=1):
+        log.offer(entry(seq, colour=colour))
+    assert dispatched(log) == [("red", 1), ("any", 2), ("any", 3), ("red", 4)]
+
+
+def test_what_a_consumer_wanted_while_it_had_no_credit_it_gets_later():
+    red = consumer("red", prefetch=1, selector="colour = 'red'")
+    log = log_of(red)
+    for seq, colour in enumerate(["blue", "red", "blue", "red", "red"], start=1):
+        log.offer(entry(seq, colour=colour))
+    assert dispatched(log) == [("red", 2)]
+    red.credit += 1
+    assert dispatched(log) == [("red", 4)]
+    log.offer(entry(6, colour="red"))
+    red.credit += 2
+    assert dispatched(log) == [("red", 5), ("red", 6)]
+
+
+def test_what_a_consumer_wanted_while_its_socket_was_full_it_gets_later():
+    """It has two subscriptions: what fills the socket for the one stops the other in the middle of a round."""
+    client = SimpleNamespace(blocked=False)
+    red, blue = consumer("red", selector="colour = 'red'"), consumer("blue", selector="colour = 'blue'")
+    red.client = blue.client = client
+    log = log_of(red, blue)
+    for seq, colour in enumerate(["red", "blue", "red", "blue"], start=1):
+        log.offer(entry(seq, colour=colour))
+    given = []
+    for subscription, each in log.dispatch():
+        given.append((subscription.name, each.seq))
+        client.blocked = True
+    assert given == [("red", 1)]
+    client.blocked = False
+    assert dispatched(log) == [("blue", 2), ("red", 3), ("blue", 4)]
+
+
+def test_a_message_that_was_tested_is_not_tested_again_until_it_has_changed(monkeypatch):
+    tests = []
+    real = message_log.selector_headers
+    monkeypatch.setattr(message_log, "selector_headers", lambda each, at: tests.append(each.seq) or real(each, at))
+    red = consumer("red", selector="colour = 'red'")
+    log = log_of(red)
+    for seq in range(1, 4):
+        log.offer(entry(seq, colour="blue"))
+    dispatched(log)
+    log.offer(entry(4, colour="blue"))
+    dispatched(log)
+    assert tests == [1, 2, 3, 4]
+
+
+def test_a_returned_message_is_tested_again_also_as_redelivered():
+    other, again = consumer("other"), consumer("again", selector="redelivered = 'true'")
+    log = log_of(other, again)
+    log.offer(entry(1))
+    [(_, given)] = list(log.dispatch())
+    assert dispatched(log) == []
+    log.consumers.remove(other)
+    log.take_back([given])
+    assert dispatched(log) == [("again", 1)]
+
+
+# -- what comes back
+
+
+def test_returned_messages_take_their_old_places_flagged():
+    first = consumer("first", prefetch=4)
+    log = log_of(first)
+    for seq in range(1, 7):
+        log.offer(entry(seq))
+    given = {each.seq: each for _, each in log.dispatch()}
+    log.settled(given.pop(2))
+    log.take_back(reversed(given.values()))
+    assert [(each.seq, each.deliveries) for each in log.ready] == [(1, 1), (3, 1), (4, 1), (5, 0), (6, 0)]
+    assert (log.depth, log.in_flight) == (5, 0)
+    first.credit = 10
+    assert [seq for _, seq in dispatched(log)] == [1, 3, 4, 5, 6]
+
+
+def test_a_message_that_came_back_is_remembered_as_such_while_it_is_not_in_memory():
+    log = log_of(one := consumer("one", prefetch=1))
+    for seq in range(1, 4):
+        log.offer(entry(seq))
+    [(_, given)] = list(log.dispatch())
+    log.take_back([given])
+    log.consumers.clear()
+    log.forget_window()
+    assert not log.ready
+    log.consumers.append(one)
+    page(log, range(1, 4))
+    assert [(each.seq, each.deliveries) for each in log.ready] == [(1, 1), (2, 0), (3, 0)]
+
+
+def test_after_a_crash_everything_up_to_the_mark_counts_as_delivered_before():
+    log = log_of(consumer(), depth=4, suspect=2)
+    page(log, range(1, 5))
+    assert [each.deliveries for each in log.ready] == [1, 1, 0, 0]
+
+
+# -- what is in memory
+
+
+def test_without_consumers_nothing_is_held_in_memory():
+    log = log_of()
+    log.offer(entry(1))
+    log.offer_unseen()
+    assert (log.depth, log.unloaded, len(log.ready)) == (2, 2, 0)
+
+
+@pytest.mark.parametrize(("size", "expected"), [(100, WINDOW), (1024 * 1024, 8), (100 * 1024 * 1024, 1)])
+def test_the_window_is_bounded_by_messages_and_by_bytes(size, expected):
+    log = log_of(consumer(prefetch=0))
+    for seq in range(1, WINDOW + 100):
+        log.offer(entry(seq, size=size))
+    assert len(log.ready) == expected
+    assert log.ready_bytes == expected * size
+    assert log.unloaded == log.depth - expected
+
+
+def test_a_new_message_does_not_overtake_those_outside_the_window():
+    log = log_of(one := consumer(prefetch=WINDOW), depth=3)
+    log.offer(entry(4))
+    assert dispatched(log) == []
+    assert log.wants_page
+    page(log, range(1, 5))
+    assert dispatched(log) == [(one.name, seq) for seq in range(1, 5)]
+    assert not log.wants_page
+    log.offer(entry(5))
+    assert dispatched(log) == [(one.name, 5)]
+
+
+def test_a_page_is_wanted_only_when_somebody_can_take_it():
+    log = log_of(depth=10)
+    assert not log.wants_page
+    log.consumers.append(one := consumer(prefetch=1))
+    assert log.wants_page
+    one.credit = 0
+    assert not log.wants_page
+    one.credit, log.paging = 1, True
+    assert not log.wants_page
+    log.paging, log.paused = False, True
+    assert not log.wants_page
+
+
+def test_a_selector_makes_the_window_stretch_over_what_it_does_not_take():
+    red = consumer("red", selector="colour = 'red'")
+    log = log_of(red, depth=3 * PAGE)
+    for start in range(0, 3 * PAGE, PAGE):
+        assert log.wants_page
+        log.load([entry(start + n + 1, colour="blue") for n in range(PAGE)], log.window)
+        assert dispatched(log) == []
+    assert not log.wants_page
+    log.offer(entry(3 * PAGE + 1, colour="red"))
+    assert dispatched(log) == [("red", 3 * PAGE + 1)]
+
+
+def test_a_page_read_for_a_window_that_is_forgotten_is_of_no_use():
+    log = log_of(one := consumer(prefetch=5), depth=10)
+    page(log, range(1, 6))
+    given = [each for _, each in log.dispatch()]
+    log.paging, window = True, log.window
+    late = [entry(seq) for seq in range(6, 11)]
+    log.take_back(given)
+    log.consumers.clear()
+    log.forget_window()
+    log.load(late, window)
+    log.consumers.append(one)
+    one.credit = 10
+    page(log, range(1, 11))
+    assert [seq for _, seq in dispatched(log)] == list(range(1, 11))
+
+
+def test_taking_out_leaves_what_consumers_hold():
+    one = consumer(prefetch=2)
+    log = log_of(one, depth=10)
+    page(log, range(1, 6))
+    log.unloaded = 5
+    assert len(dispatched(log)) == 2
+    assert log.take_out(range(1, 9)) == {3, 4, 5, 6, 7, 8}
+    assert (log.depth, log.unloaded, len(log.ready), log.ready_bytes) == (4, 2, 0, 0)
+
+
+# -- all of it at once
+
+
+class LogUnderWork(RuleBasedStateMachine):
+    """A log with a store behind it whose answers come late; clients come, ack, go; operators purge.
+
+    Whatever happens: every message is in the store or settled, settled once, held by one consumer at most, and given to
+    consumers in order; at the end all that is left can be consumed.
+    """
+
+    @initialize(suspect=st.integers(0, 3))
+    def start(self, suspect):
+        self.page_size = 3
+        self.stored = dict.fromkeys(range(1, 6))
+        self.last = 5
+        self.log = log_of(depth=5, suspect=suspect)
+        self.held: dict[int, tuple[Subscription, Entry]] = {}
+        self.settled: set[int] = set()
+        self.delivered: set[int] = set()
+        self.answer = None
+        self.names = 0
+
+    def settle(self, seq):
+        assert seq not in self.settled, "settled twice"
+        self.settled.add(seq)
+        del self.stored[seq]
+
+    def pump(self):
+        log = self.log
+        before = 0
+        for subscription, given in log.dispatch():
+            assert given.seq in self.stored, "a ghost"
+            assert given.seq not in self.held, "given to two"
+            if subscription.selector is None and not any(c.selector for c in log.consumers):
+                assert given.seq > before, "out of order"
+                before = given.seq
+            if given.seq in self.delivered:
+                assert given.deliveries, "delivered before, and not flagged"
+            self.delivered.add(given.seq)
+            self.held[given.seq] = (subscription, given)
+        if log.wants_page:
+            log.paging = True
+            found = [seq for seq in self.stored if seq > log.loaded][: self.page_size]
+            self.answer = [(entry(seq, colour="red" if seq % 2 else "blue")) for seq in found], log.window
+
+    @rule(count=st.integers(1, 4))
+    def messages_arrive(self, count):
+        for _ in range(count):
+            self.last += 1
+            self.stored[self.last] = None
+            if self.log.consumers:
+                self.log.offer(entry(self.last, colour="red" if self.last % 2 else "blue"))
+            else:
+                self.log.offer_unseen()
+        self.pump()
+
+    @precondition(lambda self: self.answer is not None)
+    @rule()
+    def the_store_answers(self):
+        (found, window), self.answer = self.answer, None
+        self.log.load(found, window)
+        self.pump()
+
+    @rule(prefetch=st.integers(1, 4), selector=st.sampled_from([None, None, "colour = 'red'"]))
+    def a_consumer_comes(self, prefetch, selector):
+        self.names += 1
+        self.log.consumers.append(consumer(str(self.names), prefetch, selector))
+        self.pump()
+
+    @precondition(lambda self: self.log.consumers)
+    @rule(which=st.integers(0, 10))
+    def a_consumer_goes(self, which):
+        gone = self.log.consumers[which % len(self.log.consumers)]
+        back = [given for subscription, given in self.held.values() if subscription is gone]
+        for given in back:
+            del self.held[given.seq]
+        self.log.take_back(back)
+        self.log.consumers.remove(gone)
+        self.log.forget_window()
+        self.pump()
+
+    @precondition(lambda self: self.held)
+    @rule(which=st.integers(0, 10))
+    def a_message_is_acked(self, which):
+        seq = sorted(self.held)[which % len(self.held)]
+        subscription, given = self.held.pop(seq)
+        self.log.settled(given)
+        self.settle(seq)
+        subscription.credit += 1
+        self.pump()
+
+    @precondition(lambda self: self.answer is None)
+    @rule()
+    def an_operator_purges(self):
+        for seq in self.log.take_out(list(self.stored)):
+            assert seq not in self.held
+            self.settle(seq)
+        assert set(self.stored) == set(self.held)
+        self.pump()
+
+    @invariant()
+    def the_numbers_are_true(self):
+        log = self.log
+        assert log.depth == len(self.stored)
+        assert log.in_flight == len(self.held)
+        assert log.unloaded == sum(seq > log.loaded for seq in self.stored)
+        assert log.ready_bytes == sum(each.size for each in log.ready)
+        assert {each.seq for each in log.ready} == {seq for seq in self.stored if seq <= log.loaded} - set(self.held)
+
+    def teardown(self):
+        if not hasattr(self, "log"):
+            return
+        while self.log.consumers:
+            self.a_consumer_goes(0)
+        self.a_consumer_comes(2, None)
+        for _ in range(10_000):
+            if self.answer is not None:
+                self.the_store_answers()
+            elif self.held:
+                self.a_message_is_acked(0)
+            else:
+                break
+        assert not self.stored, "something cannot be consumed"
+
+
+TestLogUnderWork = LogUnderWork.TestCase
+TestLogUnderWork.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
