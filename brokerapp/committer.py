@@ -21,6 +21,8 @@ MAX_UNITS = 2_000
 #: Copies and bytes of messages in one batch, for the same reason.
 MAX_COPIES = 10_000
 MAX_BYTES = 8 * 1024 * 1024
+#: Pages read in one round: the next commit waits for them.
+MAX_READS = 16
 #: Seconds between attempts to reach a store that does not answer.
 RETRY_SECONDS = 0.1
 
@@ -41,6 +43,7 @@ class Committer:
     def __init__(self, store: CommitStore, session: str, limits: Limits, after_batch: Callable[[], None]) -> None:
         self._store, self._session, self._limits, self._after_batch = store, session, limits, after_batch
         self._units: list[Unit] = []
+        self._under_way: list[Unit] = []  # in the store's hands
         self._settles: list[Settled] = []
         self._declarations: list[tuple[str, str | None]] = []
         self._marks: dict[str, str] = {}
@@ -88,6 +91,17 @@ class Committer:
         """Whether anything submitted is not done yet."""
         return not self._idle.is_set()
 
+    def brings_to(self, log: str) -> bool:
+        """Whether messages for this log are on their way to the store."""
+        units = (*self._under_way, *self._units)
+        return any(row[0] == log for unit in units for _, rows in unit.appends for row in rows)
+
+    async def barrier(self) -> None:
+        """Wait until everything submitted so far is done, whatever is submitted meanwhile."""
+        done = asyncio.get_running_loop().create_future()
+        self.submit(Unit(then=lambda *_: done.done() or done.set_result(None)))
+        await done
+
     async def drain(self) -> None:
         """Wait until everything submitted is done."""
         await self._idle.wait()
@@ -112,16 +126,18 @@ class Committer:
     async def _round(self) -> None:
         batch, reads = self._take()
         if batch is not None:
+            self._under_way = batch.units
             committed = Committed(0, frozenset())
             if _writes(batch):
                 committed = await self._until_answered(lambda: self._store.commit(self._session, batch, self._limits))
+            self._under_way = []
             _report(batch, committed)
-        for log, after, count, callback in reads:
-            callback(
-                await self._until_answered(
-                    lambda log=log, after=after, count=count: self._store.read(log, after, count)
-                )
+        if reads:
+            answers = await self._until_answered(
+                lambda: asyncio.gather(*(self._store.read(log, after, count) for log, after, count, _ in reads))
             )
+            for (_, _, _, callback), found in zip(reads, answers, strict=True):
+                callback(found)
         self._after_batch()
 
     def _take(self) -> tuple[Batch | None, list[tuple[str, int, int, ReadCallback]]]:
@@ -134,7 +150,7 @@ class Committer:
             self._settles = []
         reads: list[tuple[str, int, int, ReadCallback]] = []
         if not self._units:
-            reads, self._reads = self._reads, []
+            reads, self._reads = self._reads[:MAX_READS], self._reads[MAX_READS:]
         if not (taken or self._declarations or self._marks):
             return None, reads
         self._number += 1

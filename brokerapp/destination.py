@@ -121,6 +121,8 @@ def _parse(text: str, default: Kind) -> Destination:
         raise InvalidDestination(text)
     if len(name) > MAX_NAME:
         raise InvalidDestination(text[:80], f"a name has at most {MAX_NAME} characters")
+    if not name.isprintable():
+        raise InvalidDestination(text[:80], "a name has no control characters")
     if name.startswith(_TEMPORARY):
         raise InvalidDestination(name, "temporary destinations are not served yet")
     return Destination(kind, name)

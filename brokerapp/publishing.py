@@ -30,22 +30,22 @@ class Group:
     __slots__ = ("logs", "names", "rows")
 
     def __init__(self) -> None:
-        self.logs: list[MessageLog] = []
+        self.logs: dict[MessageLog, None] = {}
         self.rows: list[tuple[str, str, str]] = []  #: name, original and shown destination, see Unit
         self.names: list[str] = []
 
     def add(self, log: MessageLog, copy: Copy) -> None:
         """One queue more."""
-        self.logs.append(log)
+        self.logs[log] = None
         self.names.append(log.name)
         original, shown = (each.stomp if each else "" for each in (copy.original, copy.shown))
         self.rows.append((log.name, original, shown))
 
 
-class Request(Unit):
+class ClientUnit(Unit):
     """A unit with the client that waits for it. A class of its own because there is one for every message."""
 
-    __slots__ = ("client", "placed", "publishing", "receipt", "size", "undo")
+    __slots__ = ("client", "placed", "publishing", "receipt", "settled", "size", "undo")
 
     def __init__(
         self,
@@ -53,10 +53,12 @@ class Request(Unit):
         client: Client,
         placed: Sequence[Placed],
         appends: list[tuple[bytes, list[tuple[str, str, str]]]],
+        settled: Sequence[tuple[Subscription, str, Entry]],
         settles: Sequence[Entry],
         receipt: str | None,
         undo: Callable[[], None] | None,
     ) -> None:
+        self.settled = settled
         self.appends, self.settles, self.moves = appends, settles, False
         self.publishing, self.client, self.placed, self.receipt, self.undo = publishing, client, placed, receipt, undo
         self.size = sum([len(each.stored) for each in placed])
@@ -160,18 +162,21 @@ class Publishing:
         appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
         stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
         if not appends and not stored and not client.pending:
+            self._broker.settling.account(settled)
             self.happened(placed, 0)
             self._broker.confirm(client, receipt)
             return
-        request = Request(self, client, placed, appends, stored, receipt, undo)
+        request = ClientUnit(self, client, placed, appends, settled, stored, receipt, undo)
         client.started_unit(request.size)
         self._broker.committer.submit(request)
 
-    def finish(self, request: Request, seq: int, refused: bool) -> None:
+    def finish(self, request: ClientUnit, seq: int, refused: bool) -> None:
         """The store did what a client asked, or a limit stood in the way."""
         client, placed = request.client, request.placed
         client.ended_unit(request.size)
         if not refused:
+            if request.settled:
+                self._broker.settling.account(request.settled)
             self.happened(placed, seq)
             self._broker.confirm(client, request.receipt)
             return

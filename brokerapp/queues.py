@@ -39,6 +39,10 @@ class Queues:
     def __contains__(self, queue: Destination) -> bool:
         return str(queue) in self._logs
 
+    def holds(self, log: MessageLog) -> bool:
+        """Whether this is the log of a queue that exists, not of a deleted one of the same name."""
+        return self._logs.get(log.name) is log
+
     def __getitem__(self, log: str) -> MessageLog:
         return self._logs[log]
 
@@ -53,6 +57,8 @@ class Queues:
         """The queues as the last node left them; `last` is the number of the last message."""
         for state in states:
             suspect = last if state.mark == OPEN else int(state.mark or 0)
+            if state.mark == OPEN:  # the node that opened it died: what comes from now on was delivered by nobody
+                self._committer.mark(state.name, str(last))
             self._add(Destination.parse(state.name), depth=state.depth, suspect=suspect)
 
     def ensure(self, queue: Destination) -> MessageLog:

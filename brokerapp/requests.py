@@ -41,7 +41,7 @@ class Desk:
                     break
                 removed += gone
                 after = found[-1].seq
-            await self._committer.drain()
+            await self._committer.barrier()
         finally:
             log.paused = False
             self._broker.delivery.touched[log] = None
@@ -72,7 +72,7 @@ class Desk:
         wanted = Destination.parse(destination)
         if wanted.kind is Kind.QUEUE:
             self._broker.queues.ensure(wanted)
-            await self._committer.drain()
+            await self._committer.barrier()
         else:
             self._broker.stats.of(wanted)
 
@@ -90,9 +90,10 @@ class Desk:
             if log.consumers or log.in_flight:
                 raise RequestRefused(f"{wanted} has consumers")
             removed += await self._purge(log)
-            if not (log.depth or self._committer.busy):
+            await self._committer.barrier()
+            if not (log.depth or log.consumers or self._committer.brings_to(log.name)):
                 self._broker.delete(log)
-                await self._committer.drain()
+                await self._committer.barrier()
                 return removed
         raise RequestRefused(f"{wanted} goes on getting messages: stop its producers first")
 

@@ -43,10 +43,10 @@ class Settling:
             transaction.settled += settled
             self._broker.confirm(client, settle.receipt)
             return
-        self.account(settled)
         if settle.receipt is not None:
             self._broker.publishing.submit(client, (), settled, settle.receipt)
             return
+        self.account(settled)
         for _, _, entry in settled:
             if entry.seq:
                 self._broker.committer.settle(entry)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from brokerapp.actions import Abort, Begin, Commit
@@ -34,21 +35,14 @@ class Transactions:
         """All that was done in the transaction happens, or the client gets an ERROR and nothing does."""
         transaction = client.transaction(commit.transaction)
         del client.transactions[commit.transaction]
-        self._broker.settling.account(transaction.settled)
         for each in transaction.placed:
-            if any(log.destination not in self._broker.queues for group in each.route.groups for log in group.logs):
-                each.route.groups = self._broker.publishing.groups(
-                    each.route
-                )  # a queue was deleted since: it comes to exist again
+            if any(not self._broker.queues.holds(log) for group in each.route.groups for log in group.logs):
+                each.route = replace(each.route, groups=self._broker.publishing.groups(each.route))  # deleted since
 
-        def refused() -> None:
-            for _, _, entry in transaction.settled:
-                if is_queue(entry) and (log := self._broker.queues[entry.log]):
-                    log.depth += 1
-                    log.in_flight += 1
+        def undo() -> None:
             self._broker.queues.take_back(entry for _, _, entry in transaction.settled if is_queue(entry))
 
-        self._broker.publishing.submit(client, transaction.placed, transaction.settled, commit.receipt, refused)
+        self._broker.publishing.submit(client, transaction.placed, transaction.settled, commit.receipt, undo)
 
     def abort(self, client: Client, abort: Abort) -> None:
         """Nothing of it happens: what was acked in it waits for an ack again, with the same ids."""

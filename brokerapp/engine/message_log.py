@@ -195,7 +195,7 @@ class MessageLog:
 
     def forget_window(self) -> None:
         """Without consumers and messages in flight nothing needs to be in memory."""
-        if not self.consumers and not self.in_flight:
+        if not (self.consumers or self.in_flight):
             self.ready.clear()
             self.ready_bytes = 0
             self.unloaded, self.loaded = self.depth, 0
@@ -305,6 +305,8 @@ class MessageLog:
         self.depth -= 1
         if entry.deliveries:
             self.returned.pop(entry.seq, None)
+        if not self.in_flight:
+            self.forget_window()
 
     def take_out(self, numbers: Iterable[int]) -> set[int]:
         """Remove those of these stored messages that no consumer holds; which they are."""

@@ -37,9 +37,18 @@ def log_of(*consumers, depth=0, suspect=0):
     return made
 
 
+def given_out(log):
+    """Who is given what now, in the order of the messages; each consumer gets its own in that order."""
+    given = log.dispatch()
+    for _, entries in given:
+        assert [each.seq for each in entries] == sorted(each.seq for each in entries)
+    pairs = [(subscription, each) for subscription, entries in given for each in entries]
+    return sorted(pairs, key=lambda pair: pair[1].seq)
+
+
 def dispatched(log):
-    """Who is given what now."""
-    return [(subscription.name, each.seq) for subscription, each in log.dispatch()]
+    """The same by name and number."""
+    return [(subscription.name, each.seq) for subscription, each in given_out(log)]
 
 
 def page(log, stored):
@@ -93,17 +102,6 @@ def test_a_paused_log_gives_out_nothing():
     assert dispatched(log) == [("c", 1)]
 
 
-def test_a_consumer_that_becomes_blocked_meanwhile_gets_no_more():
-    one = consumer("one")
-    log = log_of(one)
-    for seq in range(1, 4):
-        log.offer(entry(seq))
-    for _, each in log.dispatch():
-        if each.seq == 2:
-            one.client.blocked = True
-    assert [each.seq for each in log.ready] == [3]
-
-
 # -- selectors
 
 
@@ -137,23 +135,6 @@ def test_what_a_consumer_wanted_while_it_had_no_credit_it_gets_later():
     assert dispatched(log) == [("red", 5), ("red", 6)]
 
 
-def test_what_a_consumer_wanted_while_its_socket_was_full_it_gets_later():
-    """It has two subscriptions: what fills the socket for the one stops the other in the middle of a round."""
-    client = SimpleNamespace(blocked=False)
-    red, blue = consumer("red", selector="colour = 'red'"), consumer("blue", selector="colour = 'blue'")
-    red.client = blue.client = client
-    log = log_of(red, blue)
-    for seq, colour in enumerate(["red", "blue", "red", "blue"], start=1):
-        log.offer(entry(seq, colour=colour))
-    given = []
-    for subscription, each in log.dispatch():
-        given.append((subscription.name, each.seq))
-        client.blocked = True
-    assert given == [("red", 1)]
-    client.blocked = False
-    assert dispatched(log) == [("blue", 2), ("red", 3), ("blue", 4)]
-
-
 def test_a_message_that_was_tested_is_not_tested_again_until_it_has_changed(monkeypatch):
     tests = []
     real = message_log.selector_headers
@@ -172,7 +153,7 @@ def test_a_returned_message_is_tested_again_also_as_redelivered():
     other, again = consumer("other"), consumer("again", selector="redelivered = 'true'")
     log = log_of(other, again)
     log.offer(entry(1))
-    [(_, given)] = list(log.dispatch())
+    [(_, given)] = given_out(log)
     assert dispatched(log) == []
     log.consumers.remove(other)
     log.take_back([given])
@@ -187,7 +168,7 @@ def test_returned_messages_take_their_old_places_flagged():
     log = log_of(first)
     for seq in range(1, 7):
         log.offer(entry(seq))
-    given = {each.seq: each for _, each in log.dispatch()}
+    given = {each.seq: each for _, each in given_out(log)}
     log.settled(given.pop(2))
     log.take_back(reversed(given.values()))
     assert [(each.seq, each.deliveries) for each in log.ready] == [(1, 1), (3, 1), (4, 1), (5, 0), (6, 0)]
@@ -200,7 +181,7 @@ def test_a_message_that_came_back_is_remembered_as_such_while_it_is_not_in_memor
     log = log_of(one := consumer("one", prefetch=1))
     for seq in range(1, 4):
         log.offer(entry(seq))
-    [(_, given)] = list(log.dispatch())
+    [(_, given)] = given_out(log)
     log.take_back([given])
     log.consumers.clear()
     log.forget_window()
@@ -276,7 +257,7 @@ def test_a_selector_makes_the_window_stretch_over_what_it_does_not_take():
 def test_a_page_read_for_a_window_that_is_forgotten_is_of_no_use():
     log = log_of(one := consumer(prefetch=5), depth=10)
     page(log, range(1, 6))
-    given = [each for _, each in log.dispatch()]
+    given = [each for _, each in given_out(log)]
     log.paging, window = True, log.window
     late = [entry(seq) for seq in range(6, 11)]
     log.take_back(given)
@@ -329,7 +310,7 @@ class LogUnderWork(RuleBasedStateMachine):
     def pump(self):
         log = self.log
         before = 0
-        for subscription, given in log.dispatch():
+        for subscription, given in given_out(log):
             assert given.seq in self.stored, "a ghost"
             assert given.seq not in self.held, "given to two"
             if subscription.selector is None and not any(c.selector for c in log.consumers):
