@@ -24,7 +24,7 @@ PARTS_OF_CORE = (
     "=brokerapp.store",
 )  # fmt: skip
 
-#: What modules may import from the project. The longest name that fits decides; a name stands for all below it, with `=`
+#: What modules may import from the project. The longest name that fits decides; it stands for all below it, with `=`
 #: for itself only.
 PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.errors": (),
