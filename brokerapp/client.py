@@ -17,6 +17,8 @@ MAX_TRANSACTIONS = 100
 MAX_TRANSACTION_ACTIONS = 100_000
 #: Bytes of messages in all open transactions of one client. A COMMIT is one call of the store, which takes up to 1 GB.
 MAX_TRANSACTION_BYTES = 256 * 1024 * 1024
+#: Copies in queues that one transaction may make: more would keep the store busy for seconds with one call.
+MAX_TRANSACTION_COPIES = 100_000
 #: Units of one client on their way to the store, and bytes of messages in them; at this many its socket is not read
 #: until half of them are done.
 MAX_PENDING = 2_000
@@ -62,6 +64,7 @@ class Transaction:
     placed: list[Placed] = field(default_factory=list)
     settled: list[tuple[Subscription, str, Entry]] = field(default_factory=list)
     bytes: int = 0  #: of the messages placed
+    copies: int = 0  #: in queues, of the messages placed
 
 
 @dataclass(slots=True, eq=False)
@@ -99,6 +102,8 @@ class Client:
         """Raise RequestRefused when an open transaction may not grow, by so many bytes."""
         if len(transaction.placed) + len(transaction.settled) >= MAX_TRANSACTION_ACTIONS:
             raise RequestRefused(f"a transaction holds at most {MAX_TRANSACTION_ACTIONS} messages and acks")
+        if transaction.copies > MAX_TRANSACTION_COPIES:
+            raise RequestRefused(f"a transaction makes at most {MAX_TRANSACTION_COPIES} copies of messages in queues")
         if more + sum(each.bytes for each in self.transactions.values()) > MAX_TRANSACTION_BYTES:
             raise RequestRefused(f"open transactions hold at most {MAX_TRANSACTION_BYTES} bytes of messages")
 

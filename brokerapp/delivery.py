@@ -25,8 +25,10 @@ from brokerapp.store import StoredEntry
 MAX_TOPIC_PENDING = 10_000
 MAX_TOPIC_PENDING_BYTES = 16 * 1024 * 1024
 
-#: Whether a consumer may read a destination: a pattern matches also what it may not.
-MayRead = Callable[[Subscription, Destination], bool]
+#: Topics whose subscribers are remembered: their names come from clients.
+MAX_REMEMBERED = 10_000
+#: Whether a consumer may read (or create) a destination: a pattern matches also what it may not.
+May = Callable[[Subscription, str, Destination], bool]
 
 
 @lru_cache(maxsize=16384)
@@ -44,10 +46,10 @@ class Delivery:
         recorder: Recorder,
         stats: Stats,
         expired: Callable[[MessageLog, Entry], None],
-        may_read: MayRead,
+        may: May,
     ) -> None:
         self._committer, self._recorder, self._stats = committer, recorder, stats
-        self._expired, self._may_read = expired, may_read
+        self._expired, self._may = expired, may
         self._topics: DestinationMap[Subscription] = DestinationMap()
         self._subscribers_of: dict[str, list[Subscription]] = {}
         self.touched: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
@@ -55,11 +57,15 @@ class Delivery:
         self.dirty: dict[Client, None] = {}
         self._acked: dict[tuple[MessageLog, str], list[Entry]] = {}  # to be recorded together
         self._now_us = 0  # of this pump
+        self.stopped = False  #: the node ends: nothing more is given out
 
     # -- once a tick
 
     def pump(self) -> None:
         """Give out what can be given, then let it go to the sockets."""
+        if self.stopped:
+            self.touched.clear()
+            self.waiting.clear()
         self._now_us = time.time_ns() // 1000
         while self.touched:
             touched, self.touched = self.touched, {}
@@ -185,9 +191,11 @@ class Delivery:
         """Who gets messages of this topic; each once, however many of its patterns match."""
         found = self._subscribers_of.get(topic)
         if found is None:
+            if len(self._subscribers_of) >= MAX_REMEMBERED:
+                self._subscribers_of.clear()
             matching = dict.fromkeys(self._topics.find(topic))
             destination = Destination.topic(topic)
-            found = self._subscribers_of[topic] = [each for each in matching if self._may_read(each, destination)]
+            found = self._subscribers_of[topic] = [each for each in matching if self._may(each, "read", destination)]
         return found
 
     def publish(self, message: Message, copy: Copy) -> None:

@@ -42,6 +42,8 @@ DRAIN_SECONDS = 10.0
 MAX_LISTED_CONNECTIONS = 1_000
 #: Share of the machine's memory that stored messages may take when nobody sets a limit.
 DEFAULT_STORE_SHARE = 0.5
+#: Share of a server's own limit (maxmemory) that messages may take; the rest is for what surrounds them.
+SHARE_OF_SERVER = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +101,7 @@ class Node:
         definitions = await self._definitions()
         last = await self._store.claim(self.session)
         self._snapshot = await self._store.clear_stats()
-        limit = self.config.store_limit or int(_memory() * DEFAULT_STORE_SHARE)
-        self._limits = Limits(total=limit, of_log=lambda _log: 0)
+        self._limits = Limits(total=await self._store_limit(), of_log=self._limit_of)
         self._committer = Committer(self._store, self.session, self._limits, self._pump)
         self.recorder = Recorder(self.config.broker) if self.config.trace else NoRecorder(self.config.broker)
         self._stats = Stats()
@@ -124,6 +125,17 @@ class Node:
             self._tasks.append(asyncio.create_task(self._guard(name, work), name=name))
         await self._listen()
         await self._beat()
+
+    async def _store_limit(self) -> int:
+        """Bytes of messages the store may hold: as configured, and always less than what the server can hold."""
+        wanted = self.config.store_limit or int(_memory() * DEFAULT_STORE_SHARE)
+        servers = (await self._store.memory())["limit"]
+        return min(wanted, int(servers * SHARE_OF_SERVER)) if servers else wanted
+
+    def _limit_of(self, log: str) -> int:
+        """Bytes one queue may hold: its policy's memoryLimit, where the policy wants full queues to refuse."""
+        policy = self.broker.topology.policy_for(Destination.parse(log))
+        return (policy and policy.send_fail_if_no_space and policy.memory_limit) or 0
 
     async def _take_over(self) -> None:
         """Wait until a former node of this broker is gone for certain."""
@@ -155,11 +167,13 @@ class Node:
         """Stop cleanly: no new work, everything asked is stored, then good-bye."""
         for server in self._servers:
             server.close()
+        self.broker.delivery.stopped = True
         for client in list(self.broker.clients.values()):
-            client.sink.flush()
-        self.broker.queues.close()
+            client.sink.hold(True)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_SECONDS):
+                await self._committer.drain()
+                self.broker.queues.close()
                 await self._committer.drain()
         for client in list(self.broker.clients.values()):
             client.sink.flush()
@@ -167,7 +181,7 @@ class Node:
         with contextlib.suppress(StoreUnavailable):
             await self._flush_trace(everything=True)
             await self._write_stats()
-            await self._store.leave()
+            await self._store.leave(self.session)
         # A cancel that meets the end of one of the driver's reads gets lost: ask until they are done.
         while running := [task for task in self._tasks if not task.done()]:
             for task in running:
@@ -236,7 +250,7 @@ class Node:
             },
             store={**await self._store.memory(), "message_limit": self._limits.total},
         )  # fmt: skip
-        await self._store.beat({**status.to_json(), "host": socket.gethostname(), "pid": os.getpid()})
+        await self._store.beat(self.session, {**status.to_json(), "host": socket.gethostname(), "pid": os.getpid()})
 
     async def _write_stats(self) -> None:
         changed, gone = self._stats.take_changes()
@@ -250,8 +264,7 @@ class Node:
         try:
             await self._store.write_stats(self._snapshot, rows, [str(each) for each in gone])
         except StoreUnavailable:
-            for each in changed:
-                self._stats.changed.add(each)
+            self._stats.give_back(changed, gone)
             raise
 
     async def _flush_trace(self, everything: bool = False) -> None:

@@ -95,6 +95,7 @@ class Publishing:
         client.check_room(transaction, size)
         transaction.placed += placed
         transaction.bytes += size
+        transaction.copies += sum([len(group.rows) for each in placed for group in each.route.groups])
         self._broker.confirm(client, send.receipt)
 
     def _passed_through(self, placed: Sequence[Placed]) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from brokerapp.committer import Committer
 from brokerapp.definitions import VirtualTopic
-from brokerapp.delivery import Delivery, MayRead
+from brokerapp.delivery import Delivery, May
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.destination_map import DestinationMap, matches
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
@@ -27,8 +27,8 @@ OPEN = "open"
 class Queues:
     """All queues by name. `topology` is the broker's: it is told of new and deleted queues."""
 
-    def __init__(self, committer: Committer, delivery: Delivery, stats: Stats, may_read: MayRead) -> None:
-        self._committer, self._delivery, self._stats, self._may_read = committer, delivery, stats, may_read
+    def __init__(self, committer: Committer, delivery: Delivery, stats: Stats, may: May) -> None:
+        self._committer, self._delivery, self._stats, self._may = committer, delivery, stats, may
         self._logs: dict[str, MessageLog] = {}
         self._patterns: DestinationMap[Subscription] = DestinationMap()
         self.topology: Topology
@@ -69,7 +69,7 @@ class Queues:
             self._committer.create(log.name, json.dumps({"kind": queue.kind}))
             for subscription in self._patterns.find(queue.name):
                 wanted = not queue.is_pattern or queue in subscription.destinations
-                if wanted and self._may_read(subscription, queue):
+                if wanted and self._may(subscription, "read", queue):
                     self._attach(subscription, log)
         return log
 
@@ -96,10 +96,14 @@ class Queues:
         self._patterns.add(queue.name, subscription)
         for log in list(self._logs.values()):
             found = matches(queue.name, log.destination.name) and not log.destination.is_pattern
-            if found and self._may_read(subscription, log.destination):
+            if found and self._may(subscription, "read", log.destination):
                 self._attach(subscription, log)
-        if self._collects(queue) and self._may_read(subscription, queue):
+        if self._collects(queue) and self._may(subscription, "read", queue) and self._may_exist(subscription, queue):
             self._attach(subscription, self.ensure(queue))
+
+    def _may_exist(self, subscription: Subscription, queue: Destination) -> bool:
+        """Whether the queue is there, or its first consumer may create it."""
+        return queue in self or self._may(subscription, "admin", queue)
 
     def _collects(self, queue: Destination) -> bool:
         """Whether a queue literally so named is a consumer queue of some virtual topic, hence a queue of its own."""

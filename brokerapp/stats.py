@@ -41,6 +41,11 @@ class Stats:
         """All destinations that have numbers."""
         return list(self._by_destination)
 
+    def give_back(self, changed: list[DestinationStats], gone: list[Destination]) -> None:
+        """Changes that were taken but could not be told."""
+        self.changed.update(each for each in changed if self._by_destination.get(each.destination) is each)
+        self._gone.update(each for each in gone if each not in self._by_destination)
+
     def take_changes(self) -> tuple[list[DestinationStats], list[Destination]]:
         """What changed and what is gone since the last call."""
         # Whoever holds the numbers of a destination may change them after it was deleted: that is no news.

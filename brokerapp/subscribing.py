@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from brokerapp.broker import Broker
 
 #: What ActiveMQ lets a consumer hold unacknowledged when nobody says otherwise.
+MAX_DIGITS = 9  #: of a number of messages
 DEFAULT_PREFETCH = {Kind.QUEUE: 1000, Kind.TOPIC: 32767}
 
 
@@ -37,13 +38,14 @@ class Subscribing:
         for each in targets:
             self._broker.require(client, "read", each)
         selector = compile_selector(subscribe.selector) if subscribe.selector else None
+        prefetch = self._prefetch(targets[0], subscribe.options.get("prefetchSize"))
         name = subscription_name(subscribe.id, subscribe.destination)
         if (old := client.subscriptions.get(name)) is not None:
             self.end(client, old)
         client.keys += 1
         subscription = Subscription(
             subscribe.id, name, str(client.keys), client, targets, subscribe.ack_mode,
-            self._prefetch(targets[0], subscribe.options.get("prefetchSize")), selector,
+            prefetch, selector,
         )  # fmt: skip
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
         for target in targets:
@@ -62,7 +64,7 @@ class Subscribing:
 
     def _prefetch(self, destination: Destination, asked: str | None) -> int:
         if asked is not None:
-            if not asked.strip().isdecimal():
+            if not asked.strip().isdecimal() or len(asked) > MAX_DIGITS:
                 raise RequestRefused(f"activemq.prefetchSize:{asked[:40]} is not a whole number")
             return int(asked)
         policy = self._broker.topology.policy_for(destination)

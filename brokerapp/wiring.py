@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+from dataclasses import replace
 
-from brokerapp.config import Authentication, BrokerConfig, default_config
+from brokerapp.config import Authentication, BrokerConfig, Grant, default_config
+from brokerapp.destination import ANY_REST, Destination, Kind
 from brokerapp.engine.access import Principal
 from brokerapp.environment import Environment
 from brokerapp.errors import ConfigurationRefused
@@ -15,10 +17,23 @@ from brokerapp.stomp.listener import Authenticate
 #: Schemes of transport connectors behind which STOMP over TCP is served.
 SERVED_SCHEMES = frozenset({"stomp", "stomp+nio", "tcp", "nio"})
 
+#: Groups of an installation's users whose programs may produce and consume, everywhere: administrators, and programs.
+PRODUCING_AND_CONSUMING = frozenset({"admin", "client"})
+INSTALLATION_GRANTS = tuple(
+    Grant(
+        Destination(kind, ANY_REST),
+        read=PRODUCING_AND_CONSUMING,
+        write=PRODUCING_AND_CONSUMING,
+        admin=PRODUCING_AND_CONSUMING,
+    )
+    for kind in Kind
+)
+
 
 async def start_node(environment: Environment, authenticate: Authenticate | None) -> Node:
     """The node of an installation (`make run`): it listens when this returns."""
     config = default_config(environment.broker_name, environment.stomp_port, environment.bind)
+    config = replace(config, authorization=INSTALLATION_GRANTS)
     node = Node(node_config(config, environment.redis_url, alone=environment.owns_store), authenticate)
     await node.start()
     return node

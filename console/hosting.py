@@ -96,6 +96,7 @@ class Authenticator:
                 return None
             if not check_password(passcode, user.password):
                 return None
-            return Principal(login, frozenset(roles_of(user)))
+            groups = user.groups.values_list("name", flat=True)
+            return Principal(login, frozenset({*groups, *roles_of(user)}))
         finally:
             close_old_connections()

@@ -58,8 +58,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     ),
     "brokerapp.node": (*PARTS_OF_CORE, "brokerapp.requests", "brokerapp.stomp", "brokerapp.store.redis"),
     "brokerapp.wiring": (
-        "brokerapp.config", "brokerapp.engine", "brokerapp.environment", "brokerapp.errors", "brokerapp.node",
-        "brokerapp.stomp",
+        "brokerapp.config", "brokerapp.destination", "brokerapp.engine", "brokerapp.environment", "brokerapp.errors",
+        "brokerapp.node", "brokerapp.stomp",
     ),
     "brokerapp.apps": (),
     "brokerapp.management": ("brokerapp",),

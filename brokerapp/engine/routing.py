@@ -13,7 +13,7 @@ from typing import Any
 
 from brokerapp.definitions import Composite, VirtualTopic
 from brokerapp.destination import Destination, Kind
-from brokerapp.engine.topology import Topology
+from brokerapp.engine.topology import MAX_REMEMBERED, Topology
 from brokerapp.errors import RequestRefused
 from brokerapp.message import Copy, Message
 
@@ -54,6 +54,8 @@ def route(message: Message, destination: Destination, topology: Topology) -> Rou
         return plan  # type: ignore[return-value]
     result = _Walk(message.headers, topology).walk(destination)
     if not result.depends_on_message:
+        if len(topology.plans) >= MAX_REMEMBERED:
+            topology.plans.clear()
         topology.plans[destination] = result
     return result
 

@@ -13,6 +13,8 @@ from brokerapp.destination import SEPARATOR, Destination, Kind
 from brokerapp.engine.destination_map import DestinationMap, specificity
 from brokerapp.selectors import Selector, compile_selector
 
+#: Routes and policies remembered by destination: their names come from clients.
+MAX_REMEMBERED = 10_000
 #: Topics of this family tell about the broker itself; no definition applies to them.
 ADVISORY_PREFIX = "ActiveMQ.Advisory."
 
@@ -80,6 +82,8 @@ class Topology:
     def policy_for(self, destination: Destination) -> PolicyEntry | None:
         """The most specific policy entry for this destination."""
         if destination not in self._policy_of:
+            if len(self._policy_of) >= MAX_REMEMBERED:
+                self._policy_of.clear()
             entries = self._policies[destination.kind].find(destination.name)
             self._policy_of[destination] = max(
                 entries, key=lambda entry: specificity(entry.destination.name), default=None

@@ -25,8 +25,12 @@ logger = logging.getLogger(__name__)
 
 #: A socket that has not sent CONNECT after this many seconds is closed (ActiveMQ's connectAttemptTimeout).
 CONNECT_SECONDS = 30
+#: Longest body before the client has connected: a CONNECT has none.
+MAX_CONNECT_BODY_BYTES = 1024
 #: Bytes waiting for a client's socket at which it gets no more messages for now.
 WRITE_HIGH_WATER = 1024 * 1024
+#: Longest body before the client has connected: a CONNECT has none.
+MAX_CONNECT_BODY_BYTES = 1024
 #: Bytes waiting for a client's socket (receipts, as it gets no messages any more) at which it is not read from either.
 WRITE_LIMIT = 4 * WRITE_HIGH_WATER
 #: A client is given this many times its own heart-beat interval before it is taken for dead.
@@ -52,7 +56,7 @@ class StompConnection(asyncio.Protocol):
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint, self._broker = endpoint, endpoint.broker
-        self._parser, self._session = FrameParser(endpoint.max_body), StompSession()
+        self._parser, self._session = FrameParser(MAX_CONNECT_BODY_BYTES), StompSession()
         self._perform: dict[type[Action], Callable[[Client, Any], None]] = {
             **self._broker.perform,
             Connect: self._connect,
@@ -105,6 +109,9 @@ class StompConnection(asyncio.Protocol):
                     break
         except ProtocolError as error:
             self._fail(error)
+        except Exception:  # top of the connection: a fault of ours ends this client's connection, and is said
+            logger.exception("a frame of %s could not be handled", self.client.id)
+            self._fail(ProtocolError("internal error: see the broker's log"))
         self._endpoint.pump()
 
     def _receive(self, frame: Frame) -> None:
@@ -146,6 +153,7 @@ class StompConnection(asyncio.Protocol):
     # -- what the client asks
 
     def _connect(self, _client: Client, connect: Connect) -> None:
+        self._parser.max_body = self._endpoint.max_body
         self._parser.version = self.client.protocol_version = self._session.version
         if self._endpoint.authenticate is None:
             self._welcome(connect, ANONYMOUS)

@@ -6,6 +6,9 @@
 -- A message takes the next number of the broker, SEQ. Its entry in every log has the id SEQ-0: ids grow in every
 -- log, all copies of one message carry one number, and the node needs to be told only the first number of a batch.
 
+-- Bytes an entry takes beside the message it holds or refers to (measured: 24 to 60, by how full its node is).
+local ENTRY_BYTES = 64
+
 local FENCED = 'FENCED another node took this broker over'
 
 -- commit(KEYS = state, logs, used, marks, log..., ARGV = session, batch, limit, payload prefix, ...)
@@ -71,7 +74,7 @@ local function commit(keys, args)
       local copies = tonumber(args[at + 1])
       at = at + 2
       local size = #stored
-      added = added + size
+      added = added + size + copies * ENTRY_BYTES
       for c = 0, copies - 1 do
         local index = tonumber(args[at + 3 * c]) + FIRST_LOG
         local log_limit = log_limits[index]
@@ -123,6 +126,7 @@ local function commit(keys, args)
         for i = 1, count do ids[i] = args[at + i - 1] .. '-0' end
         local deleted = redis.call('XDEL', keys[index], unpack(ids))
         asked, gone = asked + count, gone + deleted
+        bytes = bytes - deleted * ENTRY_BYTES
         grown[index] = (grown[index] or 0) - math.floor(freed * deleted / count)
       end
       at = at + count
@@ -181,6 +185,19 @@ local function claim(keys, args)
   return tonumber(redis.call('HGET', keys[1], 'seq')) or 0
 end
 
+-- beat(KEYS = state, node, ARGV = session, JSON, milliseconds): say that the session's node lives.
+local function beat(keys, args)
+  if redis.call('HGET', keys[1], 'session') ~= args[1] then return redis.error_reply(FENCED) end
+  redis.call('SET', keys[2], args[2], 'PX', args[3])
+  return 1
+end
+
+-- leave(KEYS = state, node, ARGV = session): say that the session's node is gone; another's stays.
+local function leave(keys, args)
+  if redis.call('HGET', keys[1], 'session') == args[1] then redis.call('DEL', keys[2]) end
+  return 1
+end
+
 -- drop(KEYS = state, logs, used, marks, log, node, ARGV = session ('': no node runs), payload prefix, log's name, limit, keep)
 -- Removes a log with what it holds, at most `limit` entries a call; with keep=1 only what it holds.
 -- Returns entries removed and those left.
@@ -209,7 +226,7 @@ local function drop(keys, args)
     held = held + size
     redis.call('XDEL', log, entry[1])
   end
-  redis.call('HINCRBY', state, 'bytes', -freed)
+  redis.call('HINCRBY', state, 'bytes', -(freed + #entries * ENTRY_BYTES))
   local left = redis.call('XLEN', log)
   if left == 0 then
     redis.call('DEL', log)
@@ -235,8 +252,11 @@ local function define(keys, args)
   return new
 end
 
-redis.register_function('sluice_v1_commit', commit)
+-- Settling must work also when the server's memory is used up: it is what frees it. What appends is bounded by `limit`.
+redis.register_function { function_name = 'sluice_v1_commit', callback = commit, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'sluice_v1_beat', callback = beat, flags = { 'allow-oom' } }
+redis.register_function('sluice_v1_leave', leave)
 redis.register_function { function_name = 'sluice_v1_read', callback = read, flags = { 'no-writes' } }
 redis.register_function('sluice_v1_claim', claim)
-redis.register_function('sluice_v1_drop', drop)
+redis.register_function { function_name = 'sluice_v1_drop', callback = drop, flags = { 'allow-oom' } }
 redis.register_function('sluice_v1_define', define)

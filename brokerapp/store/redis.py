@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 import uuid
 from collections import defaultdict
@@ -34,7 +35,7 @@ READ_BYTES = 4 * 1024 * 1024
 DROP_BATCH = 5_000
 #: Answers nobody fetches are forgotten after this.
 REPLY_SECONDS = 60
-#: Deleted destinations are remembered this long in the changed set, so that every reader learns of it.
+#: Rows, and SEQs, in one command: Lua hands a command at most some thousand arguments.
 _ROWS_AT_ONCE = 500
 
 
@@ -46,7 +47,7 @@ class RedisStore:
         # The caller decides what to do about a lost connection: the driver must not repeat a commit by itself. Nor may
         # it set a deadline: some calls wait for long, and what it does for one now and then swallows a cancellation.
         pool = redis.ConnectionPool.from_url(
-            url, protocol=2, retry=Retry(NoBackoff(), 0), health_check_interval=0, socket_timeout=None
+            url, protocol=2, retry=Retry(NoBackoff(), 0), health_check_interval=0, socket_timeout=None, **_alive(url)
         )
         pool.connection_class = _packing(pool.connection_class)
         self._redis = redis.Redis.from_pool(pool)
@@ -131,13 +132,13 @@ class RedisStore:
         marks = {name.decode(): mark.decode() for name, mark in _pairs(await self._do("HGETALL", self.keys.marks))}
         return [LogState(name, each, depths[name], marks.get(name, "")) for name, each in logs.items()]
 
-    async def beat(self, status: Mapping[str, Any]) -> None:
-        """Say that the node lives."""
-        await self._do("SET", self.keys.node, json.dumps(status), "PX", NODE_TIMEOUT_MS)
+    async def beat(self, session: str, status: Mapping[str, Any]) -> None:
+        """Say that the session's node lives; raises Fenced when another one took over."""
+        await self._call("beat", [self.keys.state, self.keys.node], [session, json.dumps(status), NODE_TIMEOUT_MS])
 
-    async def leave(self) -> None:
-        """Say that the node is gone."""
-        await self._do("DEL", self.keys.node)
+    async def leave(self, session: str) -> None:
+        """Say that the session's node is gone."""
+        await self._call("leave", [self.keys.state, self.keys.node], [session])
 
     async def node(self) -> dict[str, Any] | None:
         """The live node's status."""
@@ -306,6 +307,14 @@ class RedisStore:
             return await pipe.execute()
         except (RedisError, OSError) as error:
             raise StoreUnavailable(str(error) or type(error).__name__) from error
+
+
+def _alive(url: str) -> dict[str, Any]:
+    """What makes the kernel notice within half a minute that a server on another machine vanished without a word."""
+    if url.startswith("unix:"):
+        return {}
+    options = {socket.TCP_KEEPIDLE: 10, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 3, socket.TCP_USER_TIMEOUT: 25_000}
+    return {"socket_keepalive": True, "socket_keepalive_options": options}
 
 
 def _packing(connection_class: type) -> type:

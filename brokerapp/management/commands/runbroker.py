@@ -105,5 +105,5 @@ async def _keep_alive(store: EmbeddedStore) -> None:
         try:
             if await asyncio.to_thread(store.restart_if_dead):
                 logger.warning("the store died and was started again")
-        except BrokerError as error:
+        except (BrokerError, OSError) as error:
             logger.error("the store does not start: %s", error)

@@ -14,6 +14,8 @@ from brokerapp.store import redis as redis_store
 from brokerapp.store.redis import RedisStore
 
 UNLIMITED = Limits()
+#: Bytes an entry counts beside its message, see ENTRY_BYTES in broker.lua.
+ENTRY = 64
 
 
 def message(body=b"x"):
@@ -167,9 +169,9 @@ async def test_bytes_are_accounted_for_once_in_all_and_by_each_log(store, sessio
     size = len(message(b"x" * 100).stored())
     await session.append("a", "b", body=b"x" * 100)
     await session.append("a", body=b"x" * 100)
-    assert await used(store) == (2 * size, 3 * size)
+    assert await used(store) == (2 * size + 3 * ENTRY, 3 * size)
     await session.settle(*await entries(store, "a"))
-    assert await used(store) == (size, size)
+    assert await used(store) == (size + ENTRY, size)
     await session.settle(*await entries(store, "b"))
     assert await used(store) == (0, 0)
 
@@ -195,13 +197,13 @@ async def test_a_unit_past_the_total_limit_is_refused_whole_and_its_neighbours_a
         Unit([append("a")]),
         Unit([append("b"), append("c"), append("d")], settles=await entries(store, "old")),
         Unit([append("e")]),
-        limits=Limits(total=3 * size),
+        limits=Limits(total=3 * (size + ENTRY)),
     )
     assert committed.refused == {2}
     assert [len(await bodies(store, log)) for log in ("a", "b", "c", "d", "e", "old")] == [1, 0, 0, 0, 1, 1]
     [entry] = await store.read("e", 0, 1)
     assert entry.seq == committed.base + 5  # numbers of the refused are left out
-    assert (await used(store))[0] == 3 * size
+    assert (await used(store))[0] == 3 * (size + ENTRY)
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -220,7 +222,7 @@ async def test_a_unit_past_the_limit_of_one_log_is_refused_whole(store, session,
 
 
 async def test_there_is_room_again_after_settling(store, session):
-    limits = Limits(total=len(message().stored()))
+    limits = Limits(total=len(message().stored()) + ENTRY)
     await session.append("a")
     assert (await session.commit(Unit([append("a")]), limits=limits)).refused == {1}
     await session.settle(*await entries(store, "a"))
@@ -268,7 +270,7 @@ async def test_dropping_a_log_removes_it_with_what_only_it_held(store, session, 
     assert len(await bodies(store, "b")) == 5
     assert set((await payloads(store)).values()) == {1}
     size = len(message().stored())
-    assert await used(store) == (5 * size, 5 * size)
+    assert await used(store) == (5 * (size + ENTRY), 5 * size)
 
 
 async def test_dropping_only_what_a_log_holds_keeps_the_log(store, session):
@@ -280,10 +282,10 @@ async def test_dropping_only_what_a_log_holds_keeps_the_log(store, session):
 
 async def test_nobody_drops_a_log_behind_a_running_nodes_back(store, session):
     await session.append("a")
-    await store.beat({"node": "me"})
+    await store.beat("me", {"node": "me"})
     with pytest.raises(Fenced, match="a node of this broker is running"):
         await store.drop("a", "")
-    await store.leave()
+    await store.leave("me")
     assert await store.drop("a", "") == 1
 
 
@@ -301,13 +303,23 @@ async def test_a_former_session_may_not_write_any_more(store, session):
     assert len(await bodies(store, "a")) == 2
 
 
-async def test_a_node_is_seen_until_it_leaves_or_beats_no_more(store, monkeypatch):
+async def test_a_replaced_node_beats_no_more_and_takes_nothing_along(store, session):
+    await store.beat("me", {"node": "me"})
+    await store.claim("successor")
+    await store.beat("successor", {"node": "successor"})
+    with pytest.raises(Fenced):
+        await store.beat("me", {"node": "me"})
+    await store.leave("me")
+    assert (await store.node())["node"] == "successor"
+
+
+async def test_a_node_is_seen_until_it_leaves_or_beats_no_more(store, session, monkeypatch):
     monkeypatch.setattr(redis_store, "NODE_TIMEOUT_MS", 50)
-    await store.beat({"node": "me"})
+    await store.beat("me", {"node": "me"})
     assert (await store.node())["node"] == "me"
-    await store.leave()
+    await store.leave("me")
     assert await store.node() is None
-    await store.beat({"node": "me"})
+    await store.beat("me", {"node": "me"})
     deadline = time.monotonic() + 10
     while await store.node() is not None:
         assert time.monotonic() < deadline
