@@ -280,16 +280,20 @@ class Node:
     async def _follow(self) -> None:
         async for signal in self._control.signals():
             if signal in ("definitions", "subscribed"):
-                version, text = await self._store.definitions()
-                if text is not None and version != self.broker.topology.definitions.version:
-                    self.broker.redefine(_load(version, text))
-                    logger.info("routing by definitions version %d", version)
+                await self._refresh()
+
+    async def _refresh(self) -> None:
+        """Route by the definitions that are in force."""
+        version, text = await self._store.definitions()
+        if text is not None and version != self.broker.topology.definitions.version:
+            self.broker.redefine(_load(version, text))
+            logger.info("routing by definitions version %d", version)
 
     async def _serve(self) -> None:
         while True:
             request = await self._control.next_request(TICK_SECONDS)
             if request is not None:
-                reply = await answer(self.broker, self._committer, self._request_pump, request)
+                reply = await answer(self.broker, self._committer, self._request_pump, self._refresh, request)
                 await self._store.answer(request["id"], reply)
 
 

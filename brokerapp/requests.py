@@ -23,8 +23,15 @@ DELETE_ATTEMPTS = 100
 class Desk:
     """Carries out one kind of request after the other for a node."""
 
-    def __init__(self, broker: Broker, committer: Committer, pump: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        committer: Committer,
+        pump: Callable[[], None],
+        refresh: Callable[[], Awaitable[None]],
+    ) -> None:
         self._broker, self._committer, self._pump = broker, committer, pump
+        self.refresh = refresh  #: route by the definitions in force, when this returns
 
     async def purge(self, destination: str) -> int:
         """Remove all messages of a queue but those in flight."""
@@ -99,14 +106,19 @@ class Desk:
 
 
 async def answer(
-    broker: Broker, committer: Committer, pump: Callable[[], None], request: dict[str, Any]
+    broker: Broker,
+    committer: Committer,
+    pump: Callable[[], None],
+    refresh: Callable[[], Awaitable[None]],
+    request: dict[str, Any],
 ) -> dict[str, Any]:
     """The reply to a request: {"result": ...} or {"error": sentence, "code": code}."""
-    desk = Desk(broker, committer, pump)
+    desk = Desk(broker, committer, pump, refresh)
     verbs: dict[str, Callable[..., Awaitable[Any]]] = {
         "purge": desk.purge,
         "create": desk.create,
         "delete": desk.delete,
+        "refresh": desk.refresh,
     }
     verb = verbs.get(request["verb"])
     if verb is None:
