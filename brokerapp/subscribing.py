@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from brokerapp.actions import Subscribe, Unsubscribe
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
     from brokerapp.broker import Broker
 
 #: What ActiveMQ lets a consumer hold unacknowledged when nobody says otherwise.
-MAX_DIGITS = 9  #: of a number of messages
+MAX_DIGITS = 9  #: of a number among the options
+_IS_NUMBER = re.compile(rf"-?[0-9]{{1,{MAX_DIGITS}}}").fullmatch
 DEFAULT_PREFETCH = {Kind.QUEUE: 1000, Kind.TOPIC: 32767}
 
 
@@ -38,14 +41,17 @@ class Subscribing:
         for each in targets:
             self._broker.require(client, "read", each)
         selector = compile_selector(subscribe.selector) if subscribe.selector else None
-        prefetch = self._prefetch(targets[0], subscribe.options.get("prefetchSize"))
+        prefetch = _number(subscribe.options, "prefetchSize", self._prefetch(targets[0]))
+        if prefetch < 0:
+            raise RequestRefused(f"activemq.prefetchSize:{prefetch} is less than nothing")
         name = subscription_name(subscribe.id, subscribe.destination)
         if (old := client.subscriptions.get(name)) is not None:
             self.end(client, old)
         client.keys += 1
         subscription = Subscription(
             subscribe.id, name, str(client.keys), client, targets, subscribe.ack_mode,
-            prefetch, selector,
+            prefetch, selector, priority=_number(subscribe.options, "priority", 0),
+            exclusive=self._exclusive(targets[0], subscribe.options),
         )  # fmt: skip
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
         for target in targets:
@@ -62,14 +68,16 @@ class Subscribing:
 
         self._broker.barrier(client, subscribe.receipt, start)
 
-    def _prefetch(self, destination: Destination, asked: str | None) -> int:
-        if asked is not None:
-            if not asked.strip().isdecimal() or len(asked) > MAX_DIGITS:
-                raise RequestRefused(f"activemq.prefetchSize:{asked[:40]} is not a whole number")
-            return int(asked)
+    def _prefetch(self, destination: Destination) -> int:
+        """How much a consumer may hold when it does not say: as its policy has it, or ActiveMQ."""
         policy = self._broker.topology.policy_for(destination)
         default = policy and (policy.queue_prefetch if destination.kind is Kind.QUEUE else policy.topic_prefetch)
         return DEFAULT_PREFETCH[destination.kind] if default is None else default
+
+    def _exclusive(self, destination: Destination, options: Mapping[str, str]) -> bool:
+        policy = self._broker.topology.policy_for(destination)
+        by_default = dict(policy.options).get("allConsumersExclusiveByDefault", "") if policy else ""
+        return options.get("exclusive", by_default).lower() == "true"
 
     def unsubscribe(self, client: Client, unsubscribe: Unsubscribe) -> None:
         """End a subscription; what it holds goes back. Raises RequestRefused."""
@@ -106,3 +114,13 @@ class Subscribing:
 def subscription_name(id: str | None, destination: str | None) -> str:
     """What tells a client's subscriptions apart: the id it gave, or else the destination."""
     return id if id is not None else str(destination)
+
+
+def _number(options: Mapping[str, str], name: str, default: int) -> int:
+    """A whole number among the options of a subscription; raises RequestRefused."""
+    text = options.get(name)
+    if text is None:
+        return default
+    if not _IS_NUMBER(text.strip()):
+        raise RequestRefused(f"activemq.{name}:{text[:40]} is not a whole number of at most {MAX_DIGITS} digits")
+    return int(text)

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from brokerapp.destination import Destination
@@ -62,7 +64,8 @@ class Subscription:
     ack_mode: str
     prefetch: int
     selector: Selector | None = None
-    browser: bool = False
+    priority: int = 0  #: those of lower priority get only what the higher ones have no credit for
+    exclusive: bool = False  #: wants all messages of a queue for itself
     credit: int = 0  #: messages it may still be given
     unacked: dict[str, Entry] = field(default_factory=dict)  #: by ack id, in order of delivery
     logs: list[MessageLog] = field(default_factory=list)  #: that feed it
@@ -250,18 +253,27 @@ class MessageLog:
                 entries = [ready.popleft() for _ in range(room)]
             return [(consumer, entries)]
         given: list[tuple[Subscription, list[Entry]]] = [(consumer, []) for consumer, _ in able]
-        takers = [(entries, room) for (_, entries), (_, room) in zip(given, able, strict=True)]
-        while ready and takers:
-            for entries, _ in takers[: len(ready)]:
-                entries.append(ready.popleft())
-                self.turn += 1
-            takers = [(entries, room) for entries, room in takers if len(entries) < room]
+        rooms = [(consumer.priority, entries, room) for (consumer, entries), (_, room) in zip(given, able, strict=True)]
+        for _, rank in groupby(rooms, key=itemgetter(0)):
+            takers = [(entries, room) for _, entries, room in rank]
+            while ready and takers:
+                for entries, _ in takers[: len(ready)]:
+                    entries.append(ready.popleft())
+                    self.turn += 1
+                takers = [(entries, room) for entries, room in takers if len(entries) < room]
         return [(consumer, entries) for consumer, entries in given if entries]
 
     def _able(self) -> list[tuple[Subscription, int]]:
-        """Those who may be given messages, with how many, beginning with whose turn it is."""
+        """Those who may be given messages, with how many: the highest priority first, in turn among equals.
+
+        An exclusive consumer is alone, the first that came among those of the highest priority.
+        """
+        exclusive = [consumer for consumer in self.consumers if consumer.exclusive]
+        if exclusive:
+            only = max(exclusive, key=_priority)
+            return [(only, only.credit)] if only.ready else []
         first = self.turn % len(self.consumers)
-        in_turn = self.consumers[first:] + self.consumers[:first]
+        in_turn = sorted(self.consumers[first:] + self.consumers[:first], key=_priority, reverse=True)
         return [(consumer, consumer.credit) for consumer in in_turn if consumer.ready]
 
     def _by_selector(self) -> list[tuple[Subscription, list[Entry]]]:
@@ -272,7 +284,8 @@ class MessageLog:
         given: dict[Subscription, list[Entry]] = {consumer: [] for consumer in room}
         while self.ready and room:
             entry = self.ready.popleft()
-            consumer = next((each for each in room if self._wants(each, entry)), None)
+            asked = sorted(room, key=_priority, reverse=True) if len(room) > 1 else room
+            consumer = next((each for each in asked if self._wants(each, entry)), None)
             if consumer is None:
                 left.append(entry)
                 continue
@@ -320,6 +333,9 @@ class MessageLog:
         for seq in gone:
             self.returned.pop(seq, None)
         return gone
+
+
+_priority = attrgetter("priority")
 
 
 def selector_headers(entry: Entry, destination: Destination) -> dict[str, str]:

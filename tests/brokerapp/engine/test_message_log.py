@@ -102,6 +102,27 @@ def test_a_paused_log_gives_out_nothing():
     assert dispatched(log) == [("c", 1)]
 
 
+def test_lower_priorities_get_what_the_higher_ones_have_no_credit_for():
+    low, high, also_high = consumer("low"), consumer("high", prefetch=2), consumer("also high", prefetch=1)
+    low.priority, high.priority, also_high.priority = 1, 5, 5
+    log = log_of(low, high, also_high)
+    for seq in range(1, 6):
+        log.offer(entry(seq))
+    assert dispatched(log) == [("high", 1), ("also high", 2), ("high", 3), ("low", 4), ("low", 5)]
+
+
+def test_an_exclusive_consumer_gets_everything_also_while_it_has_no_credit():
+    ordinary, first, second = consumer("ordinary"), consumer("first", prefetch=2), consumer("second")
+    first.exclusive = second.exclusive = True
+    log = log_of(ordinary, first, second)
+    for seq in range(1, 4):
+        log.offer(entry(seq))
+    assert dispatched(log) == [("first", 1), ("first", 2)]
+    assert dispatched(log) == []
+    log.consumers.remove(first)
+    assert dispatched(log) == [("second", 3)]
+
+
 # -- selectors
 
 
