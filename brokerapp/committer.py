@@ -62,9 +62,10 @@ class Committer:
         self._rouse()
 
     def settle(self, entry: Settled) -> None:
-        """Remove one entry; nobody waits for it."""
-        self._settles.append(entry)
-        self._rouse()
+        """Remove one entry, if it was ever stored; nobody waits for it."""
+        if entry.seq:
+            self._settles.append(entry)
+            self._rouse()
 
     def create(self, log: str, attributes: str) -> None:
         """Let a log exist, before anything submitted later."""

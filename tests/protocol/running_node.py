@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import glob
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable
@@ -17,6 +18,7 @@ from brokerapp.definitions import Definitions, VirtualDestination
 from brokerapp.destination import Destination
 from brokerapp.node import Node
 from brokerapp.snapshot import BrowsedMessage, DestinationStats
+from brokerapp.store.redis import RedisStore
 from brokerapp.wiring import authenticator, node_config
 
 PATIENCE = 20.0  # seconds after which a test gives up waiting
@@ -94,6 +96,18 @@ class RunningNode:
     def bodies(self, queue: str) -> list[str]:
         """The bodies of what the store holds of a queue."""
         return [message.body.decode() for message in self.browse(queue)]
+
+    def stored_payloads(self) -> int:
+        """Messages the store keeps once for several queues."""
+
+        async def count() -> int:
+            store = RedisStore(self.redis_url, self.name)
+            try:
+                return len(await store._do("KEYS", glob.escape(store.keys.payload_prefix) + "*"))
+            finally:
+                await store.close()
+
+        return asyncio.run(count())
 
     def numbers(self, destination: Destination) -> DestinationStats:
         """The numbers of a destination, as they are now."""

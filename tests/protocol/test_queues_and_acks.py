@@ -3,6 +3,7 @@
 import pytest
 
 from brokerapp.destination import Destination
+from tests.protocol.running_node import until
 
 VERSIONS = ("1.0", "1.1", "1.2")
 
@@ -208,3 +209,67 @@ def test_both_copies_of_one_message_come_back_from_a_broken_connection(connect, 
     client.break_off()
     other.subscribe(f"/queue/Consumer.A.{topic}.>")
     assert [each.headers["redelivered"] for each in other.take(2)] == ["true", "true"]
+
+
+# -- messages that need not be kept, among those that must be
+
+
+@pytest.mark.parametrize("ack", ["auto", "client-individual"])
+def test_persistent_and_other_messages_of_one_producer_arrive_in_the_order_sent(connect, node, name, ack):
+    producer, consumer = connect(), connect()
+    consumer.subscribe(f"/queue/{name}", ack=ack, prefetch=1000)
+    for number in range(300):
+        producer.send(f"/queue/{name}", str(number), wait=False, persistent="true" if number % 7 < 3 else "false")
+        if number % 50 == 0:
+            producer.round_trip()  # now and then the broker has nothing on its way
+    messages = consumer.take(300)
+    assert [each.body for each in messages] == [str(number) for number in range(300)]
+    for message in messages if ack != "auto" else ():
+        consumer.ack(message, wait=message is messages[-1])
+    assert node.depth(name) == 0
+
+
+def test_a_message_that_need_not_be_kept_comes_back_too_when_its_consumer_dies(connect, name):
+    producer, first, second = connect(), connect(), connect()
+    first.subscribe(f"/queue/{name}", ack="client")
+    for number in range(6):
+        producer.send(f"/queue/{name}", str(number), wait=False, persistent="true" if number % 2 else "false")
+    assert first.bodies(6) == [str(number) for number in range(6)]
+    first.break_off()
+    second.subscribe(f"/queue/{name}", ack="client")
+    messages = second.take(6)
+    assert [each.body for each in messages] == [str(number) for number in range(6)]
+    assert {each.headers["redelivered"] for each in messages} == {"true"}
+
+
+def test_a_consumer_that_goes_leaves_messages_that_need_not_be_kept_to_the_next(connect, node, name):
+    producer, first = connect(), connect()
+    first.subscribe(f"/queue/{name}")
+    producer.send(f"/queue/{name}", "a")
+    assert first.bodies() == ["a"]
+    first.unsubscribe()
+    producer.send(f"/queue/{name}", "b")
+    assert node.bodies(name) == ["b"]
+    first.subscribe(f"/queue/{name}", id="again")
+    assert first.bodies() == ["b"]
+
+
+def test_what_is_consumed_leaves_nothing_in_the_store(connect, node, name):
+    """Also when messages that expired, and were never stored, are given up in between."""
+    client, other, virtual = connect(), connect(), f"VirtualTopic.{name}"
+    before = node.stored_payloads()
+    for consumer in "AB":
+        client.subscribe(f"/queue/Consumer.{consumer}.{virtual}", id=consumer)
+    client.subscribe(f"/queue/{name}", id="waiting")
+    for number in range(50):
+        client.send(f"/topic/{virtual}", str(number), wait=False)
+        other.send(f"/queue/{name}", "late", wait=False, expires="1000")
+        if number % 10 == 0:
+            other.round_trip()
+    client.take(100)
+    other.round_trip()
+    client.round_trip()
+    assert client.messages.empty()
+    until(lambda: node.stored_payloads() == before, "nothing is left")
+    assert node.numbers(Destination.queue(name)).ExpiredCount == 50
+    assert node.depth(name) == 0
