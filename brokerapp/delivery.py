@@ -129,8 +129,7 @@ class Delivery:
         for entry in entries:
             deliver(subscription, entry, "")
             self.acked(log, entry, client.client_id)
-            if entry.seq:
-                self._committer.settle(entry)
+            self._committer.settle(entry)
 
     def acked(self, log: MessageLog, entry: Entry, consumer: str) -> None:
         """A consumer is done with a message of a queue."""

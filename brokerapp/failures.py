@@ -52,9 +52,11 @@ class Failures:
                 each.counts.DLQ = True
         placed = Placed(message, message.stored(), target, found)
         appends = [(placed.stored, group.rows) for group in found.groups]
-
         unit = Unit(
-            appends, [entry], moves=True, then=lambda seq, _refused: self._broker.publishing.happened([placed], seq)
+            appends,
+            [entry] if entry.seq else (),
+            moves=True,
+            then=lambda seq, _refused: self._broker.publishing.happened([placed], seq),
         )
         self._broker.committer.submit(unit)
 

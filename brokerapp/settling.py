@@ -48,8 +48,7 @@ class Settling:
             return
         self.account(settled)
         for _, _, entry in settled:
-            if entry.seq:
-                self._broker.committer.settle(entry)
+            self._broker.committer.settle(entry)
 
     def account(self, settled: Sequence[tuple[Subscription, str, Entry]]) -> None:
         """These messages are done with."""
