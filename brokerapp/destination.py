@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from functools import lru_cache, total_ordering
 
@@ -15,6 +16,7 @@ ANY_REST = ">"
 SEPARATOR = "."
 #: Longest name, characters: it is part of a key of the store.
 MAX_NAME = 1024
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _TEMPORARY = ("/temp-", "/remote-temp-")
 
 
@@ -121,7 +123,7 @@ def _parse(text: str, default: Kind) -> Destination:
         raise InvalidDestination(text)
     if len(name) > MAX_NAME:
         raise InvalidDestination(text[:80], f"a name has at most {MAX_NAME} characters")
-    if not name.isprintable():
+    if _CONTROL.search(name):  # it would end up in frames, keys and pages
         raise InvalidDestination(text[:80], "a name has no control characters")
     if name.startswith(_TEMPORARY):
         raise InvalidDestination(name, "temporary destinations are not served yet")
