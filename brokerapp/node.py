@@ -19,7 +19,7 @@ from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions, from_json, to_json
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.access import Access, Grant
-from brokerapp.errors import Fenced, StoreUnavailable
+from brokerapp.errors import ConfigurationRefused, Fenced, StoreUnavailable
 from brokerapp.recording.recorder import BATCH, NoRecorder, Recorder
 from brokerapp.requests import answer
 from brokerapp.snapshot import ConnectionStats, NodeStatus
@@ -159,7 +159,15 @@ class Node:
         loop = asyncio.get_running_loop()
         endpoint = Endpoint(self.broker, self._authenticate, self._request_pump, itertools.count(1))
         for listen in self.config.listen:
-            server = await loop.create_server(lambda: StompConnection(endpoint), listen.host, listen.port, backlog=1024)
+            try:
+                server = await loop.create_server(
+                    lambda: StompConnection(endpoint), listen.host, listen.port, backlog=1024
+                )
+            except OSError as error:
+                raise ConfigurationRefused(
+                    f"transportConnector {listen.name!r} cannot listen on {listen.host}:{listen.port}: "
+                    f"{error.strerror or error}; stop who uses the port, or choose another one"
+                ) from error
             self._servers.append(server)
             self.addresses += [f"stomp://{name[0]}:{name[1]}" for name in (s.getsockname() for s in server.sockets)]
 

@@ -209,8 +209,8 @@ def spark_of(picture: Picture, destination: Destination) -> str:
     is_queue = destination.kind is Kind.QUEUE
     now = stats.QueueSize if is_queue else picture.rates(destination).enqueue
     values = [(mark.at, mark.pending if is_queue else mark.enqueue) for mark in trail] + [(picture.at, now)]
-    if len(values) == 1 or values[0][0] > picture.at - PAST:
-        values.insert(0, (picture.at - PAST, values[0][1] if is_queue else 0))
+    if len(values) == 1:  # it did not move while anybody looked
+        values.insert(0, (picture.at - PAST, now if is_queue else 0))
     top = max(value for _, value in values) * 1.15 or 1
     points = (
         (SPARK_WIDTH * (1 - (picture.at - at) / PAST), (SPARK_HEIGHT - 2) * (1 - value / top) + 1)
@@ -218,5 +218,6 @@ def spark_of(picture: Picture, destination: Destination) -> str:
     )
     # The corners beyond the box close the area below the line; their own edges are out of sight.
     line = " ".join(f"{max(0.0, x):.0f},{y:.1f}" for x, y in points)
-    below, left, right = SPARK_HEIGHT + 9, line.partition(" ")[0].partition(",")[2], line.rpartition(",")[2]
-    return f"-9,{below} -9,{left} {line} {SPARK_WIDTH + 9},{right} {SPARK_WIDTH + 9},{below}"
+    first, right, below = line.partition(" ")[0].split(","), line.rpartition(",")[2], SPARK_HEIGHT + 9
+    begin = "-9" if first[0] == "0" else first[0]  # what is not known of the past is left empty
+    return f"{begin},{below} {begin},{first[1]} {line} {SPARK_WIDTH + 9},{right} {SPARK_WIDTH + 9},{below}"

@@ -108,7 +108,7 @@ def cells_of(run: AnalysisRun) -> dict[str, Any]:
     return {
         "state": run.state,
         "label": LABELS[State(run.state)],
-        "stage": run.stage,
+        "stage": "" if run.is_final else run.stage,
         "progress": round(run.progress, 3),
         "reason": run.reason,
         "took": figures.span((end - run.created).total_seconds()),

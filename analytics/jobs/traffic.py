@@ -118,7 +118,7 @@ def _sentence(totals: pa.Table, delays: pa.Table) -> str:
     arrived, places = pc.sum(totals["arrived"]).as_py(), totals.num_rows
     first = totals.slice(0, 1).to_pylist()[0]
     parts = [
-        f"{arrived:,} messages arrived at {places:,} destination{'s' if places > 1 else ''}",
+        f"{arrived:,} messages arrived at {places:,} destination{'s' if places > 1 else ''}, copies included",
         f"most of them, {first['arrived']:,}, at {first['destination']}" if places > 1 else "",
     ]
     if delays.num_rows:

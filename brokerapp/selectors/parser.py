@@ -93,8 +93,9 @@ class _Parser:
         return self.next.kind == kind and bool(self.take())
 
     def unexpected(self, token: Token, wanted: str = "a condition or value") -> SelectorSyntaxError:
-        found = token.source if token.kind == "end" else repr(token.source)
-        return self.error(token.position, f"unexpected {found}, expected {wanted}")
+        if token.kind == "end":
+            return self.error(token.position, f"the selector ends too early, {wanted} is missing")
+        return self.error(token.position, f"unexpected {token.source!r}, expected {wanted}")
 
     def error(self, position: int, reason: str) -> SelectorSyntaxError:
         return SelectorSyntaxError(self.text, position, reason)

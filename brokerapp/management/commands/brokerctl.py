@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from argparse import ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from brokerapp.errors import BrokerError
 
 #: Messages shown when nobody says how many.
 BROWSE_LIMIT = 50
+DESTINATION = "queue://NAME, topic://NAME, /queue/NAME, or the bare name of a queue"
 COLUMNS = ("QueueSize", "InFlightCount", "ConsumerCount", "EnqueueCount", "DequeueCount")
 
 
@@ -33,30 +34,29 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--data", type=Path, help="data folder of a `runbroker` with a store of its own")
-        parser.add_argument("--redis", help="URL of the store")
-        parser.add_argument("--name", help="broker name")
-        parser.add_argument("--json", action="store_true", help="answer in JSON")
+        _add_common(parser, {"data": None, "redis": None, "name": None, "json": False})
         verbs = parser.add_subparsers(dest="verb", required=True)
         listing = verbs.add_parser("destinations", help="destinations with their numbers")
         listing.add_argument("--contains", default="", help="only those whose name contains this")
         browse = verbs.add_parser("browse", help="show messages of a queue without consuming them")
-        browse.add_argument("destination")
+        browse.add_argument("destination", help=DESTINATION)
         browse.add_argument("--after", type=int, default=0, help="only messages with a higher number")
-        browse.add_argument("--limit", type=int, default=BROWSE_LIMIT)
-        browse.add_argument("--selector")
+        browse.add_argument("--limit", type=int, default=BROWSE_LIMIT, help="how many (default: %(default)d)")
+        browse.add_argument("--selector", help="only those that match, e.g. \"region = 'eu' AND amount > 500\"")
         for verb, text in (
             ("create", "let a queue or topic exist"),
             ("purge", "remove all messages not in flight"),
             ("delete", "remove a queue or topic with all it holds"),
         ):
-            verbs.add_parser(verb, help=text).add_argument("destination")
+            verbs.add_parser(verb, help=text).add_argument("destination", help=DESTINATION)
         verbs.add_parser("definitions", help="the definitions in force")
         importing = verbs.add_parser("import", help="put the definitions of an ActiveMQ XML file in force")
         importing.add_argument("file", type=Path)
         importing.add_argument("--dry-run", action="store_true", help="only report what would be taken")
         verbs.add_parser("export", help="the definitions as an ActiveMQ XML file")
         verbs.add_parser("stats", help="the live nodes")
+        for each in verbs.choices.values():  # the same options after the verb; SUPPRESS keeps what stands before it
+            _add_common(each, dict.fromkeys(("data", "redis", "name", "json"), SUPPRESS))
 
     def handle(self, *_args: Any, **options: Any) -> None:
         args = Namespace(**options)
@@ -66,6 +66,15 @@ class Command(BaseCommand):
         except (BrokerError, OSError) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(text)
+
+
+def _add_common(parser: ArgumentParser, defaults: dict[str, Any]) -> None:
+    """The options of all verbs."""
+    folder = "data folder of a `runbroker` with a store of its own"
+    parser.add_argument("--data", type=Path, default=defaults["data"], help=folder)
+    parser.add_argument("--redis", default=defaults["redis"], help="URL of the store")
+    parser.add_argument("--name", default=defaults["name"], help="broker name")
+    parser.add_argument("--json", action="store_true", default=defaults["json"], help="answer in JSON")
 
 
 def _where(args: Namespace) -> tuple[str, str]:
@@ -119,6 +128,10 @@ async def _browse(admin: BrokerAdmin, args: Namespace) -> Answer:
     return result, lines
 
 
+def _messages(count: int) -> str:
+    return f"{count:,} message{'' if count == 1 else 's'}"
+
+
 def _text(body: bytes) -> str:
     try:
         return body.decode()
@@ -133,12 +146,12 @@ async def _create(admin: BrokerAdmin, args: Namespace) -> Answer:
 
 async def _purge(admin: BrokerAdmin, args: Namespace) -> Answer:
     count = await admin.purge(Destination.parse(args.destination))
-    return {"purged": count}, [f"{count} messages removed"]
+    return {"purged": count}, [f"{_messages(count)} removed"]
 
 
 async def _delete(admin: BrokerAdmin, args: Namespace) -> Answer:
     count = await admin.delete(Destination.parse(args.destination))
-    return {"deleted": args.destination, "messages": count}, [f"{args.destination} deleted with {count} messages"]
+    return {"deleted": args.destination, "messages": count}, [f"{args.destination} deleted with {_messages(count)}"]
 
 
 async def _definitions(admin: BrokerAdmin, _args: Namespace) -> Answer:
@@ -148,11 +161,16 @@ async def _definitions(admin: BrokerAdmin, _args: Namespace) -> Answer:
 
 
 async def _import(admin: BrokerAdmin, args: Namespace) -> Answer:
+    if not args.file.is_file():
+        raise CommandError(f"there is no file {args.file}")
     wanted, report = import_definitions(args.file.read_text())
     current = await admin.definitions()
     findings = [str(finding) for finding in report]
     if args.dry_run:
-        return {"version": current.version, "report": findings}, [*findings, "nothing changed"]
+        return {"version": current.version, "report": findings}, [
+            *findings,
+            "nothing changed: this was a dry run; an import replaces the definitions that are in force",
+        ]
     new = await admin.define(replace(wanted, version=current.version), "brokerctl", f"import of {args.file.name}")
     return {"version": new.version, "report": findings}, [*findings, f"definitions are at version {new.version}"]
 
