@@ -61,10 +61,6 @@ class RedisStore:
         """Give back the connections."""
         await self._redis.aclose()
 
-    async def ping(self) -> None:
-        """Raise StoreUnavailable unless the server answers."""
-        await self._do("PING")
-
     # -- messages
 
     async def commit(self, session: str, batch: Batch, limits: Limits) -> Committed:
@@ -197,11 +193,6 @@ class RedisStore:
         present = [row.decode() for row in rows if row is not None]
         gone = [name.decode() for name, row in zip(names, rows, strict=True) if row is None]
         return version, present, gone
-
-    async def stats_of(self, destination: str) -> str | None:
-        """JSON of one destination's numbers."""
-        row = await self._do("HGET", self.keys.stats, destination)
-        return row.decode() if row else None
 
     # -- definitions
 

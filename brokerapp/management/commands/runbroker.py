@@ -14,6 +14,7 @@ import uvloop
 from django.core.management.base import BaseCommand, CommandError
 
 from brokerapp.config import BrokerConfig, Outcome, read_config
+from brokerapp.config.without_effect import without_effect
 from brokerapp.data_folder import DataFolder
 from brokerapp.errors import BrokerError
 from brokerapp.node import Node
@@ -61,6 +62,8 @@ class Command(BaseCommand):
         for finding in config.report:
             if finding.what is not Outcome.TAKEN:
                 self.stderr.write(str(finding))
+        for sentence in without_effect(config):
+            self.stderr.write(sentence)
         for connector in not_served(config):
             self.stderr.write(f"transportConnector {connector.name!r}: {connector.scheme}:// is not served yet")
 

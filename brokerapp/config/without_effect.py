@@ -1,0 +1,41 @@
+"""What a configuration asks for and the node does not do yet, said at the start rather than dropped in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from brokerapp.config.broker_config import BrokerConfig
+from brokerapp.definitions import PolicyEntry, VirtualTopic
+
+#: Options of a policyEntry that act, beside those that are fields of PolicyEntry.
+HONOURED_OPTIONS = frozenset({"allConsumersExclusiveByDefault"})
+#: Attributes of the broker, by their values that would ask for something.
+BROKER_FLAGS = {
+    "persistent": (False, 'persistent="false": messages are stored all the same'),
+    "scheduler_support": (True, "schedulerSupport: delayed delivery is not served yet"),
+    "use_virtual_dest_subs": (True, "useVirtualDestSubs: networks of brokers are not served yet"),
+}
+
+
+def without_effect(config: BrokerConfig) -> Iterator[str]:
+    """One sentence for each thing the file asks for that has no effect."""
+    for field, (value, sentence) in BROKER_FLAGS.items():
+        if getattr(config, field) == value:
+            yield sentence
+    for connector in config.network_connectors:
+        yield f"networkConnector {connector.name!r} to {connector.uri}: networks of brokers are not served yet"
+    for plugin in config.plugins:
+        yield f"plugin {plugin.name}: has no effect yet"
+    for definition in config.definitions.virtual_destinations:
+        if isinstance(definition, VirtualTopic) and definition.drop_on_resource_limit:
+            yield f"virtualTopic {definition.name!r}: dropOnResourceLimit: a full queue still refuses the whole send"
+    for policy in config.definitions.policies:
+        yield from _of_policy(policy)
+
+
+def _of_policy(policy: PolicyEntry) -> Iterator[str]:
+    idle = sorted({name for name, _ in policy.options} - HONOURED_OPTIONS)
+    if policy.memory_limit and not policy.send_fail_if_no_space:
+        idle.insert(0, "memoryLimit (without sendFailIfNoSpace)")
+    if idle:
+        yield f"policyEntry {policy.destination}: no effect yet: {', '.join(idle)}"
