@@ -24,11 +24,13 @@ from brokerapp.failures import Failures
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
 from brokerapp.recording.recorder import Recorder
+from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.settling import Settling
 from brokerapp.snapshot import DestinationStats
 from brokerapp.stats import Stats
 from brokerapp.store import Unit
 from brokerapp.subscribing import Subscribing
+from brokerapp.timers import Timers
 from brokerapp.transactions import Transactions
 
 
@@ -39,9 +41,17 @@ class Broker:
     """
 
     def __init__(
-        self, name: str, session: str, committer: Committer, recorder: Recorder, stats: Stats, definitions: Definitions
+        self,
+        name: str,
+        session: str,
+        committer: Committer,
+        recorder: Recorder,
+        stats: Stats,
+        definitions: Definitions,
+        settings: Settings = DEFAULT_SETTINGS,
     ) -> None:
-        self.name, self.session = name, session
+        self.name, self.session, self.settings = name, session, settings
+        self.timers = Timers()  #: what is to be done later; the node does it when its time comes
         self.committer, self.recorder, self.stats = committer, recorder, stats
         self.access: Access | None = None  #: None: everybody may do everything
         self.clients: dict[str, Client] = {}

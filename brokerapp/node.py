@@ -22,6 +22,7 @@ from brokerapp.engine.access import Access, Grant
 from brokerapp.errors import ConfigurationRefused, Fenced, StoreUnavailable
 from brokerapp.recording.recorder import BATCH, NoRecorder, Recorder
 from brokerapp.requests import answer
+from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.snapshot import ConnectionStats, NodeStatus
 from brokerapp.stats import Stats
 from brokerapp.stomp.listener import Authenticate, Endpoint, StompConnection
@@ -72,6 +73,7 @@ class NodeConfig:
     impose: bool = False
     store_limit: int = 0  #: bytes; 0: half of the machine's memory
     trace: bool = True  #: record what happens to messages
+    settings: Settings = DEFAULT_SETTINGS
     alone: bool = False  #: nobody else can use this store, so a former node need not be waited for
 
 
@@ -105,7 +107,10 @@ class Node:
         self._committer = Committer(self._store, self.session, self._limits, self._pump)
         self.recorder = Recorder(self.config.broker) if self.config.trace else NoRecorder(self.config.broker)
         self._stats = Stats()
-        self.broker = Broker(self.config.broker, self.session, self._committer, self.recorder, self._stats, definitions)
+        self.broker = Broker(
+            self.config.broker, self.session, self._committer, self.recorder, self._stats, definitions,
+            self.config.settings,
+        )  # fmt: skip
         if self.config.grants is not None:
             self.broker.access = Access(self.config.grants)
         await self._beat()  # from here on operators ask us instead of changing the store themselves
@@ -118,6 +123,7 @@ class Node:
         work_by_name = {
             "committer": self._committer.run,
             "tick": self._tick,
+            "timers": self._run_timers,
             "signals": self._follow,
             "requests": self._serve,
         }
@@ -243,6 +249,18 @@ class Node:
             await self._beat()
             await self._write_stats()
             await self._flush_trace()
+
+    async def _run_timers(self) -> None:
+        """Do what the broker wants done later, when its time comes."""
+        timers, moved = self.broker.timers, asyncio.Event()
+        timers.moved = moved.set
+        while True:
+            moved.clear()
+            timers.run(now_ms())
+            self._request_pump()
+            due = timers.next_ms
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(moved.wait(), None if due is None else max(0, due - now_ms()) / 1000)
 
     async def _beat(self) -> None:
         clients = itertools.islice(self.broker.clients.values(), MAX_LISTED_CONNECTIONS)

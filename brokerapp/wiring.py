@@ -12,6 +12,7 @@ from brokerapp.engine.access import Principal
 from brokerapp.environment import Environment
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.node import Listen, Node, NodeConfig
+from brokerapp.settings import Settings
 from brokerapp.stomp.listener import Authenticate
 
 #: Schemes of transport connectors behind which STOMP over TCP is served.
@@ -62,6 +63,7 @@ def node_config(
         impose=impose,
         store_limit=config.system_usage.store or 0,
         trace=trace,
+        settings=Settings(config.scheduler_support, config.advisory_support),
         alone=alone,
     )
 

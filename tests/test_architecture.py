@@ -12,27 +12,33 @@ PACKAGES = ("brokerapp", "analytics", "console")
 
 VALUES = (
     "brokerapp.errors", "brokerapp.destination", "brokerapp.message", "brokerapp.definitions", "brokerapp.snapshot",
+    "brokerapp.settings",
 )  # fmt: skip
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
     "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery", "brokerapp.failures",
     "brokerapp.publishing", "brokerapp.queues", "brokerapp.settling", "brokerapp.stats", "brokerapp.subscribing",
-    "brokerapp.transactions",
+    "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",
     "=brokerapp.store",
 )  # fmt: skip
 
+#: The modules of the core that may use all of it.
+CORE_WITH_PARTS = [each for each in CORE if each not in ("brokerapp.client", "brokerapp.stats", "brokerapp.timers")]
+
 #: What modules may import from the project. The longest name that fits decides; it stands for all below it, with `=`
 #: for itself only.
 PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.errors": (),
+    "brokerapp.settings": (),
     "brokerapp.destination": ("brokerapp.errors",),
     "brokerapp.message": ("brokerapp.destination",),
     "brokerapp.actions": (),
     "brokerapp.definitions": ("brokerapp.destination", "brokerapp.errors"),
     "brokerapp.snapshot": ("brokerapp.destination",),
+    "brokerapp.timers": (),
     "brokerapp.stats": ("brokerapp.destination", "brokerapp.snapshot"),
     "brokerapp.selectors": ("brokerapp.selectors", "brokerapp.destination", "brokerapp.errors"),
     "brokerapp.engine": (*VALUES, "brokerapp.engine", "brokerapp.selectors"),
@@ -46,7 +52,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.data_folder": ("brokerapp.errors",),
     "brokerapp.recording": ("brokerapp.recording", "brokerapp.message", "brokerapp.selectors"),
     "brokerapp.config": (*VALUES, "brokerapp.config", "brokerapp.selectors", "brokerapp.engine.loops"),
-    **dict.fromkeys((each for each in CORE if each not in ("brokerapp.client", "brokerapp.stats")), PARTS_OF_CORE),
+    **dict.fromkeys(CORE_WITH_PARTS, PARTS_OF_CORE),
     "brokerapp.committer": ("brokerapp.errors", "=brokerapp.store"),
     "brokerapp.stomp": (),
     "brokerapp.stomp.frames": ("brokerapp.errors", "brokerapp.message"),
@@ -59,7 +65,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.node": (*PARTS_OF_CORE, "brokerapp.requests", "brokerapp.stomp", "brokerapp.store.redis"),
     "brokerapp.wiring": (
         "brokerapp.config", "brokerapp.destination", "brokerapp.engine", "brokerapp.environment", "brokerapp.errors",
-        "brokerapp.node", "brokerapp.stomp",
+        "brokerapp.node", "brokerapp.settings", "brokerapp.stomp",
     ),
     "brokerapp.apps": (),
     "brokerapp.management": ("brokerapp",),
@@ -73,11 +79,12 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
-    "__future__", "collections", "dataclasses", "decimal", "enum", "functools", "itertools", "json", "math", "operator",
-    "re", "typing",
+    "__future__", "collections", "dataclasses", "decimal", "enum", "functools", "heapq", "itertools", "json", "math",
+    "operator", "re", "typing",
 }  # fmt: skip
 PURE = (
-    *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.selectors", "brokerapp.engine",
+    *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",
+    "brokerapp.engine",
     "brokerapp.stomp.frames", "brokerapp.stomp.session", "=brokerapp.store", "brokerapp.store.keys",
 )  # fmt: skip
 

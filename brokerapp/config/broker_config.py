@@ -142,4 +142,5 @@ class BrokerConfig:
 
 def default_config(name: str, stomp_port: int, bind: str = "127.0.0.1") -> BrokerConfig:
     """The broker that runs when no file is given: one STOMP connector, ActiveMQ's defaults for all else."""
-    return BrokerConfig(name=name, connectors=(TransportConnector("stomp", "stomp", bind, stomp_port),))
+    connector = TransportConnector("stomp", "stomp", bind, stomp_port)
+    return BrokerConfig(name=name, connectors=(connector,), scheduler_support=True)

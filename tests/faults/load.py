@@ -91,8 +91,8 @@ class Account:
             listening.cancel()
             connection.close()
 
-    async def consume(self, port: int, queue: str, prefetch: int = 100, until: int | None = None) -> None:
-        """Ack one by one, a receipt each; until so many acks are confirmed, if `until` says so."""
+    async def consume(self, port: int, queue: str, prefetch: int = 100) -> None:
+        """Ack one by one, a receipt each, until cancelled."""
         delivered, flagged, acked = self.delivered[queue], self.flagged[queue], self.acked[queue]
         connection = await Connection.open(port)
         subscribe = {"destination": f"/queue/{queue}", "id": "1", "ack": "client-individual"}
@@ -101,8 +101,6 @@ class Account:
             async for frame in connection.frames():
                 if frame.command == "RECEIPT":
                     acked.add(frame.headers["receipt-id"])
-                    if until is not None and len(acked) >= until:
-                        return
                     continue
                 body = frame.body.decode()
                 delivered[body] += 1

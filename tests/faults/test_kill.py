@@ -11,6 +11,7 @@ import pytest
 from tests.faults.load import Account
 from tests.faults.processes import BrokerProcess
 from tests.protocol.clients import StompClient
+from tests.protocol.running_node import until
 
 pytestmark = pytest.mark.slow
 
@@ -59,14 +60,21 @@ class Places:
             await asyncio.gather(*consumers, return_exceptions=True)
 
     def drain(self, broker: BrokerProcess) -> Account:
-        """Everything that is left, consumed."""
-        account, left = Account(), self.depths(broker)
+        """Everything that is left, consumed, until the queues are empty.
+
+        Not a number of messages: acks of consumers that are gone may still be on their way when it is counted.
+        """
+        account = Account()
 
         async def all_queues() -> None:
-            async with asyncio.timeout(ENOUGH):
-                await asyncio.gather(
-                    *(account.consume(broker.port, queue, 1000, until=count) for queue, count in left.items() if count)
-                )
+            queues = (self.plain, *self.fed)
+            consumers = [asyncio.create_task(account.consume(broker.port, queue, 1000)) for queue in queues]
+            try:
+                await asyncio.to_thread(until, lambda: not any(self.depths(broker).values()), "all is consumed", ENOUGH)
+            finally:
+                for each in consumers:
+                    each.cancel()
+                await asyncio.gather(*consumers, return_exceptions=True)
 
         asyncio.run(all_queues())
         return account

@@ -1,0 +1,16 @@
+"""Settings: what a broker is told once, when it starts, beyond its definitions. Immutable, in ActiveMQ's terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Switches and limits of the whole broker, with the defaults of a Sluice that no XML file describes."""
+
+    scheduler_support: bool = True  #: honour AMQ_SCHEDULED_* headers (ActiveMQ: only where the file says so)
+    advisory_support: bool = True  #: publish to ActiveMQ.Advisory.*
+
+
+DEFAULT_SETTINGS = Settings()
