@@ -15,7 +15,10 @@ from brokerapp.definitions import DeadLetterStrategy, PolicyEntry
 from brokerapp.destination import ANY_REST, Destination, Kind
 
 #: Attributes that have a field of their own.
-_FIELDS = ("queue_prefetch", "topic_prefetch", "memory_limit", "send_fail_if_no_space")
+_FIELDS = (
+    "queue_prefetch", "topic_prefetch", "memory_limit", "send_fail_if_no_space", "expire_messages_period",
+    "max_expire_page_size",
+)  # fmt: skip
 
 #: ActiveMQ's other attributes of a policyEntry: kept as options under these names.
 _OPTIONS = frozenset((
@@ -23,9 +26,9 @@ _OPTIONS = frozenset((
     "advisoryForFastProducers", "advisoryForSlowConsumers", "advisoryWhenFull", "allConsumersExclusiveByDefault",
     "alwaysRetroactive", "blockedProducerWarningInterval", "consumersBeforeDispatchStarts",
     "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "durableTopicPrefetch", "enableAudit",
-    "expireMessagesPeriod", "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
+    "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
     "inactiveTimoutBeforeGC", "includeBodyForAdvisory", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
-    "maxDestinations", "maxExpirePageSize", "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
+    "maxDestinations", "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
     "messageGroupMapFactoryType", "minimumMessageSize", "optimizeMessageStoreInFlightLimit", "optimizedDispatch",
     "persistJMSRedelivered", "prioritizedMessages", "producerFlowControl", "queueBrowserPrefetch",
     "reduceMemoryFootprint", "sendAdvisoryIfNoConsumers", "sendDuplicateFromStoreToDLQ",
