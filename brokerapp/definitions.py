@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.errors import DefinitionRefused
 
 
@@ -57,7 +57,7 @@ class Composite:
     @property
     def kind(self) -> str:
         """The element name ActiveMQ gives it."""
-        return "compositeQueue" if self.destination.kind is Kind.QUEUE else "compositeTopic"
+        return "compositeQueue" if self.destination.is_queue else "compositeTopic"
 
     @property
     def id(self) -> str:
