@@ -19,7 +19,7 @@ from redis.exceptions import RedisError, ResponseError
 
 from brokerapp.errors import DefinitionConflict, Fenced, StoreUnavailable
 from brokerapp.message import Message
-from brokerapp.store import Batch, Committed, Limits, LogState, StoredEntry
+from brokerapp.store import STORE, Batch, Committed, Limits, LogState, StoredEntry
 from brokerapp.store.keys import Keys
 
 LIBRARY = (Path(__file__).parent / "broker.lua").read_text()
@@ -75,9 +75,13 @@ class RedisStore:
         for mark in batch.marks:
             args += mark
         args += map(limits.of_log, logs)
+        droppable = [(unit, *each) for unit, asked in enumerate(batch.units, start=1) for each in asked.droppable]
+        args.append(len(droppable))
+        for each in droppable:
+            args += each
         keys = [self.keys.state, self.keys.logs, self.keys.used, self.keys.marks, *(prefix + log for log in logs)]
-        base, refused = await self._call("commit", keys, args + body)
-        return Committed(base, frozenset(refused))
+        base, refused, dropped = await self._call("commit", keys, args + body)
+        return _committed(base, refused, dropped, logs)
 
     async def read(self, log: str, after: int, count: int) -> list[StoredEntry]:
         """Up to `count` entries with a number above `after`, in order.
@@ -321,6 +325,16 @@ def _packing(connection_class: type) -> type:
 def now_ms() -> int:
     """Milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
+
+
+def _committed(base: int, refused: list, dropped: list, logs: Sequence[str]) -> Committed:
+    """The answer of the commit function, which knows the logs by their index."""
+    if not refused and not dropped:
+        return Committed(base)
+    by_unit: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for unit, message, copy in dropped:
+        by_unit[unit].append((message, copy))
+    return Committed(base, {unit: logs[index] if index >= 0 else STORE for unit, index in refused}, dict(by_unit))
 
 
 def _encode_units(units: list) -> tuple[list[str], list[Any]]:
