@@ -36,7 +36,7 @@ class Group:
         self.rows: list[tuple[str, str, str]] = []  #: name, original and shown destination, see Unit
         self.names: list[str] = []
         self.shared = False  #: the store keeps the message once for all of them
-        self.droppable: list[tuple[int, int]] = []  #: first and last (from 1) of those that are rather dropped, see Unit
+        self.droppable: list[tuple[int, int]] = []  #: first and last, from 1, of those that may be
 
     def add(self, log: MessageLog, copy: Copy, droppable: bool) -> None:
         """One queue more."""

@@ -43,7 +43,7 @@ class Route:
     queues: list[Copy] = field(default_factory=list)
     topics: list[Copy] = field(default_factory=list)
     depends_on_message: bool = False
-    dropping: set[Copy] = field(default_factory=set)  #: those of `queues` not kept, rather than refused, when all is full
+    dropping: set[Copy] = field(default_factory=set)  #: of `queues`: left out where there is no room
     groups: Any = None  #: where the broker keeps its own form of `queues`
 
 

@@ -11,9 +11,10 @@ from typing import Any, Protocol
 
 from brokerapp.message import Message
 
-
 #: What is full when it is no single log.
 STORE = "store"
+#: What refuses a unit that ends a job which is no more.
+GONE = "job"
 
 
 class Settled(Protocol):
@@ -23,6 +24,19 @@ class Settled(Protocol):
     seq: int
     payload: int  #: number of the payload it refers to; 0: it holds its message itself
     size: int  #: bytes of the stored message
+
+
+@dataclass(slots=True)
+class JobChange:
+    """A job to keep, under an id and until a moment (milliseconds since the epoch). Without a record: it is done.
+
+    A unit that changes or ends a job that is gone, rather than bringing a new one, is refused.
+    """
+
+    id: str
+    due_ms: int = 0
+    record: bytes = b""
+    new: bool = False
 
 
 class Unit:
@@ -36,6 +50,10 @@ class Unit:
 
     __slots__ = ("appends", "droppable", "dropped", "moves", "settles", "then")
 
+    jobs: Sequence[
+        JobChange
+    ] = ()  #: what becomes of jobs in the same moment; a class that has some has a slot for them
+
     def __init__(
         self,
         appends: Sequence[tuple[bytes, Sequence[tuple[str, str, str]]]] = (),
@@ -48,7 +66,7 @@ class Unit:
         self.droppable, self.dropped = droppable, ()
 
     def done(self, seq: int, refused: str) -> None:
-        """`seq` is the number of the unit's first message, `refused` what is full: a log's name, STORE, or ""."""
+        """`seq` is the number of the unit's first message, `refused` "", what is full (a log or STORE), or GONE."""
         if self.then is not None:
             self.then(seq, refused)
 
@@ -63,6 +81,7 @@ class Batch:
         default_factory=list
     )  #: log name, JSON; None: it is removed if empty
     marks: list[tuple[str, str]] = field(default_factory=list)  #: log name, SEQ or `open`
+    returned: list[tuple[str, int, int]] = field(default_factory=list)  #: log name, SEQ, deliveries so far
 
 
 @dataclass(slots=True)
@@ -89,6 +108,15 @@ class StoredEntry:
 
 
 @dataclass(slots=True)
+class StoredJob:
+    """A job as read."""
+
+    id: str
+    due_ms: int  #: milliseconds since the epoch
+    record: bytes
+
+
+@dataclass(slots=True)
 class LogState:
     """A log as found at start."""
 
@@ -96,6 +124,7 @@ class LogState:
     attributes: dict[str, Any]
     depth: int
     mark: str  #: SEQ up to which messages may have been delivered, `open`: all, or ""
+    returned: dict[int, int] = field(default_factory=dict)  #: SEQ -> deliveries, of entries that came back
 
 
 @dataclass(slots=True)
