@@ -207,6 +207,7 @@ CASES = [
 @pytest.mark.parametrize(
     ("definitions", "queues", "destination", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
+@pytest.mark.scenario("VT-03", "VT-21", "VT-22", "VT-40", "CD-04", "CD-17")
 def test_a_message_reaches(definitions, queues, destination, expected):
     where = topology(*definitions, queues=queues)
     for _ in range(2):  # the second time it may come from memory
@@ -227,6 +228,7 @@ def test_a_message_reaches(definitions, queues, destination, expected):
         (False, True, False, True),
     ],
 )
+@pytest.mark.scenario("CD-05", "CD-06", "CD-07", "CD-08", "CD-09", "CD-10")
 def test_whether_a_composite_keeps_a_message_itself(kind, forward_only, send_when_not_matched, some_match, keeps):
     own = Destination(kind, "in")
     legs = (leg("queue://red", "colour = 'red'"), leg("queue://large", "size > 100"))
