@@ -21,6 +21,19 @@ class Settled(Protocol):
     size: int  #: bytes of the stored message
 
 
+@dataclass(slots=True)
+class JobChange:
+    """A job to keep, under an id and until a moment (milliseconds since the epoch). Without a record: it is done.
+
+    A unit that changes or ends a job that is gone, rather than bringing a new one, is refused.
+    """
+
+    id: str
+    due_ms: int = 0
+    record: bytes = b""
+    new: bool = False
+
+
 class Unit:
     """What one client asked to be done at once. `done` is called once, with the outcome.
 
@@ -29,6 +42,10 @@ class Unit:
     """
 
     __slots__ = ("appends", "moves", "settles", "then")
+
+    jobs: Sequence[
+        JobChange
+    ] = ()  #: what becomes of jobs in the same moment; a class that has some has a slot for them
 
     def __init__(
         self,
@@ -55,6 +72,7 @@ class Batch:
         default_factory=list
     )  #: log name, JSON; None: it is removed if empty
     marks: list[tuple[str, str]] = field(default_factory=list)  #: log name, SEQ or `open`
+    returned: list[tuple[str, int, int]] = field(default_factory=list)  #: log name, SEQ, deliveries so far
 
 
 @dataclass(slots=True)
@@ -78,6 +96,15 @@ class StoredEntry:
 
 
 @dataclass(slots=True)
+class StoredJob:
+    """A job as read."""
+
+    id: str
+    due_ms: int  #: milliseconds since the epoch
+    record: bytes
+
+
+@dataclass(slots=True)
 class LogState:
     """A log as found at start."""
 
@@ -85,6 +112,7 @@ class LogState:
     attributes: dict[str, Any]
     depth: int
     mark: str  #: SEQ up to which messages may have been delivered, `open`: all, or ""
+    returned: dict[int, int] = field(default_factory=dict)  #: SEQ -> deliveries, of entries that came back
 
 
 @dataclass(slots=True)
