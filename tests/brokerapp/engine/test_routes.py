@@ -257,6 +257,12 @@ def test_a_filtered_leg_takes_what_its_selector_says_is_true(selector, taken):
     assert reached(where, queue("in")) == (["queue://a < queue://in"] if taken else [])
 
 
+@pytest.mark.parametrize(("strict", "taken"), [(False, True), (True, False)])
+def test_a_composite_may_ask_for_text_headers_to_be_text_only(strict, taken):
+    where = topology(Composite(queue("in"), (leg("queue://a", "size = 7"),), strict=strict))
+    assert bool(reached(where, queue("in"))) is taken
+
+
 def test_each_message_is_filtered_by_its_own_headers():
     legs = leg("queue://red", "colour = 'red'"), leg("queue://rest", "colour <> 'red'")
     where = topology(composite("queue://in", *legs))
