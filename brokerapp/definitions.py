@@ -45,7 +45,10 @@ class Leg:
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """A compositeQueue or compositeTopic: a message to `destination` is forwarded to the legs it matches."""
+    """A compositeQueue or compositeTopic: a message to `destination` is forwarded to the legs it matches.
+
+    `strict`: its legs' selectors take text headers for text only, as ActiveMQ's filters do (not part of its XML).
+    """
 
     destination: Destination
     legs: tuple[Leg, ...] = ()
@@ -53,6 +56,7 @@ class Composite:
     send_when_not_matched: bool = False
     concurrent_send: bool = False
     copy_message: bool = True
+    strict: bool = False
 
     @property
     def kind(self) -> str:

@@ -19,7 +19,7 @@ _VIRTUAL_TOPIC = (
     "name", "prefix", "postfix", "selector_aware", "local", "concurrent_send", "transacted_send",
     "drop_on_resource_limit", "set_original_destination",
 )  # fmt: skip
-_COMPOSITE = ("forward_only", "send_when_not_matched", "concurrent_send", "copy_message")
+_COMPOSITE = ("forward_only", "send_when_not_matched", "concurrent_send", "copy_message", "strict")
 _MIRRORED = ("prefix", "postfix", "copy_message")
 
 #: Attributes that change nothing here, and why not.

@@ -35,7 +35,7 @@ virtual_topics = st.builds(
     VirtualTopic, names, affixes, affixes, flags, flags, flags, flags, flags, flags
 )  # fmt: skip
 legs = st.lists(st.builds(Leg, destinations, st.none() | selectors), max_size=3).map(tuple)
-composites = st.builds(Composite, destinations, legs, flags, flags, flags, flags)
+composites = st.builds(Composite, destinations, legs, flags, flags, flags, flags, flags)
 mirrors = st.builds(MirroredQueue, affixes, affixes, flags)
 
 common = {

@@ -207,6 +207,7 @@ CASES = [
 @pytest.mark.parametrize(
     ("definitions", "queues", "destination", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
+@pytest.mark.scenario("VT-03", "VT-21", "VT-22", "VT-40", "CD-04", "CD-17")
 def test_a_message_reaches(definitions, queues, destination, expected):
     where = topology(*definitions, queues=queues)
     for _ in range(2):  # the second time it may come from memory
@@ -227,6 +228,7 @@ def test_a_message_reaches(definitions, queues, destination, expected):
         (False, True, False, True),
     ],
 )
+@pytest.mark.scenario("CD-05", "CD-06", "CD-07", "CD-08", "CD-09", "CD-10")
 def test_whether_a_composite_keeps_a_message_itself(kind, forward_only, send_when_not_matched, some_match, keeps):
     own = Destination(kind, "in")
     legs = (leg("queue://red", "colour = 'red'"), leg("queue://large", "size > 100"))
@@ -253,6 +255,12 @@ def test_whether_a_composite_keeps_a_message_itself(kind, forward_only, send_whe
 def test_a_filtered_leg_takes_what_its_selector_says_is_true(selector, taken):
     where = topology(composite("queue://in", leg("queue://a", selector)))
     assert reached(where, queue("in")) == (["queue://a < queue://in"] if taken else [])
+
+
+@pytest.mark.parametrize(("strict", "taken"), [(False, True), (True, False)])
+def test_a_composite_may_ask_for_text_headers_to_be_text_only(strict, taken):
+    where = topology(Composite(queue("in"), (leg("queue://a", "size = 7"),), strict=strict))
+    assert bool(reached(where, queue("in"))) is taken
 
 
 def test_each_message_is_filtered_by_its_own_headers():
