@@ -153,7 +153,7 @@ class Committer:
         batch, reads = self._take()
         if batch is not None:
             self._under_way = batch.units
-            committed = Committed(0, frozenset())
+            committed = Committed(0)
             if _writes(batch):
                 committed = await self._until_answered(lambda: self._store.commit(self._session, batch, self._limits))
             self._under_way = []
@@ -223,7 +223,9 @@ def _writes(batch: Batch) -> bool:
 
 
 def _report(batch: Batch, committed: Committed) -> None:
-    seq = committed.base + 1
+    seq, refused = committed.base + 1, committed.refused
+    for position, dropped in committed.dropped.items():
+        batch.units[position - 1].dropped = dropped
     for position, unit in enumerate(batch.units, start=1):
-        unit.done(seq, position in committed.refused)
+        unit.done(seq, refused.get(position, ""))
         seq += len(unit.appends)

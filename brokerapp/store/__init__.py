@@ -5,11 +5,16 @@ Every verb is atomic. `commit` is what changes messages: it takes a batch of uni
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from brokerapp.message import Message
+
+#: What is full when it is no single log.
+STORE = "store"
+#: What refuses a unit that ends a job which is no more.
+GONE = "job"
 
 
 class Settled(Protocol):
@@ -39,9 +44,11 @@ class Unit:
 
     `appends`: stored form, and the copies as (log name, original destination or "", shown destination or "").
     `moves`: it appends what it settles, in another form or place, so that limits do not stand in its way.
+    `droppable`: copies that are not kept rather than refuse the unit, as (message, first copy, last copy) from 1.
+    `dropped`: those that were not kept, as (message, copy) from 1; known when it is done.
     """
 
-    __slots__ = ("appends", "moves", "settles", "then")
+    __slots__ = ("appends", "droppable", "dropped", "moves", "settles", "then")
 
     jobs: Sequence[
         JobChange
@@ -52,12 +59,14 @@ class Unit:
         appends: Sequence[tuple[bytes, Sequence[tuple[str, str, str]]]] = (),
         settles: Sequence[Settled] = (),
         moves: bool = False,
-        then: Callable[[int, bool], None] | None = None,
+        then: Callable[[int, str], None] | None = None,
+        droppable: Sequence[tuple[int, int, int]] = (),
     ) -> None:
         self.appends, self.settles, self.moves, self.then = appends, settles, moves, then
+        self.droppable, self.dropped = droppable, ()
 
-    def done(self, seq: int, refused: bool) -> None:
-        """`seq` is the number of the unit's first message, `refused` tells that a limit stood in the way."""
+    def done(self, seq: int, refused: str) -> None:
+        """`seq` is the number of the unit's first message, `refused` "", what is full (a log or STORE), or GONE."""
         if self.then is not None:
             self.then(seq, refused)
 
@@ -77,10 +86,13 @@ class Batch:
 
 @dataclass(slots=True)
 class Committed:
-    """The outcome of a commit: SEQ before the first message, positions of refused units."""
+    """The outcome of a commit: SEQ before the first message, and by position of the unit (from 1) what refused it (the
+    name of a full log, or STORE) and its copies that were not kept (see Unit).
+    """
 
     base: int
-    refused: frozenset[int]
+    refused: Mapping[int, str] = field(default_factory=dict)
+    dropped: Mapping[int, list[tuple[int, int]]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

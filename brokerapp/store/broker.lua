@@ -36,15 +36,41 @@ end
 --   n, then n times: unit (from 1), job's id, 1 if it is a new one, due, record
 --                                                      jobs to keep; record '': to end. One that is not new must be there.
 --   limit in bytes of each log of KEYS (0: none)
+--   n, then n times: unit, message in it, first and last copy of it that are not kept rather than refuse the unit (from 1)
 --   n, then n units. A unit is done whole or not at all:
 --     n (-n: whatever the limits say), then n messages: stored form,
 --       n, then n copies: index of the log, original destination, shown destination
 --     n, then n groups of settled entries: index of the log, bytes freed, n, then n SEQs
 --     n, then n payloads: SEQ, references given up
 --     bytes freed by entries that held their message themselves
--- Returns the SEQ before the batch's first message, and the numbers (from 1) of the units refused by a limit, or for a job that is gone.
+-- Returns the SEQ before the batch's first message; of each unit refused its number (from 1) and why: what is full, a
+-- log's index or STORE, or GONE for a job that is no more; of each copy not kept for want of room the numbers of unit, message and copy.
 -- Safe to repeat: a batch already done is answered from memory.
+--
+-- A unit finds room when the logs it appends to stay within their limits, what the unit settles itself taken off; and,
+-- however large it is, in a log that is empty: else it could never be done.
 local FIRST_LOG = 8
+local STORE, GONE = -1, -2
+
+-- room(args, at): bytes a unit's own settles, which begin at `at`, free: in all, and by index of the log.
+local function room(args, at)
+  local freed, by_log, groups = 0, {}, tonumber(args[at])
+  at = at + 1
+  for _ = 1, groups do
+    local index, bytes, count = tonumber(args[at]) + FIRST_LOG, tonumber(args[at + 1]), tonumber(args[at + 2])
+    by_log[index] = (by_log[index] or 0) + bytes
+    freed = freed + count * ENTRY_BYTES
+    at = at + 3 + count
+  end
+  return freed + tonumber(args[at + 1 + 2 * tonumber(args[at])]), by_log
+end
+
+local function is_droppable(ranges, copy)
+  for _, range in ipairs(ranges or {}) do
+    if range[1] <= copy and copy <= range[2] then return true end
+  end
+  return false
+end
 
 local function commit(keys, args)
   local state, logs, used, marks = keys[1], keys[2], keys[3], keys[4]
@@ -91,6 +117,14 @@ local function commit(keys, args)
   local log_limits, grown = {}, {}
   for index = FIRST_LOG, #keys do log_limits[index] = next_number() end
 
+  local droppable = {}
+  for _ = 1, next_number() do
+    local unit, message = next_number(), next_number()
+    droppable[unit] = droppable[unit] or {}
+    droppable[unit][message] = droppable[unit][message] or {}
+    table.insert(droppable[unit][message], { next_number(), next_number() })
+  end
+
   local function name_of(index)
     return string.sub(keys[index], #log_prefix + 1)
   end
@@ -123,10 +157,43 @@ local function commit(keys, args)
     return (tonumber(redis.call('HGET', used, keys[index])) or 0) + (grown[index] or 0)
   end
 
-  local reply = { seq, {} }
+  -- For a unit that met a limit: what refuses it, if anything; its messages then know the copies to leave out.
+  local function judge(unit, messages, growth, settles_at)
+    local freed, freed_of = room(args, settles_at)
+    local ranges, wanted, added = droppable[unit] or {}, {}, growth - freed
+    if growth > 0 and limit > 0 and bytes + added > limit then return STORE end
+    for m, message in ipairs(messages) do
+      local stored, copies, first = message[1], message[2], message[3]
+      local out, left_out, all = {}, 0, copies > 0
+      for c = 1, copies do
+        local index = tonumber(args[first + 3 * (c - 1)]) + FIRST_LOG
+        local may_drop = is_droppable(ranges[m], c)
+        all = all and may_drop
+        if log_limits[index] > 0 then
+          local held, size = log_used(index) - (freed_of[index] or 0), (wanted[index] or 0) + #stored
+          if held + size > log_limits[index] and (held > 0 or may_drop and size > #stored) then
+            if not may_drop then return index - FIRST_LOG end
+            out[c], left_out = true, left_out + 1
+          else
+            wanted[index] = size
+          end
+        end
+      end
+      local size = left_out < copies and #stored + (copies - left_out) * ENTRY_BYTES or 0
+      if limit > 0 and bytes + added + size > limit then
+        if not all then return STORE end
+        for c = 1, copies do out[c] = true end
+        left_out, size = copies, 0
+      end
+      added = added + size
+      if left_out > 0 then message[4], message[5] = out, left_out end
+    end
+  end
+
+  local reply = { seq, {}, {} }
   for unit = 1, next_number() do
-    local messages = {}
-    local refused, added, wanted = false, 0, {}
+    local messages = {} -- {stored form, copies, where they begin, copies to leave out, how many those are}
+    local met, added, wanted = false, 0, {}
     local limited = string.byte(args[at]) ~= MINUS
     local count = next_number()
     for m = 1, math.abs(count) do
@@ -140,46 +207,54 @@ local function commit(keys, args)
         local log_limit = log_limits[index]
         if limited and log_limit > 0 then
           wanted[index] = (wanted[index] or 0) + size
-          if log_used(index) + wanted[index] > log_limit then refused = true end
+          if log_used(index) + wanted[index] > log_limit then met = true end
         end
       end
       messages[m] = { stored, copies, at }
       at = at + 3 * copies
     end
-    local appended, its_jobs = added, jobs_of[unit]
+    local its_jobs, growth, refused = jobs_of[unit], 0, nil
     for _, job in ipairs(its_jobs or {}) do
-      if job.new then added = added + #job.record + JOB_BYTES
-      elseif redis.call('HEXISTS', jobs, job.id) == 0 then refused = true end
+      if job.new then growth = growth + #job.record + JOB_BYTES
+      elseif redis.call('HEXISTS', jobs, job.id) == 0 then refused = GONE end
     end
-    if limited and limit > 0 and added > 0 and bytes + added > limit then refused = true end
+    added = added + growth
+    if limited and not refused and (met or limit > 0 and added > 0 and bytes + added > limit) then
+      refused = judge(unit, messages, growth, at)
+    end
 
     if refused then
-      table.insert(reply[2], unit)
+      table.insert(reply[2], { unit, refused })
       seq = seq + #messages
     else
-      for _, message in ipairs(messages) do
-        local stored, copies, first = message[1], message[2], message[3]
+      for m, message in ipairs(messages) do
+        local stored, copies, first, out = message[1], message[2], message[3], message[4]
+        local kept = copies - (message[5] or 0)
         seq = seq + 1
         local id = string.format('%d-0', seq)
         local moment = expiry(stored)
-        if copies > 1 then
-          redis.call('HSET', payload_prefix .. string.format('%d', seq), 'm', stored, 'c', copies)
+        if copies > 1 and kept > 0 then
+          redis.call('HSET', payload_prefix .. string.format('%d', seq), 'm', stored, 'c', kept)
         end
+        if kept > 0 then bytes = bytes + #stored + kept * ENTRY_BYTES end
         for c = 0, copies - 1 do
           local index = tonumber(args[first + 3 * c]) + FIRST_LOG
           local original, shown = args[first + 3 * c + 1], args[first + 3 * c + 2]
           local field, value = 'm', stored
           if copies > 1 then field, value = 'r', seq end
-          if original == '' and shown == '' then
-            redis.call('XADD', keys[index], id, field, value)
+          if out and out[c + 1] then
+            table.insert(reply[3], { unit, m, c + 1 })
           else
-            redis.call('XADD', keys[index], id, field, value, 'o', original, 'd', shown)
+            if original == '' and shown == '' then
+              redis.call('XADD', keys[index], id, field, value)
+            else
+              redis.call('XADD', keys[index], id, field, value, 'o', original, 'd', shown)
+            end
+            grown[index] = (grown[index] or 0) + #stored
+            if moment then expires(index, id, moment) end
           end
-          grown[index] = (grown[index] or 0) + #stored
-          if moment then expires(index, id, moment) end
         end
       end
-      bytes = bytes + appended
       for _, job in ipairs(its_jobs or {}) do change(job) end
     end
 

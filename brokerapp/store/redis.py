@@ -19,7 +19,7 @@ from redis.exceptions import RedisError, ResponseError
 
 from brokerapp.errors import DefinitionConflict, Fenced, StoreUnavailable
 from brokerapp.message import Message
-from brokerapp.store import Batch, Committed, Limits, LogState, StoredEntry, StoredJob
+from brokerapp.store import GONE, STORE, Batch, Committed, Limits, LogState, StoredEntry, StoredJob
 from brokerapp.store.keys import Keys
 
 LIBRARY = (Path(__file__).parent / "broker.lua").read_text()
@@ -81,9 +81,13 @@ class RedisStore:
             args += returned
         args += _encode_jobs(batch.units)
         args += map(limits.of_log, logs)
+        droppable = [(unit, *each) for unit, asked in enumerate(batch.units, start=1) for each in asked.droppable]
+        args.append(len(droppable))
+        for each in droppable:
+            args += each
         fixed = (keys.state, keys.logs, keys.used, keys.marks, keys.expiring, keys.due, keys.jobs)
-        base, refused = await self._call("commit", [*fixed, *(prefix + log for log in logs)], args + body)
-        return Committed(base, frozenset(refused))
+        base, refused, dropped = await self._call("commit", [*fixed, *(prefix + log for log in logs)], args + body)
+        return _committed(base, refused, dropped, logs)
 
     async def read(self, log: str, after: int, count: int) -> list[StoredEntry]:
         """Up to `count` entries with a number above `after`, in order.
@@ -369,6 +373,21 @@ def _packing(connection_class: type) -> type:
 def now_ms() -> int:
     """Milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
+
+
+#: Why a unit was refused when no single log is full, see broker.lua.
+_REASONS = {-1: STORE, -2: GONE}
+
+
+def _committed(base: int, refused: list, dropped: list, logs: Sequence[str]) -> Committed:
+    """The answer of the commit function, which knows the logs by their index."""
+    if not refused and not dropped:
+        return Committed(base)
+    by_unit: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for unit, message, copy in dropped:
+        by_unit[unit].append((message, copy))
+    reasons = {unit: logs[index] if index >= 0 else _REASONS[index] for unit, index in refused}
+    return Committed(base, reasons, dict(by_unit))
 
 
 def _encode_units(units: list) -> tuple[list[str], list[Any]]:

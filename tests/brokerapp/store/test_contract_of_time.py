@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.store import Batch, JobChange, Limits, Unit
+from brokerapp.store import GONE, STORE, Batch, JobChange, Limits, Unit
 from tests.brokerapp.store.committing import Session, append, bodies, entries, message, used
 
 NOW = 1_800_000_000_000
@@ -118,10 +118,10 @@ async def test_jobs_are_read_in_order_of_time_within_a_window(store, session):
 async def test_a_job_is_done_and_its_message_sent_in_one_step_and_once(store, session):
     await session.commit(Jobs(job("a")))
     fire = Jobs(JobChange("a"), appends=[append("q")], moves=True)
-    assert (await session.commit(fire)).refused == frozenset()
+    assert (await session.commit(fire)).refused == {}
     assert await waiting(store) == []
     assert await store.next_due() is None
-    assert (await session.commit(Jobs(JobChange("a"), appends=[append("q")], moves=True))).refused == {1}
+    assert (await session.commit(Jobs(JobChange("a"), appends=[append("q")], moves=True))).refused == {1: GONE}
     assert len(await bodies(store, "q")) == 1
 
 
@@ -130,15 +130,15 @@ async def test_a_job_is_put_off_by_changing_it_but_not_when_it_is_gone(store, se
     await session.commit(Jobs(job("a", NOW + 9, b"again", new=False)))
     [found] = await store.jobs(0, NOW * 2, 0, 10)
     assert (found.due_ms, found.record) == (NOW + 9, b"again")
-    assert (await session.commit(Jobs(job("gone", new=False)))).refused == {1}
+    assert (await session.commit(Jobs(job("gone", new=False)))).refused == {1: GONE}
     assert await waiting(store) == ["a"]
 
 
 async def test_jobs_take_room_until_they_are_done(store, session):
     record = b"r" * 100
     limits = Limits(total=len(record) + JOB)
-    assert (await session.commit(Jobs(job("a", record=record)), limits=limits)).refused == frozenset()
-    assert (await session.commit(Jobs(job("b", record=record)), limits=limits)).refused == {1}
+    assert (await session.commit(Jobs(job("a", record=record)), limits=limits)).refused == {}
+    assert (await session.commit(Jobs(job("b", record=record)), limits=limits)).refused == {1: STORE}
     assert await used(store) == (len(record) + JOB, 0)
     await session.commit(Jobs(job("a", record=record * 2, new=False)), limits=limits)
     assert await used(store) == (2 * len(record) + JOB, 0)
@@ -149,13 +149,13 @@ async def test_jobs_take_room_until_they_are_done(store, session):
 async def test_a_unit_that_is_refused_leaves_jobs_as_they_were(store, session):
     await session.commit(Jobs(job("a")))
     unit = Jobs(JobChange("a"), job("b"), appends=[append("q", body=b"x" * 1000)])
-    assert (await session.commit(unit, limits=Limits(total=1000))).refused == {1}
+    assert (await session.commit(unit, limits=Limits(total=1000))).refused == {1: STORE}
     assert await waiting(store) == ["a"]
 
 
 async def test_a_batch_with_jobs_repeated_is_done_once(store):
     batch = Batch(1, [Jobs(job("a"))])
-    assert (await store.commit("me", batch, Limits())).refused == frozenset()
+    assert (await store.commit("me", batch, Limits())).refused == {}
     await store.commit("me", batch, Limits())
     assert await waiting(store) == ["a"]
 
