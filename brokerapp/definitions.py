@@ -119,6 +119,15 @@ class PolicyEntry:
     topic_prefetch: int | None = None
     memory_limit: int | None = None
     send_fail_if_no_space: bool | None = None
+    advisory_for_consumed: bool = False
+    advisory_for_delivery: bool = False
+    advisory_for_dispatched: bool = False
+    advisory_for_discarding_messages: bool = False
+    advisory_for_fast_producers: bool = False
+    advisory_for_slow_consumers: bool = False
+    advisory_when_full: bool = False
+    send_advisory_if_no_consumers: bool = False
+    include_body_for_advisory: bool = False
     options: tuple[tuple[str, str], ...] = ()
 
     @property

@@ -15,20 +15,24 @@ from brokerapp.definitions import DeadLetterStrategy, PolicyEntry
 from brokerapp.destination import ANY_REST, Destination, Kind
 
 #: Attributes that have a field of their own.
-_FIELDS = ("queue_prefetch", "topic_prefetch", "memory_limit", "send_fail_if_no_space")
+_FIELDS = (
+    "queue_prefetch", "topic_prefetch", "memory_limit", "send_fail_if_no_space",
+    "advisory_for_consumed", "advisory_for_delivery", "advisory_for_dispatched", "advisory_for_discarding_messages",
+    "advisory_for_fast_producers", "advisory_for_slow_consumers", "advisory_when_full", "send_advisory_if_no_consumers",
+    "include_body_for_advisory",
+)  # fmt: skip
 
 #: ActiveMQ's other attributes of a policyEntry: kept as options under these names.
 _OPTIONS = frozenset((
-    "advisoryForConsumed", "advisoryForDelivery", "advisoryForDiscardingMessages", "advisoryForDispatched",
-    "advisoryForFastProducers", "advisoryForSlowConsumers", "advisoryWhenFull", "allConsumersExclusiveByDefault",
-    "alwaysRetroactive", "blockedProducerWarningInterval", "consumersBeforeDispatchStarts",
+    "allConsumersExclusiveByDefault", "alwaysRetroactive", "blockedProducerWarningInterval",
+    "consumersBeforeDispatchStarts",
     "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "durableTopicPrefetch", "enableAudit",
     "expireMessagesPeriod", "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
-    "inactiveTimoutBeforeGC", "includeBodyForAdvisory", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
+    "inactiveTimoutBeforeGC", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
     "maxDestinations", "maxExpirePageSize", "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
     "messageGroupMapFactoryType", "minimumMessageSize", "optimizeMessageStoreInFlightLimit", "optimizedDispatch",
     "persistJMSRedelivered", "prioritizedMessages", "producerFlowControl", "queueBrowserPrefetch",
-    "reduceMemoryFootprint", "sendAdvisoryIfNoConsumers", "sendDuplicateFromStoreToDLQ",
+    "reduceMemoryFootprint", "sendDuplicateFromStoreToDLQ",
     "sendFailIfNoSpaceAfterTimeout", "storeUsageHighWaterMark", "strictOrderDispatch", "timeBeforeDispatchStarts",
     "useCache", "useConsumerPriority", "usePrefetchExtension", "useTopicSubscriptionInflightStats",
 ))  # fmt: skip

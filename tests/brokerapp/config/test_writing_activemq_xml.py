@@ -1,5 +1,7 @@
 """Writing: what is read back is what was written."""
 
+from dataclasses import fields
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -62,10 +64,15 @@ options = st.lists(
     ),
     unique=True,
 ).map(lambda pairs: tuple(sorted(pairs, key=lambda pair: pair[1].startswith("<"))))  # elements come after attributes
+#: Type of a field -> its values: whatever is one attribute of a policyEntry.
+plain = {"bool": flags, "bool | None": st.none() | flags, "int | None": st.none() | st.integers(0, 1 << 40)}
 policies = st.builds(
-    PolicyEntry, destinations, st.none() | strategies, st.none() | st.integers(0, 9), st.none() | st.integers(0, 9),
-    st.none() | st.integers(0, 1 << 40), st.none() | flags, options,
-)  # fmt: skip
+    PolicyEntry,
+    destinations,
+    dead_letter=st.none() | strategies,
+    options=options,
+    **{each.name: plain[each.type] for each in fields(PolicyEntry) if each.type in plain},
+)
 
 
 def name_of(definition):
