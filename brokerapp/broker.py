@@ -16,7 +16,7 @@ from brokerapp.client import Client
 from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions
 from brokerapp.delivery import Delivery
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.engine.access import Access
 from brokerapp.engine.message_log import MessageLog, Subscription
 from brokerapp.engine.topology import Topology
@@ -94,8 +94,8 @@ class Broker:
     def measure(self, numbers: DestinationStats) -> None:
         """Bring those numbers up to date that are kept elsewhere."""
         destination = numbers.destination
-        if destination.kind is Kind.TOPIC:
-            numbers.ConsumerCount = len(self.delivery.subscribers(destination.name))
+        if not destination.is_queue:
+            numbers.ConsumerCount = len(self.delivery.subscribers(destination))
         elif destination in self.queues:  # a composite that only forwards has numbers, but no messages of its own
             log = self.queues.find(destination)
             numbers.QueueSize, numbers.InFlightCount, numbers.Paused = log.depth, log.in_flight, log.paused
@@ -155,7 +155,7 @@ class Broker:
         may, verbs = self.access.may, [verb]
         if destination.is_pattern and verb == "read":
             may = self.access.may_some  # it is given what it may read
-        elif destination.kind is Kind.QUEUE and destination not in self.queues:
+        elif destination.is_queue and destination not in self.queues:
             verbs.append("admin")
         for each in verbs:
             if not may(client.principal, each, destination):

@@ -73,7 +73,7 @@ class Advisories:
             if len(self._heard) >= MAX_REMEMBERED:
                 self._heard.clear()
             destination = Destination.topic(topic)
-            heard = self._heard[topic] = self._broker.delivery.is_heard(topic) or bool(
+            heard = self._heard[topic] = self._broker.delivery.is_heard(destination) or bool(
                 self._broker.topology.virtual_destinations_for(destination)
             )
         return heard

@@ -28,7 +28,12 @@ _UNKNOWN = -2
 #: `sessionId` of what a connection owns that has no sessions.
 _NO_SESSION = -1
 
-_CLASSES = {Kind.QUEUE: "ActiveMQQueue", Kind.TOPIC: "ActiveMQTopic"}
+_CLASSES = {
+    Kind.QUEUE: "ActiveMQQueue",
+    Kind.TOPIC: "ActiveMQTopic",
+    Kind.TEMP_QUEUE: "ActiveMQTempQueue",
+    Kind.TEMP_TOPIC: "ActiveMQTempTopic",
+}
 #: Headers of a message that have fields of their own; all others are its properties.
 _FIELDS = frozenset((
     "message-id", "expires", "priority", "timestamp", "persistent", "correlation-id", "reply-to", "type",

@@ -18,7 +18,12 @@ CONNECTION, MASTER_BROKER, NETWORK_BRIDGE = (
     f"{PREFIX}{each}" for each in ("Connection", "MasterBroker", "NetworkBridge")
 )
 #: A destination that comes to exist, or ceases to.
-OF_KIND = {Kind.QUEUE: PREFIX + "Queue", Kind.TOPIC: PREFIX + "Topic"}
+OF_KIND = {
+    Kind.QUEUE: PREFIX + "Queue",
+    Kind.TOPIC: PREFIX + "Topic",
+    Kind.TEMP_QUEUE: PREFIX + "TempQueue",
+    Kind.TEMP_TOPIC: PREFIX + "TempTopic",
+}
 
 CONSUMER, PRODUCER = "Consumer", "Producer"
 EXPIRED, DEAD_LETTERED, NO_CONSUMER = "Expired", "MessageDLQd", "NoConsumer"
@@ -32,8 +37,6 @@ EVENTS = (
     FAST_PRODUCER, FULL,
 )  # fmt: skip
 
-#: How a kind is called in the names of topics.
-_WORDS = {Kind.QUEUE: "Queue", Kind.TOPIC: "Topic"}
 #: What stands for a comma, which separates destinations, in the name of a topic.
 _COMMA = "&sbquo;"
 
@@ -42,7 +45,7 @@ def topic_of(event: str, *destinations: Destination) -> str:
     """The topic that tells of such events at a destination, or at a list that one consumer named."""
     first, *others = destinations
     name = _COMMA.join([first.name, *map(str, others)])
-    return SEPARATOR.join((PREFIX + event, _WORDS[first.kind], name))
+    return SEPARATOR.join((PREFIX + event, "Queue" if first.is_queue else "Topic", name))
 
 
 def is_advisory(destination: Destination) -> bool:
