@@ -21,6 +21,7 @@ from brokerapp.engine.access import Access
 from brokerapp.engine.message_log import MessageLog, Subscription
 from brokerapp.engine.topology import Topology
 from brokerapp.errors import AccessDenied, ProtocolError, RequestRefused
+from brokerapp.expiry import Expiry
 from brokerapp.failures import Failures
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
@@ -66,6 +67,8 @@ class Broker:
         self.settling, self.transactions = Settling(self), Transactions(self)
         self.advisories = Advisories(self)
         stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
+        self.expiry = Expiry(self)
+        self.expiry.watch()
         #: Who does what a client asks. Each may raise RequestRefused.
         self.perform: dict[type[Action], Callable[[Client, Any], None]] = {
             Send: self.publishing.send,
@@ -81,6 +84,7 @@ class Broker:
         """Route by these from now on. What is on its way keeps the way it was given."""
         self.queues.topology = self.topology = Topology(definitions, self._interest, self.topology.queues)
         self.advisories.listeners_changed()
+        self.expiry.watch()
 
     def _interest(self, queue: Destination, headers: Mapping[str, str]) -> bool:
         """Whether a consumer of the queue would take such a message (selectorAware)."""

@@ -123,6 +123,8 @@ class PolicyEntry:
     topic_prefetch: int | None = None
     memory_limit: int | None = None
     send_fail_if_no_space: bool | None = None
+    expire_messages_period: int | None = None  #: between two looks for expired messages nobody reads; 0: none
+    max_expire_page_size: int | None = None  #: messages looked at in one step of that
     advisory_for_consumed: bool = False
     advisory_for_delivery: bool = False
     advisory_for_dispatched: bool = False

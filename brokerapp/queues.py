@@ -46,6 +46,10 @@ class Queues:
     def __getitem__(self, log: str) -> MessageLog:
         return self._logs[log]
 
+    def get(self, log: str) -> MessageLog | None:
+        """The queue of this name, if there is one."""
+        return self._logs.get(log)
+
     def find(self, queue: Destination) -> MessageLog:
         """The queue, which must exist; raises DestinationNotFound."""
         try:

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from lxml import etree
 
-from brokerapp.config.attributes import read_fields, written_fields
+from brokerapp.config.attributes import FIELD_TYPES, read_fields, written_fields
 from brokerapp.config.broker_config import Outcome
 from brokerapp.config.document import Element
 from brokerapp.config.virtual_destinations import destinations, entry_targets, read_destination
 from brokerapp.definitions import DeadLetterStrategy, PolicyEntry
 from brokerapp.destination import ANY_REST, Destination, Kind
 
-#: Attributes that have a field of their own.
-_FIELDS = (
-    "queue_prefetch", "topic_prefetch", "memory_limit", "send_fail_if_no_space",
-    "advisory_for_consumed", "advisory_for_delivery", "advisory_for_dispatched", "advisory_for_discarding_messages",
-    "advisory_for_fast_producers", "advisory_for_slow_consumers", "advisory_when_full", "send_advisory_if_no_consumers",
-    "include_body_for_advisory",
-)  # fmt: skip
+#: Attributes that have a field of their own: whatever a PolicyEntry holds that fits into one.
+_FIELDS = tuple(each.name for each in fields(PolicyEntry) if each.type in FIELD_TYPES)
 
 #: ActiveMQ's other attributes of a policyEntry: kept as options under these names.
 _OPTIONS = frozenset((
     "allConsumersExclusiveByDefault", "alwaysRetroactive", "blockedProducerWarningInterval",
     "consumersBeforeDispatchStarts",
     "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "durableTopicPrefetch", "enableAudit",
-    "expireMessagesPeriod", "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
+    "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
     "inactiveTimoutBeforeGC", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
-    "maxDestinations", "maxExpirePageSize", "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
+    "maxDestinations", "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
     "messageGroupMapFactoryType", "minimumMessageSize", "optimizeMessageStoreInFlightLimit", "optimizedDispatch",
     "persistJMSRedelivered", "prioritizedMessages", "producerFlowControl", "queueBrowserPrefetch",
     "reduceMemoryFootprint", "sendDuplicateFromStoreToDLQ",

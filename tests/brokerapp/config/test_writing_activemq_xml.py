@@ -58,7 +58,7 @@ options = st.lists(
     st.sampled_from(
         [
             ("prioritizedMessages", "true"),
-            ("expireMessagesPeriod", "200"),
+            ("maxPageSize", "200"),
             ("pendingQueuePolicy", "<vmQueueCursor/>"),
             ("subscriptionRecoveryPolicy", '<fixedCountSubscriptionRecoveryPolicy maximumSize="3"/>'),
         ]
