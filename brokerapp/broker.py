@@ -60,8 +60,8 @@ class Broker:
         self.clients: dict[str, Client] = {}
         self._client_ids: set[str] = set()
         self.failures = Failures(self)
-        self.delivery = Delivery(committer, recorder, stats, self.failures.expire, self._may)
-        self.queues = Queues(committer, self.delivery, stats, self._may)
+        self.delivery = Delivery(committer, recorder, stats, self.failures.expire, self.may)
+        self.queues = Queues(committer, self.delivery, stats, self.may)
         self.queues.topology = self.topology = Topology(definitions, self._interest)
         self.publishing, self.subscribing = Publishing(self), Subscribing(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
@@ -165,7 +165,8 @@ class Broker:
             if not may(client.principal, each, destination):
                 raise AccessDenied(f"user {client.principal.name} is not authorized to {each} {destination}")
 
-    def _may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:
+    def may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:
+        """Whether who subscribed has a right at a destination."""
         return self.access is None or self.access.may(subscription.client.principal, verb, destination)
 
     # -- telling the client

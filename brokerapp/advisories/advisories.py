@@ -272,10 +272,10 @@ class Advisories:
         for family, existing in self._existing().items():
             if not any(overlap(each.name, family) for each in wanted):
                 continue
-            for topic, headers, document in existing():
-                if any(matches(each.name, topic) for each in wanted):
-                    copy = Copy(Destination.topic(topic))
-                    self._broker.delivery.tell(listener, self._message(headers, document), copy)
+            for name, headers, document in existing():
+                topic = Destination.topic(name)
+                if any(matches(each.name, name) for each in wanted) and self._broker.may(listener, "read", topic):
+                    self._broker.delivery.tell(listener, self._message(headers, document), Copy(topic))
 
     def _existing(self) -> dict[str, Callable[[], Iterator[News]]]:
         """Topics, by name or pattern -> what a new listener is told."""
