@@ -31,6 +31,7 @@ from brokerapp.snapshot import DestinationStats
 from brokerapp.stats import Stats
 from brokerapp.store import Unit
 from brokerapp.subscribing import Subscribing
+from brokerapp.temporaries import Temporaries
 from brokerapp.timers import Timers
 from brokerapp.transactions import Transactions
 
@@ -63,6 +64,7 @@ class Broker:
         self.queues.topology = self.topology = Topology(definitions, self._interest)
         self.publishing, self.subscribing = Publishing(self), Subscribing(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
+        self.temporaries = Temporaries(self)
         self.expiry = Expiry(self)
         self.expiry.watch()
         #: Who does what a client asks. Each may raise RequestRefused.
@@ -133,6 +135,7 @@ class Broker:
             self.subscribing.end(client, subscription)
         for destination in client.producing_to:
             self.count_producer(destination, -1)  # none of these is deleted: see _forget_producers
+        self.temporaries.end(client)
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
         """A client says good-bye: it goes when all that it asked before is done."""
@@ -151,7 +154,7 @@ class Broker:
         may, verbs = self.access.may, [verb]
         if destination.is_pattern and verb == "read":
             may = self.access.may_some  # it is given what it may read
-        elif destination.is_queue and destination not in self.queues:
+        elif destination.is_queue and not destination.is_temporary and destination not in self.queues:
             verbs.append("admin")
         for each in verbs:
             if not may(client.principal, each, destination):
