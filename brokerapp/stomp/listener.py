@@ -22,6 +22,7 @@ from brokerapp.errors import AuthenticationFailed, BrokerError, ProtocolError, R
 from brokerapp.stomp.frames import MAX_BODY_BYTES, Frame, FrameParser
 from brokerapp.stomp.naming import Naming, with_own_names
 from brokerapp.stomp.session import StompSession
+from brokerapp.transformations import as_wanted
 
 logger = logging.getLogger(__name__)
 
@@ -250,7 +251,11 @@ class StompConnection(asyncio.Protocol):
             out.append(b"redelivered:true\n")
         if entry.original:
             out.append(session.header("original-destination", entry.original))
-        message = entry.message
+        message = (
+            entry.message
+            if subscription.transformation is None
+            else as_wanted(entry.message, subscription.transformation)
+        )
         head = message.head
         if self.client.own_names:
             head = with_own_names(head, self.client.own_names)

@@ -83,13 +83,15 @@ def test_two_clients_call_different_queues_by_the_same_name(connect, name):
 
 def test_replies_come_to_each_of_a_temporary_topics_subscriptions_and_to_no_wildcard(connect, name):
     client, server, nosy = connect(), connect(), connect()
+    news = asked(server, name, client, "/temp-topic/news")
+    post = asked(server, f"{name}.2", client, "/temp-queue/post")
     nosy.subscribe("/topic/>")
     nosy.subscribe("/queue/>", id="queues", ack="client")
     client.subscribe("/temp-topic/news", id="1")
     client.subscribe("/temp-topic/news", id="2")
     client.subscribe("/temp-queue/post", id="3")
-    server.send(asked(server, name, client, "/temp-topic/news"), "here")
-    server.send(asked(server, f"{name}.2", client, "/temp-queue/post"), "posted")
+    server.send(news, "here")
+    server.send(post, "posted")
     assert sorted((each.headers["subscription"], each.body) for each in client.take(3)) == [
         ("1", "here"),
         ("2", "here"),
