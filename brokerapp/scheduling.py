@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.actions import Send
 from brokerapp.client import Client, Placed
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, as_one
 from brokerapp.engine.job import Job, Purpose
 from brokerapp.engine.schedule import HEADERS, LONGEST_MS, Schedule, read_schedule
 from brokerapp.errors import RequestRefused
@@ -92,7 +92,9 @@ class Scheduling:
             return
         only_once = following is None and id == job.message.id and not schedule.recurs
         message = _sent_now(job.message, job.message.id if only_once else publishing.next_id(), id, now_ms)
-        placed = [publishing.on_its_way(message, each) for each in Destination.parse_list(job.to)]
+        targets = Destination.parse_list(job.to)
+        sent_to = as_one(targets) if len(targets) > 1 else None
+        placed = [publishing.on_its_way(message, each, sent_to) for each in targets]
         self._submit(changes, placed, moves=following is None)
 
     def _submit(self, changes: list[JobChange], placed: list[Placed], moves: bool = False) -> None:
