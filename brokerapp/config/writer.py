@@ -8,8 +8,9 @@ from brokerapp.config.broker_config import TransportConnector
 from brokerapp.config.connectors import write_transport_connectors
 from brokerapp.config.document import BEANS, CORE
 from brokerapp.config.policies import write_policies
+from brokerapp.config.redelivery import write_redelivery
 from brokerapp.config.virtual_destinations import write_interceptors
-from brokerapp.definitions import Definitions, MirroredQueue
+from brokerapp.definitions import Definitions, MirroredQueue, Redelivery
 from brokerapp.errors import DefinitionRefused
 
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
@@ -31,6 +32,9 @@ def export_xml(
         broker.append(write_interceptors(definitions.virtual_destinations))
         if definitions.policies:
             broker.append(write_policies(definitions.policies))
+        if definitions.redelivery != Redelivery():
+            broker.set("schedulerSupport", "true")  # which ActiveMQ's plugin needs
+            etree.SubElement(broker, "plugins").append(write_redelivery(definitions.redelivery))
         if connectors:
             broker.append(write_transport_connectors(connectors))
     except (ValueError, etree.XMLSyntaxError) as wrong:
