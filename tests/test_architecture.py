@@ -17,8 +17,8 @@ VALUES = (
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
     "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery", "brokerapp.failures",
-    "brokerapp.publishing", "brokerapp.queues", "brokerapp.settling", "brokerapp.stats", "brokerapp.subscribing",
-    "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.publishing", "brokerapp.queues", "brokerapp.runs", "brokerapp.settling", "brokerapp.stats",
+    "brokerapp.subscribing", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",
@@ -55,8 +55,14 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(CORE_WITH_PARTS, PARTS_OF_CORE),
     "brokerapp.committer": ("brokerapp.errors", "=brokerapp.store"),
     "brokerapp.stomp": (),
-    "brokerapp.stomp.frames": ("brokerapp.errors", "brokerapp.message"),
-    "brokerapp.stomp.session": ("brokerapp.errors", "brokerapp.message", "brokerapp.actions", "brokerapp.stomp.frames"),
+    "brokerapp.stomp.heads": ("brokerapp.errors", "brokerapp.message"),
+    "brokerapp.stomp.runs": ("brokerapp.errors", "brokerapp.message", "brokerapp.stomp.heads"),
+    "brokerapp.stomp.frames": (
+        "brokerapp.errors", "brokerapp.message", "brokerapp.stomp.heads", "brokerapp.stomp.runs",
+    ),
+    "brokerapp.stomp.session": (
+        "brokerapp.errors", "brokerapp.message", "brokerapp.actions", "brokerapp.stomp.frames", "brokerapp.stomp.runs",
+    ),
     "brokerapp.stomp.listener": (*PARTS_OF_CORE, "brokerapp.stomp"),
     "brokerapp.requests": PARTS_OF_CORE,
     "brokerapp.admin": (
@@ -85,7 +91,8 @@ PURE_OUTSIDE = {
 PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",
     "brokerapp.engine",
-    "brokerapp.stomp.frames", "brokerapp.stomp.session", "=brokerapp.store", "brokerapp.store.keys",
+    "brokerapp.stomp.frames", "brokerapp.stomp.heads", "brokerapp.stomp.runs", "brokerapp.stomp.session",
+    "=brokerapp.store", "brokerapp.store.keys",
 )  # fmt: skip
 
 #: Packages from outside that have a home: who alone may import them.
