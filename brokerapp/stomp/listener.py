@@ -21,6 +21,7 @@ from brokerapp.engine.message_log import Entry, Subscription
 from brokerapp.errors import AuthenticationFailed, BrokerError, ProtocolError, RequestRefused
 from brokerapp.stomp.frames import MAX_BODY_BYTES, Frame, FrameParser, Run
 from brokerapp.stomp.session import StompSession
+from brokerapp.transformations import as_wanted
 
 logger = logging.getLogger(__name__)
 
@@ -238,6 +239,8 @@ class StompConnection(asyncio.Protocol):
         size = 0
         for entry, ack_id in zip(entries, ack_ids or repeat("", len(entries)), strict=True):
             message = entry.message
+            if subscription.transformation is not None:
+                message = as_wanted(message, subscription.transformation)
             out.append(subscription.prefix.get(entry.shown or entry.log) or self._prefix(subscription, entry))
             if ack_id and named:
                 out.append(f"ack:{ack_id}\n".encode())

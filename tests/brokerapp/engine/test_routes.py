@@ -14,7 +14,7 @@ from brokerapp.definitions import (
     MirroredQueue,
     VirtualTopic,
 )
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.engine.loops import find_loop
 from brokerapp.engine.routing import MAX_HOPS, explain, route
 from brokerapp.engine.topology import Topology
@@ -353,7 +353,7 @@ def test_a_virtual_topic_may_have_very_many_consumer_queues():
 
 
 NAMES = st.sampled_from(["a", "b", "a.b", "VirtualTopic.x", "Consumer.A.VirtualTopic.x", "a.>", "*"])
-DESTINATIONS = st.builds(Destination, st.sampled_from(Kind), NAMES)
+DESTINATIONS = st.builds(Destination, st.sampled_from(NAMED_KINDS), NAMES)
 SELECTORS = st.sampled_from([None, "colour = 'red'", "colour = 'blue'", "missing = 1"])
 LEGS = st.lists(st.builds(Leg, DESTINATIONS, SELECTORS), max_size=3).map(tuple)
 DEFINITIONS = st.one_of(
