@@ -79,10 +79,10 @@ class Runs:
 
     def _way(self, client: Client, run: SendRun) -> tuple[Destination, Route] | None:
         """Where the messages go, if that is known, the same for all, and nothing else must be asked for each."""
-        if run.like.transaction is not None:
+        if run.like.transaction is not None or run.like.expires:
             return None
         destination, *others = Destination.parse_list(run.like.destination)
-        if others or destination not in client.producing_to:
+        if others or destination.is_temporary or destination not in client.producing_to:
             return None
         route = self._broker.topology.plans.get(destination)
         if route is None or route.groups is None or len(route.groups) != 1 or route.dropping:

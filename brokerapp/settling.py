@@ -81,8 +81,9 @@ class Settling:
         for (subscription, name), run in groupby(settled, lambda each: (each[0], each[2].log)):
             entries = [entry for _, _, entry in run]
             if is_queue(entries[0]):
-                log = self._broker.queues[name]
-                self._broker.delivery.acked(log, entries, subscription.client.client_id, now_us)
+                log = self._broker.queues.get(name)
+                if log is not None:
+                    self._broker.delivery.acked(log, entries, subscription.client.client_id, now_us)
                 continue
             for entry in entries:
                 self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1

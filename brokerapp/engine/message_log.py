@@ -90,6 +90,14 @@ class Subscription:
         """The one log that all its messages come from; None where they may come from elsewhere too."""
         return self.logs[0] if len(self.logs) == 1 and len(self.destinations) == 1 else None
 
+    def lose(self, log: MessageLog) -> None:
+        """A log is gone with all it held."""
+        self.logs.remove(log)
+        self.tested.pop(log.name, None)
+        for ack_id in [ack_id for ack_id, entry in self.unacked.items() if entry.log == log.name]:
+            del self.unacked[ack_id]
+            self.credit += 1
+
     def hold(self, ack_id: str, entry: Entry) -> None:
         """A message was delivered and waits for its ACK.
 

@@ -9,17 +9,20 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any
 
 from brokerapp.actions import Action, Connect, Disconnect
 from brokerapp.broker import Broker
 from brokerapp.client import Client
+from brokerapp.destination import Destination, Kind
 from brokerapp.engine.access import ANONYMOUS, Principal
 from brokerapp.engine.message_log import Entry, Subscription
 from brokerapp.errors import AuthenticationFailed, BrokerError, ProtocolError, RequestRefused
+from brokerapp.message import Message
 from brokerapp.stomp.frames import MAX_BODY_BYTES, Frame, FrameParser, Run
+from brokerapp.stomp.naming import Naming, with_own_names
 from brokerapp.stomp.session import StompSession
 from brokerapp.transformations import as_wanted
 
@@ -58,7 +61,7 @@ class StompConnection(asyncio.Protocol):
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint, self._broker = endpoint, endpoint.broker
-        self._parser, self._session = FrameParser(MAX_CONNECT_BODY_BYTES), StompSession()
+        self._parser, self._session = FrameParser(MAX_CONNECT_BODY_BYTES), StompSession(Naming(self._own))
         self._perform: dict[type[Action], Callable[[Client, Any], None]] = {
             **self._broker.perform,
             Connect: self._connect,
@@ -194,6 +197,9 @@ class StompConnection(asyncio.Protocol):
         self._broker.delivery.dirty[client] = None
         self._start_heart_beats()
 
+    def _own(self, kind: Kind, name: str) -> Destination:
+        return self._broker.temporaries.own(self.client, kind, name)
+
     def _disconnect(self, _client: Client, disconnect: Disconnect) -> None:
         self._broker.leave(self.client, disconnect.receipt, self.close)
         self._closing = True
@@ -236,11 +242,10 @@ class StompConnection(asyncio.Protocol):
     def deliver(self, subscription: Subscription, entries: Sequence[Entry], ack_ids: Sequence[str]) -> None:
         session, out = self._session, self._out
         named = session.version == "1.2"
+        as_stored = named and subscription.transformation is None and not self.client.own_names
         size = 0
         for entry, ack_id in zip(entries, ack_ids or repeat("", len(entries)), strict=True):
-            message = entry.message
-            if subscription.transformation is not None:
-                message = as_wanted(message, subscription.transformation)
+            message = entry.message if as_stored else self._as_seen(subscription, entry.message)
             out.append(subscription.prefix.get(entry.shown or entry.log) or self._prefix(subscription, entry))
             if ack_id and named:
                 out.append(f"ack:{ack_id}\n".encode())
@@ -248,15 +253,26 @@ class StompConnection(asyncio.Protocol):
                 out.append(b"redelivered:true\n")
             if entry.original:
                 out.append(session.header("original-destination", entry.original))
-            out += (message.head if named else session.head(message.head), b"\n", message.body, b"\0\n")
+            out += (message.head, b"\n", message.body, b"\0\n")
             size += len(message.body)
         self._out_size += size
         if self._out_size > WRITE_HIGH_WATER:
             self.flush()  # so that a socket that is full says so before more is given to it
 
+    def _as_seen(self, subscription: Subscription, message: Message) -> Message:
+        """The message as this client's version, its names for destinations and its subscription want it."""
+        if subscription.transformation is not None:
+            message = as_wanted(message, subscription.transformation)
+        head = message.head
+        if self.client.own_names:
+            head = with_own_names(head, self.client.own_names)
+        head = self._session.head(head)
+        return message if head is message.head else replace(message, head=head)
+
     def _prefix(self, subscription: Subscription, entry: Entry) -> bytes:
         """The first lines of what a subscription gets from where this entry is from."""
         destination = entry.shown or self._broker.queues[entry.log].destination.stomp
+        destination = self.client.own_names.get(destination, destination)
         prefix = self._session.message_prefix(destination, subscription.id)
         subscription.prefix[entry.shown or entry.log] = prefix
         return prefix
