@@ -7,8 +7,9 @@ storing and delivering need no conversion: a MESSAGE frame is a few lines about 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from brokerapp.destination import Destination
 
@@ -70,6 +71,13 @@ class Message:
     def stored(self) -> bytes:
         """The message as one value of the store: a line of broker's fields, the head, an empty line, the body."""
         return stored_alike((self,))[0]
+
+    def with_headers(self, changed: Mapping[str, str | None], **fields: Any) -> Message:
+        """The message with these headers in place of, or beside, those it has (None: without), and these fields."""
+        merged = {**self.headers, **changed}
+        headers = {name: value for name, value in merged.items() if value is not None}
+        head = "".join(f"{escape(name)}:{escape(value)}\n" for name, value in headers.items()).encode()
+        return replace(self, head=head, _headers=headers, **fields)
 
     @staticmethod
     def load(stored: bytes) -> Message:

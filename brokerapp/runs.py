@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from brokerapp.actions import SendRun
+from brokerapp.actions import Send, SendRun
 from brokerapp.client import Client
 from brokerapp.destination import Destination
 from brokerapp.engine.routing import Route
 from brokerapp.message import Message, stored_alike
+from brokerapp.scheduling import MARK as SCHEDULED
 from brokerapp.store import Run
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Runs:
         way = self._way(client, run)
         if way is None:
             for send in run:
-                self._broker.attempt(client, self._broker.publishing.send, send)
+                self._broker.attempt(client, self._broker.perform[Send], send)
             return
         destination, route = way
         self._broker.require(client, "write", destination)
@@ -79,9 +80,10 @@ class Runs:
 
     def _way(self, client: Client, run: SendRun) -> tuple[Destination, Route] | None:
         """Where the messages go, if that is known, the same for all, and nothing else must be asked for each."""
-        if run.like.transaction is not None or run.like.expires:
+        like = run.like
+        if like.transaction is not None or like.expires or SCHEDULED in like.properties:
             return None
-        destination, *others = Destination.parse_list(run.like.destination)
+        destination, *others = Destination.parse_list(like.destination)
         if others or destination.is_temporary or destination not in client.producing_to:
             return None
         route = self._broker.topology.plans.get(destination)
