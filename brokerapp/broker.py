@@ -38,6 +38,7 @@ from brokerapp.jobs import Jobs
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
 from brokerapp.recording.recorder import Recorder
+from brokerapp.redelivering import Redelivering
 from brokerapp.runs import Runs
 from brokerapp.scheduling import Scheduling
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
@@ -85,7 +86,8 @@ class Broker:
         self.advisories = Advisories(self)
         stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
         self.expiry, self.jobs = Expiry(self), Jobs(self)
-        self.scheduling = Scheduling(self)
+        self.scheduling, self.redelivering = Scheduling(self), Redelivering(self)
+        self.queues.left_behind = self.redelivering.left_behind
         self.expiry.watch()
         self.jobs.start()
         #: Who does what a client asks. Each may raise RequestRefused.

@@ -1,13 +1,14 @@
-"""Failures: messages that were rejected or expired, and where they go."""
+"""Failures: messages that nobody could use, and where they go."""
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING
 
 from brokerapp.client import Placed
 from brokerapp.destination import Destination
-from brokerapp.engine.dead_letters import DEFAULT_STRATEGY, dead_letter, dead_letter_destination
+from brokerapp.engine.dead_letters import DEFAULT_STRATEGY, Death, dead_letter, dead_letter_destination, is_discarded
 from brokerapp.engine.message_log import Entry, MessageLog
 from brokerapp.engine.routing import route
 from brokerapp.recording.schema import DEAD_LETTER, DROP, EXPIRE
@@ -16,12 +17,15 @@ from brokerapp.store import Unit
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
 
+logger = logging.getLogger(__name__)
+
 
 class Failures:
     """What concerns messages that nobody could use. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._discarded = 0
 
     def expire(self, log: MessageLog, entry: Entry) -> None:
         """A message in flight is past its time."""
@@ -31,19 +35,20 @@ class Failures:
 
     def fail(self, log: MessageLog, entry: Entry, cause: str, consumer: str | None, *, expired: bool = False) -> None:
         """Move a message in flight to where its policy sends dead letters, in one step; or drop it."""
-        now_us = time.time_ns() // 1000
-        policy = self._broker.topology.policy_for(log.destination)
-        strategy = (policy and policy.dead_letter) or DEFAULT_STRATEGY
-        target = dead_letter_destination(strategy, log.destination, entry.message, expired=expired)
-        self.record(DROP if target is None else DEAD_LETTER, now_us, entry, consumer, cause)
-        log.settled((entry,))
-        log.counts.DequeueCount += 1
-        self._broker.stats.changed.add(log.counts)
+        target = self._target(log, entry, expired)
         if target is None:
-            self._broker.committer.settle((entry,))
+            self.drop(log, entry, cause, consumer)
             return
+        now_us = time.time_ns() // 1000
+        self.record(DEAD_LETTER, now_us, entry, consumer, cause)
+        log.settled([entry])
+        log.counts.DequeueCount += 1
         log.counts.DeadLetterCount += 1
-        message = dead_letter(entry.message, log.destination, cause, strategy, now_us // 1000)
+        self._broker.stats.changed.add(log.counts)
+        strategy = self._strategy(log.destination)
+        deliveries = entry.deliveries if expired else entry.deliveries + 1
+        death = Death(cause, log.destination, entry.original, now_us // 1000, deliveries, consumer or "")
+        message = dead_letter(entry.message, death, strategy)
         found = route(message, target, self._broker.topology)
         if found.groups is None:
             found.groups = self._broker.publishing.groups(found)
@@ -59,6 +64,29 @@ class Failures:
             then=lambda seq, _refused: self._broker.publishing.happened([placed], seq),
         )
         self._broker.committer.submit(unit)
+
+    def drop(self, log: MessageLog, entry: Entry, cause: str, consumer: str | None) -> None:
+        """A message in flight goes nowhere: that is counted, and recorded with its cause."""
+        self.record(DROP, time.time_ns() // 1000, entry, consumer, cause)
+        log.settled([entry])
+        log.counts.DequeueCount += 1
+        log.counts.DroppedCount += 1
+        self._broker.stats.changed.add(log.counts)
+        self._broker.committer.settle([entry])
+
+    def _strategy(self, destination: Destination):
+        policy = self._broker.topology.policy_for(destination)
+        return (policy and policy.dead_letter) or DEFAULT_STRATEGY
+
+    def _target(self, log: MessageLog, entry: Entry, expired: bool) -> Destination | None:
+        """Where a message that failed goes; None when it is dropped."""
+        discarding = self._broker.settings.discarding
+        if discarding is not None and is_discarded(discarding, log.destination):
+            self._discarded += 1
+            if discarding.report_interval > 0 and self._discarded % discarding.report_interval == 0:
+                logger.info("%d messages were dropped that would have been dead letters", self._discarded)
+            return None
+        return dead_letter_destination(self._strategy(log.destination), log.destination, entry.message, expired=expired)
 
     def record(self, kind: int, now_us: int, entry: Entry, consumer: str | None, reason: str | None) -> None:
         """Note a trace event about a message in a queue or on its way from a topic."""

@@ -49,6 +49,7 @@ class Message:
     priority: int = DEFAULT_PRIORITY
     expires: int = 0  #: milliseconds since the epoch; 0: never
     born_us: int = 0  #: when it reached the first broker, microseconds since the epoch
+    deliveries: int = 0  #: to consumers, before it came to the queue it is in; those of policies that let it return
     _headers: dict[str, str] | None = field(default=None, repr=False, compare=False)
     facts: tuple[str, int, int] = field(init=False, repr=False, compare=False)  #: id, size and born_us, for the trace
 
@@ -84,16 +85,17 @@ class Message:
         """The inverse of stored()."""
         end_of_fields = stored.index(b"\n")
         end_of_head = stored.index(b"\n\n", end_of_fields) + 1
-        persistent, priority, expires, born_us = map(int, stored[:end_of_fields].split())
+        persistent, *numbers = map(int, stored[:end_of_fields].split())
         head = stored[end_of_fields + 1 : end_of_head]
-        return Message(_id_of(head), head, stored[end_of_head + 1 :], persistent == 1, priority, expires, born_us)
+        return Message(_id_of(head), head, stored[end_of_head + 1 :], persistent == 1, *numbers)
 
 
 def stored_alike(messages: Sequence[Message]) -> list[bytes]:
     """The stored form of messages that differ in head and body only; of one, of course, too."""
     first = messages[0]
-    fields = f"{first.persistent:d} {first.priority} {first.expires} {first.born_us}\n".encode()
-    return [b"%b%b\n%b" % (fields, message.head, message.body) for message in messages]
+    fields = f"{first.persistent:d} {first.priority} {first.expires} {first.born_us}"
+    line = f"{fields} {first.deliveries}\n".encode() if first.deliveries else f"{fields}\n".encode()
+    return [b"%b%b\n%b" % (line, message.head, message.body) for message in messages]
 
 
 def _id_of(head: bytes) -> str:

@@ -295,6 +295,7 @@ class Publishing:
         count, body_bytes = len(messages), sum([message.size for message in messages])
         numbers = range(seq, seq + count)
         payloads = numbers if group.shared else (0,) * count
+        deliveries = messages[0].deliveries
         touched, changed = self._broker.delivery.touched, self._broker.stats.changed
         for log, (name, original, shown) in zip(group.logs, group.rows, strict=True):
             counts = log.counts
@@ -303,7 +304,7 @@ class Publishing:
             changed.add(counts)
             if log.consumers:
                 facts = zip(numbers, messages, payloads, sizes, strict=True)
-                log.offer_run([Entry(name, *each, original, shown) for each in facts])
+                log.offer_run([Entry(name, *each, original, shown, deliveries) for each in facts])
                 touched[log] = None
             else:
                 log.offer_unseen(count)

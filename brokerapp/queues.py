@@ -7,7 +7,7 @@ has consumers, those up to a number once the last one left.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from brokerapp.committer import Committer
 from brokerapp.definitions import VirtualTopic
@@ -31,6 +31,8 @@ class Queues:
         self._committer, self._delivery, self._stats, self._may = committer, delivery, stats, may
         self._logs: dict[str, MessageLog] = {}
         self._patterns: DestinationMap[Subscription] = DestinationMap()
+        #: Which of the entries that return to a log may: some are given up instead.
+        self.left_behind: Callable[[MessageLog, Sequence[Entry]], Sequence[Entry]] = lambda _log, entries: entries
         self.topology: Topology
 
     def __iter__(self) -> Iterator[MessageLog]:
@@ -67,7 +69,7 @@ class Queues:
             if queue.is_temporary:
                 self._committer.drop(state.name)
                 continue
-            self._add(queue, depth=state.depth, suspect=suspect)
+            self._add(queue, depth=state.depth, suspect=suspect).returned.update(state.returned)
 
     def ensure(self, queue: Destination) -> MessageLog:
         """The queue, created when it is not there."""
@@ -184,7 +186,7 @@ class Queues:
         for name, back in by_log.items():
             log = self._logs.get(name)
             if log is not None:
-                log.take_back(back)
+                log.take_back(self.left_behind(log, back))
                 self._delivery.touched[log] = None
                 self._stats.changed.add(log.counts)
 

@@ -6,11 +6,34 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class TimeStamping:
+    """ActiveMQ's timeStampingBrokerPlugin: the broker's time counts, and times to live are bounded (milliseconds)."""
+
+    zero_expiration_override: int = 0  #: time to live of messages sent without; 0: none
+    ttl_ceiling: int = 0  #: longest time to live; 0: no limit
+    future_only: bool = False  #: only where that makes a message expire later
+    process_network_messages: bool = False  #: also those of other brokers
+
+
+@dataclass(frozen=True, slots=True)
+class Discarding:
+    """ActiveMQ's discardingDLQBrokerPlugin: which failed messages are dropped instead of being dead letters."""
+
+    drop_all: bool = True
+    drop_temporary_topics: bool = True
+    drop_temporary_queues: bool = True
+    drop_only: tuple[str, ...] = ()  #: regular expressions for the names of destinations
+    report_interval: int = 1000  #: dropped messages after which a line is logged; 0: never
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Switches and limits of the whole broker, with the defaults of a Sluice that no XML file describes."""
 
     scheduler_support: bool = True  #: honour AMQ_SCHEDULED_* headers (ActiveMQ: only where the file says so)
     advisory_support: bool = True  #: publish to ActiveMQ.Advisory.*
+    time_stamping: TimeStamping | None = None
+    discarding: Discarding | None = None
 
 
 DEFAULT_SETTINGS = Settings()

@@ -90,14 +90,12 @@ class Settling:
                 self._broker.delivery.account_topic_ack(subscription, entry, now_us)
 
     def _reject(self, client: Client, subscription: Subscription, key: str) -> None:
-        """One message failed: it goes to the dead letters at once, as in ActiveMQ."""
+        """One message failed: it is a dead letter at once, as in ActiveMQ, unless a policy gives it another chance."""
         entry = subscription.unacked.pop(key)
         subscription.credit += 1
         self._broker.delivery.resume(subscription)
         if is_queue(entry):
-            self._broker.failures.fail(
-                self._broker.queues[entry.log], entry, f"rejected by {client.client_id} (NACK)", client.client_id
-            )
+            self._broker.redelivering.reject(self._broker.queues[entry.log], entry, client.client_id)
         else:
             self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
 

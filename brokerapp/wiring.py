@@ -58,7 +58,7 @@ def node_config(
         impose=impose,
         store_limit=config.system_usage.store or 0,
         trace=trace,
-        settings=Settings(config.scheduler_support, config.advisory_support),
+        settings=Settings(config.scheduler_support, config.advisory_support, config.time_stamping, config.discarding),
         alone=alone,
     )
 

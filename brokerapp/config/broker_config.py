@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
+from brokerapp.settings import Discarding, TimeStamping
 
 
 class Outcome(StrEnum):
@@ -121,7 +122,9 @@ class BrokerConfig:
     network_connectors: tuple[NetworkConnector, ...] = ()
     authentication: Authentication | None = None  #: None: everybody may connect
     authorization: tuple[Grant, ...] | None = None  #: None: everybody may do everything
-    plugins: tuple[Plugin, ...] = ()
+    plugins: tuple[Plugin, ...] = ()  #: those without effect
+    time_stamping: TimeStamping | None = None
+    discarding: Discarding | None = None
     system_usage: SystemUsage = SystemUsage()
     persistent: bool = True
     scheduler_support: bool = False

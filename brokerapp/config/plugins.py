@@ -5,21 +5,27 @@ What guards the broker is never dropped: a guard that cannot be read lets nobody
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
+from brokerapp.config.attributes import attribute_name, read_fields
 from brokerapp.config.broker_config import Authentication, Grant, Outcome, Plugin, User
 from brokerapp.config.document import Element
+from brokerapp.config.redelivery import read_redelivery
 from brokerapp.config.virtual_destinations import destinations, entry_targets
+from brokerapp.definitions import Redelivery
 from brokerapp.destination import NAMED_KINDS
+from brokerapp.settings import Discarding, TimeStamping
 
 _RIGHTS = ("read", "write", "admin")
 
 #: ActiveMQ's plugins that guard nothing, kept with their attributes.
 _KNOWN = frozenset((
-    "connectionDLQPlugin", "destinationDotFilePlugin", "destinationPathSeparatorPlugin", "discardingDLQBrokerPlugin",
-    "forcePersistencyModeBrokerPlugin", "loggingBrokerPlugin", "multicastTraceBrokerPlugin", "redeliveryPlugin",
-    "runtimeConfigurationPlugin", "statisticsBrokerPlugin", "timeStampingBrokerPlugin", "traceBrokerPathPlugin",
+    "connectionDLQPlugin", "destinationDotFilePlugin", "destinationPathSeparatorPlugin",
+    "forcePersistencyModeBrokerPlugin", "loggingBrokerPlugin", "multicastTraceBrokerPlugin",
+    "runtimeConfigurationPlugin", "statisticsBrokerPlugin", "traceBrokerPathPlugin",
     "udpTraceBrokerPlugin", "virtualSelectorCacheBrokerPlugin",
 ))  # fmt: skip
 
@@ -30,6 +36,9 @@ class Plugins:
 
     authentication: Authentication | None = None
     authorization: tuple[Grant, ...] | None = None
+    redelivery: Redelivery = field(default_factory=Redelivery)
+    time_stamping: TimeStamping | None = None
+    discarding: Discarding | None = None
     others: list[Plugin] = field(default_factory=list)
 
 
@@ -41,6 +50,12 @@ def read_plugins(element: Element) -> Plugins:
         match child.tag:
             case "simpleAuthenticationPlugin":
                 found.authentication = _simple_authentication(child)
+            case "redeliveryPlugin":
+                found.redelivery = read_redelivery(child)
+            case "timeStampingBrokerPlugin":
+                found.time_stamping = TimeStamping(**_fields(child, TimeStamping))
+            case "discardingDLQBrokerPlugin":
+                found.discarding = _discarding(child)
             case "authorizationPlugin":
                 found.authorization = tuple(_grants(child))
             case tag if tag in _KNOWN:
@@ -53,6 +68,27 @@ def read_plugins(element: Element) -> Plugins:
             case _:
                 child.note(Outcome.UNKNOWN, "there is no such plugin here")
     return found
+
+
+def _fields(element: Element, cls: type) -> dict[str, Any]:
+    """What the attributes of a plugin say; its numbers are none below zero."""
+    values = read_fields(element, cls, [each.name for each in fields(cls) if each.type in ("int", "bool")])
+    for name, value in values.items():
+        if value < 0:
+            raise element.refused(f"{attribute_name(name)} is {value}, less than 0")
+    element.note_rest()
+    element.note(Outcome.TAKEN, ", ".join(f"{attribute_name(name)} {value}" for name, value in values.items()))
+    return values
+
+
+def _discarding(element: Element) -> Discarding:
+    patterns = tuple((element.take("dropOnly") or "").split())
+    for each in patterns:
+        try:
+            re.compile(each)
+        except re.error as wrong:
+            raise element.refused(f"dropOnly: {each!r} is no regular expression: {wrong}") from wrong
+    return Discarding(drop_only=patterns, **_fields(element, Discarding))
 
 
 def _simple_authentication(element: Element) -> Authentication:

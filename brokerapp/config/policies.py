@@ -45,7 +45,7 @@ _TEMPORARY = {"tempQueue": Kind.TEMP_QUEUE, "tempTopic": Kind.TEMP_TOPIC}
 _DEAD_LETTER_COMMON = ("process_expired", "process_non_persistent", "enable_audit", "expiration")
 _DEAD_LETTER_NAMES = (
     "queue_prefix", "topic_prefix", "queue_suffix", "topic_suffix",
-    "use_queue_for_queue_messages", "use_queue_for_topic_messages",
+    "use_queue_for_queue_messages", "use_queue_for_topic_messages", "destination_per_durable_subscriber",
 )  # fmt: skip
 
 #: Element -> kind of strategy, and the fields it has.

@@ -251,6 +251,9 @@ def _plugins(config: BrokerConfig, element: Element) -> BrokerConfig:
         authentication=found.authentication,
         authorization=found.authorization,
         plugins=tuple(found.others),
+        definitions=replace(config.definitions, redelivery=found.redelivery),
+        time_stamping=found.time_stamping,
+        discarding=found.discarding,
     )
 
 

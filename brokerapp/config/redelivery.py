@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from brokerapp.config.attributes import read_fields, written_fields
+from brokerapp.config.attributes import attribute_name, read_fields, written_fields
 from brokerapp.config.broker_config import Outcome
 from brokerapp.config.document import Element
-from brokerapp.config.virtual_destinations import destinations, read_destination
+from brokerapp.config.virtual_destinations import entry_targets
 from brokerapp.definitions import Redelivery, RedeliveryPolicy
-from brokerapp.destination import ANY_REST, Destination, Kind
+from brokerapp.destination import ANY_REST, NAMED_KINDS, Destination
 
 PLUGIN = "redeliveryPlugin"
 _FIELDS = (
@@ -47,13 +47,11 @@ def read_redelivery(element: Element) -> Redelivery:
 def _default(element: Element) -> Iterator[RedeliveryPolicy]:
     element.note(Outcome.ADAPTED, "the default entry became one for all queues and one for all topics")
     values = _values(element)
-    yield from (RedeliveryPolicy(Destination(kind, ANY_REST), **values) for kind in Kind)
+    yield from (RedeliveryPolicy(Destination(kind, ANY_REST), **values) for kind in NAMED_KINDS)
 
 
 def _policies(element: Element) -> Iterator[RedeliveryPolicy]:
-    targets = [each for kind in Kind if (names := element.take(kind)) for each in destinations(element, names, kind)]
-    if (nested := element.child("destination")) is not None:
-        targets += [each for child in nested.named("queue", "topic") for each in read_destination(child)]
+    targets = entry_targets(element)
     values = _values(element)
     if not targets:
         raise element.refused("queue or topic says which destinations it is for")
@@ -67,7 +65,7 @@ def _values(element: Element) -> dict:
     for name, value in values.items():
         least = -1 if name in _FROM_MINUS_ONE else 0
         if not isinstance(value, bool) and value < least:
-            raise element.refused(f"{name} is {value}, less than {least}")
+            raise element.refused(f"{attribute_name(name)} is {value}, less than {least}")
     for name, _ in element.rest():
         element.note(Outcome.IGNORED, "only what the broker does counts here", name)
     return values

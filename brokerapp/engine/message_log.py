@@ -197,7 +197,9 @@ class MessageLog:
             return
         found = list(entries)
         for entry in found:
-            entry.deliveries = self.returned.get(entry.seq, int(entry.seq <= self.may_have_been_delivered))
+            entry.deliveries = self.returned.get(
+                entry.seq, entry.deliveries + int(entry.seq <= self.may_have_been_delivered)
+            )
             self.ready.append(entry)
             self.ready_bytes += entry.size
         if found:
@@ -377,6 +379,7 @@ def selector_headers(entry: Entry, destination: Destination) -> dict[str, str]:
     headers = {**entry.message.headers, "destination": entry.shown or destination.stomp}
     if entry.original:
         headers["original-destination"] = entry.original
+    headers["JMSXDeliveryCount"] = str(entry.deliveries + 1)
     if entry.deliveries:
         headers["redelivered"] = "true"
     return headers
