@@ -66,7 +66,7 @@ class Destination:
     kind: Kind
     name: str
     stomp: str  #: the form STOMP clients use
-    is_queue: bool  #: else a topic
+    is_queue: bool  #: else a topic; a fully qualified name is always that of a queue
     is_temporary: bool
     address: str | None  #: of a fully qualified queue name, what stands before the `::`; None: it is none
     options: Mapping[str, str]  #: written behind the name (`orders?consumer.priority=1`); no part of its identity
@@ -75,13 +75,14 @@ class Destination:
         native = f"{kind}://{name}"
         address, qualifier, _ = name.partition(QUALIFIER)
         temporary = kind in _TEMPORARY
+        qualified = bool(qualifier) and not temporary
         fields = (
             ("kind", kind),
             ("name", name),
             ("stomp", STOMP_PREFIX[kind] + name),
-            ("is_queue", kind in _QUEUES),
+            ("is_queue", qualified or kind in _QUEUES),
             ("is_temporary", temporary),
-            ("address", address if qualifier and not temporary else None),
+            ("address", address if qualified else None),
             ("options", options),
             ("_native", native),
             ("_hash", hash(native)),

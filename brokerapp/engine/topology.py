@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from brokerapp.definitions import Composite, Definitions, MirroredQueue, PolicyEntry, VirtualDestination, VirtualTopic
 from brokerapp.destination import SEPARATOR, Destination, Kind
 from brokerapp.engine.advisory_topics import is_advisory
+from brokerapp.engine.bindings import Binding, Bindings
 from brokerapp.engine.destination_map import DestinationMap, specificity
 from brokerapp.selectors import Selector, compile_selector
 
@@ -30,11 +31,18 @@ class CompiledLeg:
 
 
 class Topology:
-    """What routing needs to know. Only `add_queue` and `remove_queue` change it."""
+    """What routing needs to know. Only queues that come, go and are bound to addresses change it."""
 
-    def __init__(self, definitions: Definitions, interest: Interest, queues: DestinationMap[str] | None = None) -> None:
+    def __init__(
+        self,
+        definitions: Definitions,
+        interest: Interest,
+        queues: DestinationMap[str] | None = None,
+        bindings: Bindings | None = None,
+    ) -> None:
         self.definitions, self.interest = definitions, interest
         self.queues: DestinationMap[str] = queues if queues is not None else DestinationMap()
+        self.bindings = bindings if bindings is not None else Bindings()
         self.plans: dict[object, object] = {}  # routing.py keeps here what does not depend on the message
         self.mirror: MirroredQueue | None = None
         self._virtual: dict[Kind, DestinationMap[VirtualDestination]] = {kind: DestinationMap() for kind in Kind}
@@ -104,8 +112,21 @@ class Topology:
         self.queues.add(name, name)
         self.plans.clear()
 
+    def bind(self, binding: Binding) -> None:
+        """A queue belongs to an address from now on."""
+        self.bindings.add(binding)
+        self.plans.clear()
+
+    def feeds(self, topic: Destination, queue: str) -> bool:
+        """Whether a virtual topic copies what is sent to this topic to the queue."""
+        return any(
+            isinstance(each, VirtualTopic) and queue in self.consumer_queues(each, topic.name)
+            for each in self.virtual_destinations_for(topic)
+        )
+
     def remove_queue(self, name: str) -> None:
         """A queue is gone."""
         self.queues.remove(name, name)
+        self.bindings.remove(name)
         self.plans.clear()
         self._policy_of.clear()
