@@ -82,17 +82,17 @@ class Bindings:
         """What is bound to a topic, also by a pattern."""
         return self._topics.find(topic) if self._by_queue else []
 
-    def next_at(self, address: str) -> Binding | None:
-        """Whose turn it is of those that share what is sent to an address; None when there are none."""
-        sharing = self._anycast.get(address)
+    def sharing(self, address: str) -> list[str]:
+        """The queues that share what is sent to an address, the one whose turn it is first."""
+        sharing = list(self._anycast.get(address, ()))
         if not sharing:
-            return None
-        turn = self._turns[address] = self._turns.get(address, -1) + 1
-        return list(sharing.values())[turn % len(sharing)]
+            return sharing
+        first = self._turns.get(address, 0) % len(sharing)
+        return sharing[first:] + sharing[:first]
 
-    def shares(self, address: str) -> bool:
-        """Whether queues share what is sent to the address."""
-        return address in self._anycast
+    def took_turn(self, address: str) -> None:
+        """A message went to the first of those that share an address."""
+        self._turns[address] = self._turns.get(address, 0) + 1
 
     def add(self, binding: Binding) -> None:
         """Bind a queue that is not bound."""
@@ -126,9 +126,7 @@ def new_binding(name: Destination, bound: Binding | None, exists: bool, selector
     address, queue = name.address, name.physical.name
     if not address:
         if not exists:
-            raise RequestRefused(
-                f"there is no queue {queue!r}: only with an address before the :: would it be made"
-            )
+            raise RequestRefused(f"there is no queue {queue!r}: only with an address before the :: would it be made")
         return None
     if bound is not None:
         _check_place(name, bound, selector)

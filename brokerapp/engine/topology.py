@@ -87,9 +87,11 @@ class Topology:
         """Its legs, compiled, in the order defined."""
         return self._legs[composite.id]
 
-    def consumer_queues(self, virtual_topic: VirtualTopic, topic: str) -> list[str]:
+    def consumer_queues(
+        self, virtual_topic: VirtualTopic, topic: str, among: DestinationMap[str] | None = None
+    ) -> list[str]:
         """The existing queues that a message to this topic is copied to, by prefix + topic + postfix."""
-        found = self.queues.find(virtual_topic.prefix + topic + virtual_topic.postfix)
+        found = (among or self.queues).find(virtual_topic.prefix + topic + virtual_topic.postfix)
         family, star, _ = virtual_topic.prefix.partition(SEPARATOR + "*")
         if star and not virtual_topic.prefix.startswith("*"):
             # keeps wildcard-named queues of other families out, e.g. `q.private.>` under the prefix `q.private.vt.*.`
@@ -101,7 +103,8 @@ class Topology:
         if destination not in self._policy_of:
             if len(self._policy_of) >= MAX_REMEMBERED:
                 self._policy_of.clear()
-            entries = self._policies[destination.kind].find(destination.name)
+            meant = destination.physical
+            entries = self._policies[meant.kind].find(meant.name)
             self._policy_of[destination] = max(
                 entries, key=lambda entry: specificity(entry.destination.name), default=None
             )
@@ -119,8 +122,10 @@ class Topology:
 
     def feeds(self, topic: Destination, queue: str) -> bool:
         """Whether a virtual topic copies what is sent to this topic to the queue."""
+        only: DestinationMap[str] = DestinationMap()
+        only.add(queue, queue)
         return any(
-            isinstance(each, VirtualTopic) and queue in self.consumer_queues(each, topic.name)
+            isinstance(each, VirtualTopic) and self.consumer_queues(each, topic.name, only)
             for each in self.virtual_destinations_for(topic)
         )
 
