@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from brokerapp.actions import Send
 from brokerapp.client import Client, Placed
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, as_one
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
 from brokerapp.engine.routing import Route, route
 from brokerapp.errors import LimitExceeded
 from brokerapp.message import Copy, Message, escape
 from brokerapp.recording.schema import DROP, FORWARD
-from brokerapp.store import Unit
+from brokerapp.store import JobChange, Unit
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
@@ -91,23 +91,35 @@ class ClientUnit(Unit):
         self.publishing.finish(self, seq, refused)
 
 
+class SchedulingUnit(ClientUnit):
+    """A client's unit with messages to be delivered later."""
+
+    __slots__ = ("jobs",)
+
+    def done(self, seq: int, refused: str) -> None:
+        super().done(seq, refused)
+        if not refused:
+            self.publishing.kept(self.jobs)
+
+
 class Publishing:
     """What concerns sending. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._prefix = f"ID:{broker.name}-{broker.session}:"
-        self._escaped_prefix = escape(self._prefix)
+        self._first_line = f"message-id:{escape(self._prefix)}"
         self._messages = 0
 
     def send(self, client: Client, send: Send) -> None:
         """Publish. Raises RequestRefused; the receipt follows when the message is stored."""
         transaction = client.transaction(send.transaction) if send.transaction is not None else None
-        message = self._message(send)
+        message = self.message(send)
         targets = Destination.parse_list(send.destination)
         for each in targets:
             self._broker.require(client, "write", each)
-        placed = [self.place(client, message, each) for each in targets]
+        sent_to = as_one(targets) if len(targets) > 1 else None
+        placed = [self.place(client, message, each, sent_to) for each in targets]
         client.sent += 1
         if transaction is None:
             if message.persistent or client.pending or not self._passed_through(placed):
@@ -130,39 +142,63 @@ class Publishing:
         groups = first.route.groups
         if len(placed) > 1 or len(groups) != 1 or len(groups[0].logs) > 1 or first.route.topics:
             return False
-        [log], [(name, original, shown)] = groups[0].logs, groups[0].rows
-        consumer = log.pass_through()
-        if consumer is None:
+        return self.pass_through((first.message,), groups[0], str(first.destination))
+
+    def pass_through(self, messages: Sequence[Message], group: Group, sent_to: str) -> bool:
+        """Give messages for one queue straight to those who wait there for just such, if they take them all."""
+        [log], [(name, original, shown)] = group.logs, group.rows
+        given = log.pass_through([Entry(name, 0, message, original=original, shown=shown) for message in messages])
+        if not given:
             return False
-        message = first.message
-        log.counts.EnqueueCount += 1
-        log.counts.EnqueueBytes += len(message.body)
-        self._broker.recorder.copies(FORWARD, message.born_us, message, str(first.destination), groups[0].names)
-        entry = Entry(name, 0, message, original=original, shown=shown)
-        self._broker.delivery.give(log, consumer, [entry], message.born_us)
+        now_us = messages[0].born_us
+        log.counts.EnqueueCount += len(messages)
+        log.counts.EnqueueBytes += sum([message.size for message in messages])
+        self._broker.recorder.run(FORWARD, now_us, messages, group.names, sent_to)
+        for consumer, entries in given:
+            self._broker.delivery.give(log, consumer, entries, now_us)
         return True
 
-    def _message(self, send: Send) -> Message:
-        now_us = time.time_ns() // 1000
+    def next_id(self) -> str:
+        """A message-id nobody had."""
         self._messages += 1
-        number = self._messages
-        timestamp = now_us // 1000 if send.timestamp is None else send.timestamp
-        persistent = "persistent:true\n" if send.persistent else ""
-        head = (
-            f"message-id:{self._escaped_prefix}{number}\nexpires:{send.expires}\npriority:{send.priority}\ntimestamp:{timestamp}\n"
-            f"{persistent}{send.properties}"
-        )
-        id = f"{self._prefix}{number}"
-        return Message(id, head.encode(), send.body, send.persistent, send.priority, send.expires, now_us)
+        return f"{self._prefix}{self._messages}"
 
-    def place(self, client: Client, message: Message, destination: Destination) -> Placed:
-        """Find the message's way, and let the queues on it exist."""
-        self._broker.recorder.enqueue(message.born_us, message, str(destination))
+    def message(self, send: Send) -> Message:
+        """What a client sends, as a message."""
+        return self.messages(send, (send.body,))[0]
+
+    def messages(self, send: Send, bodies: Sequence[bytes]) -> list[Message]:
+        """New messages, like what was sent but with these bodies."""
+        now_us = time.time_ns() // 1000
+        timestamp = now_us // 1000 if send.timestamp is None else send.timestamp
+        rest = f"\nexpires:{send.expires}\npriority:{send.priority}\ntimestamp:{timestamp}\n"
+        rest += ("persistent:true\n" if send.persistent else "") + send.properties
+        first = self._messages + 1
+        self._messages += len(bodies)
+        made = []
+        for number, body in enumerate(bodies, first):
+            length = f"content-length:{len(body)}\n" if send.is_bytes else ""
+            head = f"{self._first_line}{number}{rest}{length}".encode()
+            id = f"{self._prefix}{number}"
+            made.append(Message(id, head, body, send.persistent, send.priority, send.expires, now_us))
+        return made
+
+    def place(
+        self, client: Client, message: Message, destination: Destination, sent_to: Destination | None = None
+    ) -> Placed:
+        """Find the message's way, and let the queues on it exist. `sent_to` is the list it is an element of."""
         if destination not in client.producing_to:
+            if destination.is_temporary:
+                self._broker.temporaries.sent_by(client, destination)
             client.producing_to.add(destination)
             self._broker.count_producer(destination, 1)
             self._broker.advisories.producer_started(client, destination)
-        found = route(message, destination, self._broker.topology)
+        return self.on_its_way(message, destination, sent_to)
+
+    def on_its_way(self, message: Message, destination: Destination, sent_to: Destination | None = None) -> Placed:
+        """The way of a message that no client sends right now; its queues exist from now on."""
+        self._broker.recorder.enqueue(message.born_us, (message,), str(destination))
+        found = route(message, destination, self._broker.topology, sent_to)
         if found.groups is None:
             found.groups = self.groups(found)
         return Placed(message, message.stored() if found.groups else b"", destination, found)
@@ -201,16 +237,20 @@ class Publishing:
         settled: Sequence[tuple[Subscription, str, Entry]],
         receipt: str | None,
         undo: Callable[[], None] | None = None,
+        jobs: Sequence[JobChange] = (),
     ) -> None:
         """Let it happen, all or nothing; then tell the client if it asked. `undo` is called when a limit refuses it."""
         appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
         stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
-        if not appends and not stored and not client.pending:
+        if not appends and not stored and not client.pending and not jobs:
             self._broker.settling.account(settled)
             self.happened(placed, 0)
             self._broker.confirm(client, receipt)
             return
-        request = ClientUnit(self, client, placed, appends, settled, stored, receipt, undo)
+        kind = SchedulingUnit if jobs else ClientUnit
+        request = kind(self, client, placed, appends, settled, stored, receipt, undo)
+        if jobs:
+            request.jobs = jobs
         client.started_unit(request.size)
         self._broker.committer.submit(request)
 
@@ -228,38 +268,46 @@ class Publishing:
             return
         if request.undo is not None:
             request.undo()
-        self._broker.refuse(
-            client,
-            LimitExceeded(f"the broker's store is full: nothing of this was kept{_named(placed)}"),
-            request.receipt,
-        )
+        self.refuse(client, refused, [each.destination for each in placed], request.receipt)
+
+    def refuse(self, client: Client, full: str, destinations: Sequence[Destination], receipt: str | None) -> None:
+        """Tell the client that a limit stood in the way."""
+        error = LimitExceeded(f"the broker's store is full: nothing of this was kept{_named(destinations)}")
+        self._broker.refuse(client, error, receipt)
+
+    def kept(self, jobs: Sequence[JobChange]) -> None:
+        """The store holds these messages until they are due."""
+        self._broker.jobs.note(min([each.due_ms for each in jobs]))
 
     def happened(self, placed: Sequence[Placed], seq: int) -> None:
         """The store did it."""
         for each in placed:
             for group in each.route.groups:
                 if group.logs:
-                    self._stored(each, group, seq)
+                    self.stored([each.message], [len(each.stored)], group, str(each.destination), seq)
                 seq += 1
             for copy in each.route.topics:
-                self._broker.delivery.publish(each.message, copy)
+                if not copy.destination.is_temporary or copy.destination in self._broker.temporaries:
+                    self._broker.delivery.publish(each.message, copy)
 
-    def _stored(self, placed: Placed, group: Group, seq: int) -> None:
-        """The store holds these copies: count them, and offer them to those who consume now."""
-        message, size, body_size = placed.message, len(placed.stored), len(placed.message.body)
-        payload = seq if group.shared else 0
+    def stored(self, messages: Sequence[Message], sizes: Sequence[int], group: Group, sent_to: str, seq: int) -> None:
+        """The store holds copies of these messages, the first as number `seq`: count them, offer them to consumers."""
+        count, body_bytes = len(messages), sum([message.size for message in messages])
+        numbers = range(seq, seq + count)
+        payloads = numbers if group.shared else (0,) * count
         touched, changed = self._broker.delivery.touched, self._broker.stats.changed
         for log, (name, original, shown) in zip(group.logs, group.rows, strict=True):
             counts = log.counts
-            counts.EnqueueCount += 1
-            counts.EnqueueBytes += body_size
+            counts.EnqueueCount += count
+            counts.EnqueueBytes += body_bytes
             changed.add(counts)
             if log.consumers:
-                log.offer(Entry(name, seq, message, payload, size, original, shown))
+                facts = zip(numbers, messages, payloads, sizes, strict=True)
+                log.offer_run([Entry(name, *each, original, shown) for each in facts])
                 touched[log] = None
             else:
-                log.offer_unseen()
-        self._broker.recorder.copies(FORWARD, message.born_us, message, str(placed.destination), group.names)
+                log.offer_unseen(count)
+        self._broker.recorder.run(FORWARD, messages[0].born_us, messages, group.names, sent_to)
 
     def _leave_out(self, placed: Sequence[Placed], dropped: Sequence[tuple[int, int]]) -> None:
         """These copies, see Unit, found their queues full, and their virtual topics want them dropped then."""
@@ -287,5 +335,5 @@ def _droppable(placed: Sequence[Placed]) -> list[tuple[int, int, int]]:
     return [(number, *each) for number, group in enumerate(groups, start=1) for each in group.droppable]
 
 
-def _named(placed: Sequence[Placed]) -> str:
-    return " (" + ", ".join(str(each.destination) for each in placed[:5]) + ")" if placed else ""
+def _named(destinations: Sequence[Destination]) -> str:
+    return " (" + ", ".join(map(str, destinations[:5])) + ")" if destinations else ""

@@ -64,9 +64,7 @@ class Desk:
 
         def read(found: list[StoredEntry]) -> None:
             gone = log.take_out([each.seq for each in found]) if window == log.window else set()
-            for each in found:
-                if each.seq in gone:
-                    self._committer.settle(entry_of(log.name, each))
+            self._committer.settle([entry_of(log.name, each) for each in found if each.seq in gone])
             log.counts.DequeueCount += len(gone)
             self._broker.stats.changed.add(log.counts)
             done.set_result((found, len(gone)))
@@ -82,6 +80,13 @@ class Desk:
             await self._committer.barrier()
         else:
             self._broker.stats.of(wanted)
+
+    async def forget_waiting(self, job: str) -> None:
+        """Let a message that waits until it is due be delivered no more."""
+        found = asyncio.get_running_loop().create_future()
+        self._broker.scheduling.remove(job, found.set_result)
+        if not await found:
+            raise RequestRefused(f"no message waits as job {job!r}")
 
     async def delete(self, destination: str) -> int:
         """Remove a queue with all it holds, or a topic; refused while it has consumers."""
@@ -118,6 +123,7 @@ async def answer(
         "purge": desk.purge,
         "create": desk.create,
         "delete": desk.delete,
+        "forget_waiting": desk.forget_waiting,
         "refresh": desk.refresh,
     }
     verb = verbs.get(request["verb"])
