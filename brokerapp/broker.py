@@ -29,6 +29,7 @@ from brokerapp.definitions import Definitions
 from brokerapp.delivery import Delivery
 from brokerapp.destination import Destination
 from brokerapp.engine.access import Access
+from brokerapp.engine.advisory_topics import is_advisory
 from brokerapp.engine.message_log import MessageLog, Subscription
 from brokerapp.engine.topology import Topology
 from brokerapp.errors import AccessDenied, ProtocolError, RequestRefused
@@ -49,6 +50,9 @@ from brokerapp.subscribing import Subscribing
 from brokerapp.temporaries import Temporaries
 from brokerapp.timers import Timers
 from brokerapp.transactions import Transactions
+
+#: What a right allows, as ActiveMQ's errors call it.
+_TO_BE_AUTHORIZED_TO = {"read": "read from", "write": "write to", "admin": "create"}
 
 
 class Broker:
@@ -103,7 +107,9 @@ class Broker:
 
     def redefine(self, definitions: Definitions) -> None:
         """Route by these from now on. What is on its way keeps the way it was given."""
-        self.queues.topology = self.topology = Topology(definitions, self._interest, self.topology.queues)
+        self.queues.topology = self.topology = Topology(
+            definitions, self._interest, self.topology.queues, self.topology.bindings
+        )
         self.advisories.listeners_changed()
         self.expiry.watch()
 
@@ -137,7 +143,7 @@ class Broker:
 
     def _forget_producers(self, destination: Destination) -> None:
         for client in self.clients.values():
-            client.producing_to.discard(destination)
+            client.producing_to -= {each for each in client.producing_to if each.physical == destination}
 
     # -- clients
 
@@ -170,22 +176,35 @@ class Broker:
 
     def count_producer(self, destination: Destination, change: int) -> None:
         """A client began, or ended, to send there."""
-        stats = self.stats.of(destination)
+        stats = self.stats.of(destination.physical)
         stats.ProducerCount += change
         self.stats.changed.add(stats)
 
     def require(self, client: Client, verb: str, destination: Destination) -> None:
-        """Raise AccessDenied unless the client may; to be the first at a queue it must also be allowed to create it."""
+        """Raise AccessDenied unless the client may; the first at a destination must be allowed to create it, too."""
         if self.access is None:
             return
         may, verbs = self.access.may, [verb]
         if destination.is_pattern and verb == "read":
             may = self.access.may_some  # it is given what it may read
-        elif destination.is_queue and not destination.is_temporary and destination not in self.queues:
+        elif not self._exists(destination):
             verbs.append("admin")
         for each in verbs:
-            if not may(client.principal, each, destination):
-                raise AccessDenied(f"user {client.principal.name} is not authorized to {each} {destination}")
+            self._require(client, may, each, destination)
+        if destination.address and self.queues.would_bind(destination) and not self.access.names(destination):
+            self._require(client, may, "read", Destination.topic(destination.address))  # what will come to the queue
+
+    def _require(self, client: Client, may: Callable[..., bool], verb: str, destination: Destination) -> None:
+        if not may(client.principal, verb, destination):
+            user, what = client.principal.name, _TO_BE_AUTHORIZED_TO[verb]
+            raise AccessDenied(f"User {user} is not authorized to {what}: {destination}")
+
+    def _exists(self, destination: Destination) -> bool:
+        if destination.is_temporary:  # whoever may have one made it
+            return True
+        if destination.is_queue:
+            return destination.physical in self.queues
+        return is_advisory(destination) or self.stats.find(destination) is not None
 
     def may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:
         """Whether who subscribed has a right at a destination."""

@@ -82,7 +82,7 @@ class Committer:
             self._rouse()
 
     def create(self, log: str, attributes: str) -> None:
-        """Let a log exist, before anything submitted later."""
+        """Let a log exist, with these attributes, before anything submitted later."""
         self._declarations.append((log, attributes))
         self._rouse()
 

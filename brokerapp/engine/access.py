@@ -65,7 +65,7 @@ class Access:
     def _answer(self, principal: Principal, verb: str, destination: Destination, all_of_it: bool) -> bool:
         if destination.is_temporary:
             grants = self._temporary
-            return not grants or any(principal.groups & getattr(grant, verb) for grant in grants)
+            return not grants or any(_granted(principal, grant, verb) for grant in grants)
         if destination.address is not None and not self.names(destination):
             destination = destination.physical
         question = (principal.groups, verb, destination, all_of_it)
@@ -74,7 +74,7 @@ class Access:
             if len(self._answers) >= MAX_ANSWERS:
                 self._answers.clear()
             answer = self._answers[question] = any(
-                principal.groups & getattr(grant, verb) for grant in self._about(destination, all_of_it)
+                _granted(principal, grant, verb) for grant in self._about(destination, all_of_it)
             )
         return answer
 
@@ -98,5 +98,12 @@ class Access:
                     yield grant
 
 
+def _granted(principal: Principal, grant: Grant, verb: str) -> bool:
+    groups: frozenset[str] = getattr(grant, verb)
+    return not groups.isdisjoint(principal.groups) or bool(EVERYBODY in groups and principal.groups)
+
+
+#: In the place of a group: whoever is in some group.
+EVERYBODY = "*"
 #: Answers remembered: destination names come from clients.
 MAX_ANSWERS = 10_000

@@ -133,11 +133,21 @@ def new_binding(name: Destination, bound: Binding | None, exists: bool, selector
         return None
     if address == queue:
         return None
-    if exists and not queue.endswith(SEPARATOR + address):
+    if exists and not is_at(name, None):
         raise RequestRefused(f"the queue {queue!r} is there by itself, it is not on the address {address!r}")
     routing = RoutingType(name.options.get(ROUTING_OPTION, RoutingType.MULTICAST))
     keeps = not exists and (not _as_queue(name) or name.options.get(SELECTOR_OPTION) == "true")
     return Binding(address, queue, routing, selector if keeps else None)
+
+
+def is_at(name: Destination, bound: Binding | None) -> bool:
+    """Whether a queue that exists, with this binding, may be called so."""
+    if not name.address:
+        return True
+    if bound is not None:
+        return bound.address == name.address
+    queue = name.physical.name
+    return name.address == queue or queue.endswith(SEPARATOR + name.address)
 
 
 def _check_place(name: Destination, bound: Binding, selector: str | None) -> None:
