@@ -21,9 +21,10 @@ from brokerapp.errors import (
     RequestRefused,
     StoreUnavailable,
 )
+from brokerapp.named_subscription import SUBSCRIPTION, NamedSubscription
 from brokerapp.selectors import compile_selector
-from brokerapp.snapshot import BrowsedMessage, BrowsePage, DestinationStats, NodeStatus
-from brokerapp.store import StoredEntry
+from brokerapp.snapshot import BrowsedMessage, BrowsePage, DestinationStats, NodeStatus, SubscriptionStats
+from brokerapp.store import DISCARDED, StoredEntry
 from brokerapp.store.redis import RedisStore, now_ms
 
 #: Seconds a node may take over a request; a purge of a million messages takes some ten.
@@ -59,9 +60,26 @@ class BrokerAdmin:
         return version, changed, [Destination.parse(name) for name in gone]
 
     async def _stored_queues(self) -> list[DestinationStats]:
-        logs = await self._store.logs()
+        logs = await self._logs()
         depths = await self._store.depths(list(logs))
         return [DestinationStats(Destination.parse(name), QueueSize=depth) for name, depth in depths.items()]
+
+    async def _logs(self) -> dict[str, dict[str, Any]]:
+        """The logs that exist, with their attributes."""
+        return {name: each for name, each in (await self._store.logs()).items() if each.get("kind") != DISCARDED}
+
+    async def subscriptions(self) -> list[SubscriptionStats]:
+        """The named subscriptions of topics, durable and shared, online or not."""
+        _, stats, _ = await self.stats()
+        numbers = {str(each.destination): each for each in stats}
+        return [
+            SubscriptionStats(
+                NamedSubscription.from_attributes(attributes),
+                numbers.get(name) or DestinationStats(Destination.parse(name)),
+            )
+            for name, attributes in (await self._logs()).items()
+            if attributes.get("kind") == SUBSCRIPTION
+        ]
 
     async def watch(self) -> AsyncIterator[int]:
         """Version numbers of snapshots as they come; a lost one is of no consequence. Ends with StoreUnavailable."""
@@ -84,7 +102,9 @@ class BrokerAdmin:
         self, destination: Destination, after: int = 0, limit: int = 50, selector: str | None = None,
         scan: int = 10_000,
     ) -> BrowsePage:  # fmt: skip
-        """Messages of a queue with seq > after, without consuming them; at most `scan` are looked at in one call.
+        """Messages of a queue or subscription with seq > after, without consuming them.
+
+        At most `scan` are looked at in one call.
 
         Raises SelectorSyntaxError, DestinationNotFound.
         """
@@ -114,11 +134,11 @@ class BrokerAdmin:
         return BrowsePage(found, len(page), None)
 
     async def _log(self, destination: Destination) -> str:
-        """The log of a queue that exists."""
-        if destination.kind is not Kind.QUEUE:
+        """The log of a queue or subscription that exists."""
+        if destination.kind is Kind.TOPIC:
             raise DestinationNotFound(f"{destination} is a topic: it stores no messages")
         name = str(destination)
-        if name not in await self._store.logs():
+        if name not in await self._logs():
             raise DestinationNotFound(f"there is no {destination}")
         return name
 
@@ -127,22 +147,29 @@ class BrokerAdmin:
         log = await self._log(destination)
         if await self._store.node() is None:
             return await self._store.drop(log, "", keep=True)
-        return await self._ask("purge", destination)
+        return await self._ask("purge", destination=str(destination))
 
     async def create(self, destination: Destination) -> None:
         """Make the queue or topic exist. Needs a live node."""
-        await self._ask("create", destination)
+        await self._ask("create", destination=str(destination))
+
+    async def create_subscription(self, subscription: NamedSubscription) -> Destination:
+        """Let a durable subscription exist; what its messages are named by. Refused when it is there. Needs a node."""
+        return Destination.parse(await self._ask("create_subscription", attributes=subscription.attributes()))
 
     async def delete(self, destination: Destination) -> int:
-        """Remove the queue or topic with all it holds; how many messages. Refused while it has consumers."""
-        if destination.kind is Kind.QUEUE and await self._store.node() is None:
-            return await self._store.drop(await self._log(destination), "")
-        return await self._ask("delete", destination)
+        """Remove the queue, topic or subscription with all it holds; how many messages.
 
-    async def _ask(self, verb: str, destination: Destination) -> Any:
+        Refused while it has consumers.
+        """
+        if destination.kind is not Kind.TOPIC and await self._store.node() is None:
+            return await self._store.drop(await self._log(destination), "")
+        return await self._ask("delete", destination=str(destination))
+
+    async def _ask(self, verb: str, **arguments: Any) -> Any:
         if await self._store.node() is None:
             raise StoreUnavailable(f"no node of broker {self.broker!r} is running")
-        reply = await self._store.request(verb, {"destination": str(destination)}, REQUEST_SECONDS)
+        reply = await self._store.request(verb, arguments, REQUEST_SECONDS)
         if "error" in reply:
             raise _ERRORS.get(reply["code"], BrokerError)(reply["error"])
         return reply["result"]

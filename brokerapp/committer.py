@@ -7,12 +7,13 @@ until the store answers; the store does it once.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable
 from typing import Protocol
 
 from brokerapp.errors import Fenced, StoreUnavailable
-from brokerapp.store import Batch, Committed, Limits, Settled, StoredEntry, Unit
+from brokerapp.store import DISCARDED, Batch, Committed, Limits, Settled, StoredEntry, Unit
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +37,8 @@ class CommitStore(Protocol):
 
     async def read(self, log: str, after: int, count: int) -> list[StoredEntry]: ...
 
+    async def drop(self, log: str, session: str) -> int: ...
+
 
 class Committer:
     """Takes units and reads from the broker, in order; calls back when they are done."""
@@ -48,6 +51,7 @@ class Committer:
         self._declarations: list[tuple[str, str | None]] = []
         self._marks: dict[str, str] = {}
         self._reads: list[tuple[str, int, int, ReadCallback]] = []
+        self._doomed: asyncio.Queue[tuple[str, Callable[[], None]]] = asyncio.Queue()
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -68,7 +72,7 @@ class Committer:
             self._rouse()
 
     def create(self, log: str, attributes: str) -> None:
-        """Let a log exist, before anything submitted later."""
+        """Let a log exist, with these attributes, before anything submitted later."""
         self._declarations.append((log, attributes))
         self._rouse()
 
@@ -76,6 +80,14 @@ class Committer:
         """Let a log exist no longer, if it is empty; before anything submitted later."""
         self._declarations.append((log, None))
         self._rouse()
+
+    def discard(self, log: str, then: Callable[[], None]) -> None:
+        """Remove a log with all it holds, some time after everything submitted so far is done.
+
+        It is lost from the next batch on: whoever finds its attributes goes on with that.
+        """
+        self.create(log, json.dumps({"kind": DISCARDED}))
+        self.submit(Unit(then=lambda *_: self._doomed.put_nowait((log, then))))
 
     def mark(self, log: str, mark: str) -> None:
         """Set a log's mark, before anything submitted later."""
@@ -123,6 +135,13 @@ class Committer:
                 await self._round()
             if not self._wake.is_set():
                 self._idle.set()
+
+    async def run_discards(self) -> None:
+        """Remove what is to be discarded, beside the batches, until cancelled."""
+        while True:
+            log, then = await self._doomed.get()
+            await self._until_answered(lambda log=log: self._store.drop(log, self._session))
+            then()
 
     async def _round(self) -> None:
         batch, reads = self._take()

@@ -119,6 +119,7 @@ class PolicyEntry:
     topic_prefetch: int | None = None
     memory_limit: int | None = None
     send_fail_if_no_space: bool | None = None
+    durable_topic_prefetch: int | None = None
     options: tuple[tuple[str, str], ...] = ()
 
     @property

@@ -197,13 +197,15 @@ class Delivery:
             found = self._subscribers_of[topic] = [each for each in matching if self._may(each, "read", destination)]
         return found
 
-    def publish(self, message: Message, copy: Copy) -> None:
-        """Give a message to the subscribers of its topic."""
+    def publish(self, message: Message, copy: Copy, sender: Client | None) -> None:
+        """Give a message to the subscribers of its topic, but for those who do not want what their own client sends."""
         stats = self._stats.of(copy.destination)
         stats.EnqueueCount += 1
         stats.EnqueueBytes += len(message.body)
         self._stats.changed.add(stats)
         for subscription in self.subscribers(copy.destination.name):
+            if subscription.no_local and subscription.client is sender:
+                continue
             original = copy.original.stomp if copy.original else ""
             entry = Entry(str(copy.destination), 0, message, original=original, shown=copy.destination.stomp)
             if _takes(subscription, entry, copy.destination):
@@ -291,6 +293,6 @@ def _next_pending(subscription: Subscription) -> Entry:
     return entry
 
 
-def is_queue(entry: Entry) -> bool:
-    """Whether an entry came from a queue (else from a topic)."""
-    return entry.log.startswith(Kind.QUEUE)
+def from_log(entry: Entry) -> bool:
+    """Whether an entry came from a message log (else straight from a topic)."""
+    return not entry.log.startswith(Kind.TOPIC)

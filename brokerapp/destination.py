@@ -25,6 +25,11 @@ class Kind(StrEnum):
 
     QUEUE = "queue"
     TOPIC = "topic"
+    SUBSCRIPTION = "subscription"  #: what is kept for a named subscription of topics: operators see it, clients do not
+
+
+#: The kinds that definitions, policies and grants are about.
+PUBLIC_KINDS = (Kind.QUEUE, Kind.TOPIC)
 
 
 @total_ordering
@@ -135,4 +140,6 @@ def _parse_list(text: str) -> tuple[Destination, ...]:
     found = [Destination.parse(part) for part in text.split(",") if part.strip()]
     if not found:
         raise InvalidDestination(text)
+    if any(each.kind is Kind.SUBSCRIPTION for each in found):
+        raise InvalidDestination(text, "a subscription is consumed by its name, from its topic")
     return tuple(dict.fromkeys(found))

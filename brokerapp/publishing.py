@@ -135,16 +135,18 @@ class Publishing:
         if destination not in client.producing_to:
             client.producing_to.add(destination)
             self._broker.count_producer(destination, 1)
-        found = route(message, destination, self._broker.topology)
+        found = route(message, destination, self._broker.topology, client.client_id)
         if found.groups is None:
             found.groups = self.groups(found)
-        return Placed(message, message.stored() if found.groups else b"", destination, found)
+        return Placed(message, message.stored() if found.groups else b"", destination, found, client)
 
     def groups(self, found: Route) -> list[Group]:
-        """The queues of a route, which exist from now on, in groups of which none has a queue twice."""
+        """The logs of a route, whose queues exist from now on, in groups of which none has a log twice."""
         groups: list[Group] = []
         for copy in found.queues:
-            log = self._broker.queues.ensure(copy.destination)
+            log = self._broker.queues.receiving(copy.destination)
+            if log is None:
+                continue
             group = next((each for each in groups if log not in each.logs), None)
             if group is None:
                 groups.append(group := Group())
@@ -195,7 +197,7 @@ class Publishing:
                 self._stored(each, group, seq)
                 seq += 1
             for copy in each.route.topics:
-                self._broker.delivery.publish(each.message, copy)
+                self._broker.delivery.publish(each.message, copy, each.sender)
 
     def _stored(self, placed: Placed, group: Group, seq: int) -> None:
         """The store holds these copies: count them, and offer them to those who consume now."""

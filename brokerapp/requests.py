@@ -12,6 +12,7 @@ from brokerapp.delivery import entry_of
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.errors import BrokerError, RequestRefused
+from brokerapp.named_subscription import NamedSubscription
 from brokerapp.store import StoredEntry
 
 #: Messages purged in one unit.
@@ -83,26 +84,47 @@ class Desk:
         else:
             self._broker.stats.of(wanted)
 
+    async def create_subscription(self, attributes: dict[str, Any]) -> str:
+        """Let a named subscription exist; the native name of its log."""
+        durable = self._broker.durables.create(NamedSubscription.from_attributes(attributes))
+        await self._committer.barrier()
+        return durable.log.name
+
     async def delete(self, destination: str) -> int:
-        """Remove a queue with all it holds, or a topic; refused while it has consumers."""
+        """Remove a queue or subscription with all it holds, or a topic; refused while it has consumers."""
         wanted = Destination.parse(destination)
-        if wanted.kind is Kind.TOPIC:
-            if self._broker.delivery.subscribers(wanted.name):
-                raise RequestRefused(f"{wanted} has subscribers")
-            self._broker.delete_topic(wanted)
-            return 0
-        log = self._broker.queues.find(wanted)
+        match wanted.kind:
+            case Kind.TOPIC:
+                return self._delete_topic(wanted)
+            case Kind.SUBSCRIPTION:
+                return await self._delete_subscription(self._broker.queues.find(wanted))
+        return await self._delete_queue(self._broker.queues.find(wanted))
+
+    def _delete_topic(self, topic: Destination) -> int:
+        if self._broker.delivery.subscribers(topic.name):
+            raise RequestRefused(f"{topic} has subscribers")
+        if durables := self._broker.durables.of_topic(topic):
+            raise RequestRefused(f"{topic} has the {durables[0].subscription}")
+        self._broker.delete_topic(topic)
+        return 0
+
+    async def _delete_subscription(self, log: MessageLog) -> int:
+        self._broker.durables.remove(self._broker.durables.of_log(log))
+        await self._committer.barrier()
+        return log.depth
+
+    async def _delete_queue(self, log: MessageLog) -> int:
         removed = 0
         for _ in range(DELETE_ATTEMPTS):
             if log.consumers or log.in_flight:
-                raise RequestRefused(f"{wanted} has consumers")
+                raise RequestRefused(f"{log.destination} has consumers")
             removed += await self._purge(log)
             await self._committer.barrier()
             if not (log.depth or log.consumers or self._committer.brings_to(log.name)):
                 self._broker.delete(log)
                 await self._committer.barrier()
                 return removed
-        raise RequestRefused(f"{wanted} goes on getting messages: stop its producers first")
+        raise RequestRefused(f"{log.destination} goes on getting messages: stop its producers first")
 
 
 async def answer(
@@ -117,6 +139,7 @@ async def answer(
     verbs: dict[str, Callable[..., Awaitable[Any]]] = {
         "purge": desk.purge,
         "create": desk.create,
+        "create_subscription": desk.create_subscription,
         "delete": desk.delete,
         "refresh": desk.refresh,
     }

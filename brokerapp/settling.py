@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.actions import Settle
 from brokerapp.client import Client
-from brokerapp.delivery import is_queue
+from brokerapp.delivery import from_log
 from brokerapp.destination import Destination
 from brokerapp.engine.message_log import Entry, Subscription
 from brokerapp.errors import RequestRefused
@@ -53,8 +53,10 @@ class Settling:
     def account(self, settled: Sequence[tuple[Subscription, str, Entry]]) -> None:
         """These messages are done with."""
         for subscription, _, entry in settled:
-            if is_queue(entry):
-                self._broker.delivery.acked(self._broker.queues[entry.log], entry, subscription.client.client_id)
+            if from_log(entry):
+                log = self._broker.queues.get(entry.log)
+                if log is not None:  # else it was removed meanwhile, with all it held
+                    self._broker.delivery.acked(log, entry, subscription.client.client_id)
             else:
                 self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
                 self._broker.delivery.account_topic_ack(subscription, entry, time.time_ns() // 1000)
@@ -64,7 +66,7 @@ class Settling:
         entry = subscription.unacked.pop(key)
         subscription.credit += 1
         self._broker.delivery.resume(subscription)
-        if is_queue(entry):
+        if from_log(entry):
             self._broker.failures.fail(
                 self._broker.queues[entry.log], entry, f"rejected by {client.client_id} (NACK)", client.client_id
             )

@@ -7,7 +7,7 @@ import ipaddress
 from dataclasses import replace
 
 from brokerapp.config import Authentication, BrokerConfig, Grant, default_config
-from brokerapp.destination import ANY_REST, Destination, Kind
+from brokerapp.destination import ANY_REST, PUBLIC_KINDS, Destination
 from brokerapp.engine.access import Principal
 from brokerapp.environment import Environment
 from brokerapp.errors import ConfigurationRefused
@@ -27,7 +27,7 @@ INSTALLATION_GRANTS = tuple(
         write=PRODUCING_AND_CONSUMING,
         admin=PRODUCING_AND_CONSUMING,
     )
-    for kind in Kind
+    for kind in PUBLIC_KINDS
 )
 
 

@@ -12,11 +12,12 @@ PACKAGES = ("brokerapp", "analytics", "console")
 
 VALUES = (
     "brokerapp.errors", "brokerapp.destination", "brokerapp.message", "brokerapp.definitions", "brokerapp.snapshot",
-    "brokerapp.settings",
+    "brokerapp.settings", "brokerapp.named_subscription",
 )  # fmt: skip
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
-    "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery", "brokerapp.failures",
+    "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery", "brokerapp.durables",
+    "brokerapp.failures",
     "brokerapp.publishing", "brokerapp.queues", "brokerapp.settling", "brokerapp.stats", "brokerapp.subscribing",
     "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
@@ -37,7 +38,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.message": ("brokerapp.destination",),
     "brokerapp.actions": (),
     "brokerapp.definitions": ("brokerapp.destination", "brokerapp.errors"),
-    "brokerapp.snapshot": ("brokerapp.destination",),
+    "brokerapp.named_subscription": ("brokerapp.destination", "brokerapp.errors"),
+    "brokerapp.snapshot": ("brokerapp.destination", "brokerapp.named_subscription"),
     "brokerapp.timers": (),
     "brokerapp.stats": ("brokerapp.destination", "brokerapp.snapshot"),
     "brokerapp.selectors": ("brokerapp.selectors", "brokerapp.destination", "brokerapp.errors"),

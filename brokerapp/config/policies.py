@@ -12,17 +12,17 @@ from brokerapp.config.broker_config import Outcome
 from brokerapp.config.document import Element
 from brokerapp.config.virtual_destinations import destinations, read_destination
 from brokerapp.definitions import DeadLetterStrategy, PolicyEntry
-from brokerapp.destination import ANY_REST, Destination, Kind
+from brokerapp.destination import ANY_REST, PUBLIC_KINDS, Destination, Kind
 
 #: Attributes that have a field of their own.
-_FIELDS = ("queue_prefetch", "topic_prefetch", "memory_limit", "send_fail_if_no_space")
+_FIELDS = ("queue_prefetch", "topic_prefetch", "durable_topic_prefetch", "memory_limit", "send_fail_if_no_space")
 
 #: ActiveMQ's other attributes of a policyEntry: kept as options under these names.
 _OPTIONS = frozenset((
     "advisoryForConsumed", "advisoryForDelivery", "advisoryForDiscardingMessages", "advisoryForDispatched",
     "advisoryForFastProducers", "advisoryForSlowConsumers", "advisoryWhenFull", "allConsumersExclusiveByDefault",
     "alwaysRetroactive", "blockedProducerWarningInterval", "consumersBeforeDispatchStarts",
-    "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "durableTopicPrefetch", "enableAudit",
+    "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "enableAudit",
     "expireMessagesPeriod", "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
     "inactiveTimoutBeforeGC", "includeBodyForAdvisory", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
     "maxDestinations", "maxExpirePageSize", "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
@@ -88,7 +88,9 @@ def _entries(element: Element) -> Iterator[PolicyEntry]:
     """What one policyEntry declares; nothing when it is about temporary destinations."""
     if element.tag != "policyEntry":
         raise element.refused("policyEntries holds policyEntry elements")
-    targets = [each for kind in Kind if (names := element.take(kind)) for each in destinations(element, names, kind)]
+    targets = [
+        each for kind in PUBLIC_KINDS if (names := element.take(kind)) for each in destinations(element, names, kind)
+    ]
     if (nested := element.child("destination")) is not None:
         targets += [each for child in nested.named("queue", "topic") for each in read_destination(child)]
     temporary = [kind for kind in ("tempQueue", "tempTopic") if element.take_boolean(kind)]

@@ -11,6 +11,9 @@ from typing import Any, Protocol
 
 from brokerapp.message import Message
 
+#: `kind` among the attributes of a log that belongs to nobody any more: it goes with all it holds.
+DISCARDED = "discarded"
+
 
 class Settled(Protocol):
     """An entry to remove."""

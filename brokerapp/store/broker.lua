@@ -14,7 +14,7 @@ local FENCED = 'FENCED another node took this broker over'
 -- commit(KEYS = state, logs, used, marks, log..., ARGV = session, batch, limit, payload prefix, ...)
 --
 -- ARGV goes on with
---   n, then n times: log's name, its key, JSON         logs to create where missing; JSON '': to remove if empty
+--   n, then n times: log's name, its key, JSON         logs that exist, with these attributes; JSON '': to remove if empty
 --   n, then n times: log's name, mark                  marks to set
 --   limit in bytes of each log of KEYS (0: none)
 --   n, then n units. A unit is done whole or not at all:
@@ -43,7 +43,7 @@ local function commit(keys, args)
   for _ = 1, next_number() do
     local name, key, attributes = args[at], args[at + 1], args[at + 2]
     if attributes ~= '' then
-      redis.call('HSETNX', logs, name, attributes)
+      redis.call('HSET', logs, name, attributes)
     elseif redis.call('XLEN', key) == 0 then
       redis.call('DEL', key)
       redis.call('HDEL', logs, name)

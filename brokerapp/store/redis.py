@@ -93,7 +93,8 @@ class RedisStore:
 
         `session` is the node's, or "" when no node runs; raises Fenced when one does.
         """
-        await self.open()
+        if not session:  # a node has loaded the functions
+            await self.open()
         keys = self.keys
         removed, left = 0, 1
         while left:
