@@ -15,7 +15,7 @@ from brokerapp.client import Client
 from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions
 from brokerapp.delivery import Delivery
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.durables import Durables
 from brokerapp.engine.access import Access
 from brokerapp.engine.message_log import MessageLog, Subscription
@@ -99,9 +99,9 @@ class Broker:
     def measure(self, numbers: DestinationStats) -> None:
         """Bring those numbers up to date that are kept elsewhere."""
         destination = numbers.destination
-        if destination.kind is Kind.TOPIC:
+        if not destination.is_queue:
             online = sum(len(each.log.consumers) for each in self.durables.of_topic(destination))
-            numbers.ConsumerCount = len(self.delivery.subscribers(destination.name)) + online
+            numbers.ConsumerCount = len(self.delivery.subscribers(destination)) + online
         elif destination in self.queues:  # a composite that only forwards has numbers, but no messages of its own
             log = self.queues.find(destination)
             numbers.QueueSize, numbers.InFlightCount, numbers.Paused = log.depth, log.in_flight, log.paused
@@ -165,7 +165,7 @@ class Broker:
         may, verbs = self.access.may, [verb]
         if destination.is_pattern and verb == "read":
             may = self.access.may_some  # it is given what it may read
-        elif destination.kind is Kind.QUEUE and destination not in self.queues:
+        elif destination.is_queue and destination not in self.queues:
             verbs.append("admin")
         for each in verbs:
             if not may(client.principal, each, destination):

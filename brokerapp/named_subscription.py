@@ -16,7 +16,7 @@ from brokerapp.errors import RequestRefused
 #: `kind` among the attributes of a log in the store that keeps the messages of a named subscription.
 SUBSCRIPTION = str(Kind.SUBSCRIPTION)
 
-_NOT_PLAIN = re.compile(r"[%:#\s\x00-\x1f\x7f-\x9f]")
+_NOT_PLAIN = re.compile(r"[%:#?,\s\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class NamedSubscription:
             raise RequestRefused(f"the durable subscription {self.name!r} needs a client-id on CONNECT")
         if self.shared and self.no_local:
             raise RequestRefused(f"the shared subscription {self.name!r} cannot leave out what its own clients send")
-        if wrong := [str(each) for each in self.topics if each.kind is not Kind.TOPIC]:
+        if wrong := [str(each) for each in self.topics if each.kind is not Kind.TOPIC or each.address is not None]:
             raise RequestRefused(f"the subscription {self.name!r} is one of topics, not of {', '.join(wrong)}")
         if len(self.log(1).name) > MAX_NAME:
             raise RequestRefused(f"client-id and name of a subscription have at most {MAX_NAME} characters together")

@@ -123,7 +123,8 @@ class Queues:
             return
         self._patterns.add(queue.name, subscription)
         for log in list(self._logs.values()):
-            found = matches(queue.name, log.destination.name) and not log.destination.is_pattern
+            its = log.destination
+            found = its.kind is queue.kind and not its.is_pattern and matches(queue.name, its.name)
             if found and self._may(subscription, "read", log.destination):
                 self.attach(subscription, log)
         if self._collects(queue) and self._may(subscription, "read", queue) and self._may_exist(subscription, queue):
@@ -156,7 +157,7 @@ class Queues:
     def part(self, subscription: Subscription) -> None:
         """Consume no longer; what it holds goes back to its place."""
         for queue in subscription.destinations:
-            if queue.kind is Kind.QUEUE and queue.is_pattern:
+            if queue.is_queue and queue.is_pattern:
                 self._patterns.remove(queue.name, subscription)
         self.take_back(subscription.unacked.values())
         subscription.unacked.clear()

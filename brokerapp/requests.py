@@ -78,7 +78,9 @@ class Desk:
     async def create(self, destination: str) -> None:
         """Let a queue or topic exist."""
         wanted = Destination.parse(destination)
-        if wanted.kind is Kind.QUEUE:
+        if wanted.kind is Kind.SUBSCRIPTION:
+            raise RequestRefused(f"{wanted} is the log of a subscription: create that by its topic and name")
+        if wanted.is_queue:
             self._broker.queues.ensure(wanted)
             await self._committer.barrier()
         else:
@@ -93,15 +95,15 @@ class Desk:
     async def delete(self, destination: str) -> int:
         """Remove a queue or subscription with all it holds, or a topic; refused while it has consumers."""
         wanted = Destination.parse(destination)
-        match wanted.kind:
-            case Kind.TOPIC:
-                return self._delete_topic(wanted)
-            case Kind.SUBSCRIPTION:
-                return await self._delete_subscription(self._broker.queues.find(wanted))
-        return await self._delete_queue(self._broker.queues.find(wanted))
+        if not wanted.is_queue:
+            return self._delete_topic(wanted)
+        log = self._broker.queues.find(wanted)
+        if wanted.kind is Kind.SUBSCRIPTION:
+            return await self._delete_subscription(log)
+        return await self._delete_queue(log)
 
     def _delete_topic(self, topic: Destination) -> int:
-        if self._broker.delivery.subscribers(topic.name):
+        if self._broker.delivery.subscribers(topic):
             raise RequestRefused(f"{topic} has subscribers")
         if durables := self._broker.durables.of_topic(topic):
             raise RequestRefused(f"{topic} has the {durables[0].subscription}")

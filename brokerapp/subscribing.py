@@ -23,11 +23,15 @@ if TYPE_CHECKING:
 #: What ActiveMQ lets a consumer hold unacknowledged when nobody says otherwise.
 MAX_DIGITS = 9  #: of a number among the options
 _IS_NUMBER = re.compile(rf"-?[0-9]{{1,{MAX_DIGITS}}}").fullmatch
-DEFAULT_PREFETCH = {Kind.QUEUE: 1000, Kind.TOPIC: 32767, Kind.SUBSCRIPTION: 100}
+DEFAULT_PREFETCH = {
+    Kind.QUEUE: 1000, Kind.TEMP_QUEUE: 1000, Kind.TOPIC: 32767, Kind.TEMP_TOPIC: 32767, Kind.SUBSCRIPTION: 100,
+}  # fmt: skip
 #: Fields of a policy that replace it.
 _PREFETCH_FIELDS = {
     Kind.QUEUE: "queue_prefetch",
+    Kind.TEMP_QUEUE: "queue_prefetch",
     Kind.TOPIC: "topic_prefetch",
+    Kind.TEMP_TOPIC: "topic_prefetch",
     Kind.SUBSCRIPTION: "durable_topic_prefetch",
 }
 
@@ -74,7 +78,7 @@ class Subscribing:
 
     def _join(self, subscription: Subscription) -> None:
         for target in subscription.destinations:
-            if target.kind is Kind.QUEUE:
+            if target.is_queue:
                 self._broker.queues.join(subscription, target)
             else:
                 self._broker.delivery.join(subscription, target)
@@ -122,7 +126,7 @@ class Subscribing:
             self._broker.durables.parted(subscription.durable)
             return
         for target in subscription.destinations:
-            if target.kind is Kind.TOPIC:
+            if not target.is_queue:
                 self._broker.delivery.part(subscription, target)
                 self.note_subscribers(target)
 

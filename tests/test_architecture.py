@@ -82,7 +82,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
     "__future__", "collections", "dataclasses", "decimal", "enum", "functools", "heapq", "itertools", "json", "math",
-    "operator", "re", "typing",
+    "operator", "re", "types", "typing", "urllib",
 }  # fmt: skip
 PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",
