@@ -21,6 +21,7 @@ from brokerapp.engine.access import Access
 from brokerapp.engine.message_log import MessageLog, Subscription
 from brokerapp.engine.topology import Topology
 from brokerapp.errors import AccessDenied, ProtocolError, RequestRefused
+from brokerapp.expiry import Expiry
 from brokerapp.failures import Failures
 from brokerapp.named_subscription import SUBSCRIPTION
 from brokerapp.publishing import Publishing
@@ -65,6 +66,8 @@ class Broker:
         self.publishing, self.subscribing = Publishing(self), Subscribing(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
         self.durables = Durables(self)
+        self.expiry = Expiry(self)
+        self.expiry.watch()
         #: Who does what a client asks. Each may raise RequestRefused.
         self.perform: dict[type[Action], Callable[[Client, Any], None]] = {
             Send: self.publishing.send,
@@ -80,6 +83,7 @@ class Broker:
         """Route by these from now on. What is on its way keeps the way it was given."""
         queues, feeds = self.topology.queues, self.topology.feeds
         self.queues.topology = self.topology = Topology(definitions, self._interest, queues, feeds)
+        self.expiry.watch()
 
     def recover(self, states: Iterable[LogState], last: int) -> None:
         """The logs as the last node left them; `last` is the number of the last message."""

@@ -124,6 +124,8 @@ class PolicyEntry:
     memory_limit: int | None = None
     send_fail_if_no_space: bool | None = None
     durable_topic_prefetch: int | None = None
+    expire_messages_period: int | None = None  #: between two looks for expired messages nobody reads; 0: none
+    max_expire_page_size: int | None = None  #: messages looked at in one step of that
     options: tuple[tuple[str, str], ...] = ()
 
     @property

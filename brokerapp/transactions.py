@@ -45,6 +45,7 @@ class Transactions:
             self._broker.queues.take_back(entry for _, _, entry in settled if from_log(entry))
 
         self._broker.publishing.submit(client, transaction.placed, settled, commit.receipt, undo)
+        self._broker.expiry.arrived(transaction.placed)
 
     def _is_there(self, entry: Entry) -> bool:
         """Whether it can be acked still: its log may be gone with all it held."""

@@ -17,9 +17,8 @@ VALUES = (
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
     "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery", "brokerapp.durables",
-    "brokerapp.failures",
-    "brokerapp.publishing", "brokerapp.queues", "brokerapp.settling", "brokerapp.stats", "brokerapp.subscribing",
-    "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.expiry", "brokerapp.failures", "brokerapp.publishing", "brokerapp.queues", "brokerapp.settling",
+    "brokerapp.stats", "brokerapp.subscribing", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",

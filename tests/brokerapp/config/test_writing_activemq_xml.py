@@ -56,7 +56,7 @@ options = st.lists(
     st.sampled_from(
         [
             ("prioritizedMessages", "true"),
-            ("expireMessagesPeriod", "200"),
+            ("maxPageSize", "200"),
             ("pendingQueuePolicy", "<vmQueueCursor/>"),
             ("subscriptionRecoveryPolicy", '<fixedCountSubscriptionRecoveryPolicy maximumSize="3"/>'),
         ]
@@ -64,9 +64,10 @@ options = st.lists(
     unique=True,
 ).map(lambda pairs: tuple(sorted(pairs, key=lambda pair: pair[1].startswith("<"))))  # elements come after attributes
 policies = st.builds(
-    PolicyEntry, destinations | temporary, st.none() | strategies, st.none() | st.integers(0, 9),
-    st.none() | st.integers(0, 9),
-    st.none() | st.integers(0, 1 << 40), st.none() | flags, options,
+    PolicyEntry, destinations | temporary, st.none() | strategies, queue_prefetch=st.none() | st.integers(0, 9),
+    topic_prefetch=st.none() | st.integers(0, 9), memory_limit=st.none() | st.integers(0, 1 << 40),
+    send_fail_if_no_space=st.none() | flags, expire_messages_period=st.none() | st.integers(0, 9),
+    max_expire_page_size=st.none() | st.integers(0, 9), options=options,
 )  # fmt: skip
 
 
