@@ -198,7 +198,11 @@ class Delivery:
             found = self._subscribers_of[topic] = [each for each in matching if self._may(each, "read", topic)]
         return found
 
-    def publish(self, message: Message, copy: Copy, sender: Client | None) -> None:
+    def is_heard(self, topic: Destination) -> bool:
+        """Whether somebody subscribes to this topic, or to one that matches the pattern."""
+        return bool(self._topics[topic.kind].find(topic.name))
+
+    def publish(self, message: Message, copy: Copy, sender: Client | None = None) -> None:
         """Give a message to the subscribers of its topic, but for those who do not want what their own client sends."""
         stats = self._stats.of(copy.destination)
         stats.EnqueueCount += 1
@@ -207,15 +211,19 @@ class Delivery:
         for subscription in self.subscribers(copy.destination):
             if subscription.no_local and subscription.client is sender:
                 continue
-            original = copy.original.stomp if copy.original else ""
-            entry = Entry(str(copy.destination), 0, message, original=original, shown=copy.destination.stomp)
-            if _takes(subscription, entry, copy.destination):
-                subscription.pending.append(entry)
-                subscription.pending_bytes += len(message.body)
-                self.waiting[subscription] = None
-                if _too_much_waits(subscription):
-                    self._drain(subscription)
-                    self._bound(subscription)
+            self.tell(subscription, message, copy)
+            if _too_much_waits(subscription):
+                self._drain(subscription)
+                self._bound(subscription)
+
+    def tell(self, subscription: Subscription, message: Message, copy: Copy) -> None:
+        """Let a message of a topic wait for one subscriber, if that takes it."""
+        original = copy.original.stomp if copy.original else ""
+        entry = Entry(str(copy.destination), 0, message, original=original, shown=copy.destination.stomp)
+        if _takes(subscription, entry, copy.destination):
+            subscription.pending.append(entry)
+            subscription.pending_bytes += len(message.body)
+            self.waiting[subscription] = None
 
     def _bound(self, subscription: Subscription) -> None:
         while _too_much_waits(subscription):

@@ -61,7 +61,8 @@ class Subscribing:
         client.keys += 1
         subscription = Subscription(
             subscribe.id, name, str(client.keys), client, targets, subscribe.ack_mode,
-            prefetch, None if durable else selector, priority=_number(subscribe.options, "priority", 0),
+            prefetch, None if durable else selector, subscribe.transformation,
+            priority=_number(subscribe.options, "priority", 0),
             exclusive=self._exclusive(targets[0], subscribe.options), no_local=_is_true(subscribe.options, "noLocal"),
         )  # fmt: skip
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
@@ -74,6 +75,7 @@ class Subscribing:
             subscription.started = True
             self._broker.delivery.resume(subscription)
 
+        self._broker.advisories.consumer_started(subscription)
         self._broker.barrier(client, subscribe.receipt, start)
 
     def _join(self, subscription: Subscription) -> None:
@@ -124,7 +126,11 @@ class Subscribing:
         self._broker.queues.part(subscription)
         if subscription.durable is not None:
             self._broker.durables.parted(subscription.durable)
-            return
+        else:
+            self._part(subscription)
+        self._broker.advisories.consumer_stopped(subscription)
+
+    def _part(self, subscription: Subscription) -> None:
         for target in subscription.destinations:
             if not target.is_queue:
                 self._broker.delivery.part(subscription, target)
@@ -134,6 +140,7 @@ class Subscribing:
         """Those of a topic, or of all that match a pattern, are others now."""
         names = [target] if not target.is_pattern else [d for d in self._broker.stats.known() if d.kind is Kind.TOPIC]
         self._broker.stats.changed.update(map(self._broker.stats.of, names))
+        self._broker.advisories.listeners_changed()
 
 
 def _named(client: Client, subscribe: Subscribe, topics: tuple[Destination, ...]) -> NamedSubscription | None:

@@ -12,12 +12,13 @@ PACKAGES = ("brokerapp", "analytics", "console")
 
 VALUES = (
     "brokerapp.errors", "brokerapp.destination", "brokerapp.message", "brokerapp.definitions", "brokerapp.snapshot",
-    "brokerapp.settings", "brokerapp.named_subscription",
+    "brokerapp.settings", "brokerapp.named_subscription", "brokerapp.transformations",
 )  # fmt: skip
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
-    "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery", "brokerapp.durables",
-    "brokerapp.expiry", "brokerapp.failures", "brokerapp.publishing", "brokerapp.queues", "brokerapp.settling",
+    "brokerapp.advisories", "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery",
+    "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures", "brokerapp.publishing", "brokerapp.queues",
+    "brokerapp.settling",
     "brokerapp.stats", "brokerapp.subscribing", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
@@ -35,6 +36,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.settings": (),
     "brokerapp.destination": ("brokerapp.errors",),
     "brokerapp.message": ("brokerapp.destination",),
+    "brokerapp.transformations": ("brokerapp.message",),
     "brokerapp.actions": (),
     "brokerapp.definitions": ("brokerapp.destination", "brokerapp.errors"),
     "brokerapp.named_subscription": ("brokerapp.destination", "brokerapp.errors"),
@@ -81,7 +83,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
     "__future__", "collections", "dataclasses", "decimal", "enum", "functools", "heapq", "itertools", "json", "math",
-    "operator", "re", "types", "typing", "urllib",
+    "operator", "re", "types", "typing", "urllib", "xml",
 }  # fmt: skip
 PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",

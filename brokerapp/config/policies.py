@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from lxml import etree
 
-from brokerapp.config.attributes import read_fields, written_fields
+from brokerapp.config.attributes import FIELD_TYPES, read_fields, written_fields
 from brokerapp.config.broker_config import Outcome
 from brokerapp.config.document import Element
 from brokerapp.config.virtual_destinations import destinations, entry_targets, read_destination
 from brokerapp.definitions import DeadLetterStrategy, PolicyEntry
 from brokerapp.destination import ANY_REST, Destination, Kind
 
-#: Attributes that have a field of their own.
-_FIELDS = (
-    "queue_prefetch", "topic_prefetch", "durable_topic_prefetch", "memory_limit", "send_fail_if_no_space",
-    "expire_messages_period", "max_expire_page_size",
-)  # fmt: skip
+#: Attributes that have a field of their own: whatever a PolicyEntry holds that fits into one.
+_FIELDS = tuple(each.name for each in fields(PolicyEntry) if each.type in FIELD_TYPES)
 
 #: ActiveMQ's other attributes of a policyEntry: kept as options under these names.
 _OPTIONS = frozenset((
-    "advisoryForConsumed", "advisoryForDelivery", "advisoryForDiscardingMessages", "advisoryForDispatched",
-    "advisoryForFastProducers", "advisoryForSlowConsumers", "advisoryWhenFull", "allConsumersExclusiveByDefault",
-    "alwaysRetroactive", "blockedProducerWarningInterval", "consumersBeforeDispatchStarts",
+    "allConsumersExclusiveByDefault", "alwaysRetroactive", "blockedProducerWarningInterval",
+    "consumersBeforeDispatchStarts",
     "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "enableAudit",
     "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
-    "inactiveTimoutBeforeGC", "includeBodyForAdvisory", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
+    "inactiveTimoutBeforeGC", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
     "maxDestinations", "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
     "messageGroupMapFactoryType", "minimumMessageSize", "optimizeMessageStoreInFlightLimit", "optimizedDispatch",
     "persistJMSRedelivered", "prioritizedMessages", "producerFlowControl", "queueBrowserPrefetch",
-    "reduceMemoryFootprint", "sendAdvisoryIfNoConsumers", "sendDuplicateFromStoreToDLQ",
+    "reduceMemoryFootprint", "sendDuplicateFromStoreToDLQ",
     "sendFailIfNoSpaceAfterTimeout", "storeUsageHighWaterMark", "strictOrderDispatch", "timeBeforeDispatchStarts",
     "useCache", "useConsumerPriority", "usePrefetchExtension", "useTopicSubscriptionInflightStats",
 ))  # fmt: skip
