@@ -103,6 +103,7 @@ class DeadLetterStrategy:
     topic_suffix: str = ""
     use_queue_for_queue_messages: bool = True
     use_queue_for_topic_messages: bool = True
+    destination_per_durable_subscriber: bool = False
     process_expired: bool = True
     process_non_persistent: bool = False
     enable_audit: bool = True

@@ -141,6 +141,9 @@ class Durables:
         self._broker.topology.remove_feed(durable.feed)
         self._broker.queues.forget(durable.log)
         self._discard(durable.log.name)
+        if durable.subscription.durable:
+            for topic in durable.subscription.topics:
+                self._broker.advisories.subscription_removed(*durable.subscription.key[:2], topic)
 
     def _discard(self, log: str) -> None:
         self._discarded.add(log)

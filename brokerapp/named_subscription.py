@@ -51,6 +51,11 @@ class NamedSubscription:
         """What tells it from all others."""
         return self.client_id, self.name, self.durable
 
+    @property
+    def short_name(self) -> str:
+        """Client-id and name as ActiveMQ writes them, fit for the name of a destination: `client:name`."""
+        return f"{_plain(self.client_id)}:{_plain(self.name)}" if self.client_id else _plain(self.name)
+
     def __str__(self) -> str:
         kind = " ".join(word for word, is_so in (("shared", self.shared), ("durable", self.durable)) if is_so)
         return f"{kind} subscription {self.name!r}" + (f" of client-id {self.client_id!r}" if self.client_id else "")

@@ -46,6 +46,7 @@ _DEAD_LETTER_COMMON = ("process_expired", "process_non_persistent", "enable_audi
 _DEAD_LETTER_NAMES = (
     "queue_prefix", "topic_prefix", "queue_suffix", "topic_suffix",
     "use_queue_for_queue_messages", "use_queue_for_topic_messages",
+    "destination_per_durable_subscriber",
 )  # fmt: skip
 
 #: Element -> kind of strategy, and the fields it has.
