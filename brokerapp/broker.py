@@ -161,8 +161,13 @@ class Broker:
         self.advisories.disconnected(client)
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
-        """A client says good-bye: it goes when all that it asked before is done."""
-        self.barrier(client, receipt, then)
+        """A client says good-bye: it goes when all that it asked before is done, and before its receipt does."""
+
+        def gone() -> None:
+            self.disconnect(client)
+            then()
+
+        self.barrier(client, receipt, gone)
 
     def count_producer(self, destination: Destination, change: int) -> None:
         """A client began, or ended, to send there."""

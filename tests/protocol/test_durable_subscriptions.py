@@ -4,6 +4,7 @@ import pytest
 
 from brokerapp.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Leg, MirroredQueue
 from brokerapp.destination import Destination
+from tests.protocol.clients import PATIENCE
 from tests.protocol.running_node import until
 
 queue, topic = Destination.queue, Destination.topic
@@ -23,8 +24,8 @@ def durable(connect):
 
 
 def leave(client):
-    client.frame("DISCONNECT")
     client.connection.disconnect()
+    assert client.disconnected.wait(PATIENCE)
 
 
 @pytest.fixture
