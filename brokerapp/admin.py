@@ -146,6 +146,7 @@ class BrokerAdmin:
         """Remove all messages not in flight; how many."""
         log = await self._log(destination)
         if await self._store.node() is None:
+            await self._open()
             return await self._store.drop(log, "", keep=True)
         return await self._ask("purge", destination=str(destination))
 
@@ -163,6 +164,7 @@ class BrokerAdmin:
         Refused while it has consumers.
         """
         if destination.is_queue and await self._store.node() is None:
+            await self._open()
             return await self._store.drop(await self._log(destination), "")
         return await self._ask("delete", destination=str(destination))
 

@@ -34,6 +34,7 @@ from brokerapp.snapshot import DestinationStats
 from brokerapp.stats import Stats
 from brokerapp.store import DISCARDED, LogState, Unit
 from brokerapp.subscribing import Subscribing
+from brokerapp.temporaries import Temporaries
 from brokerapp.timers import Timers
 from brokerapp.transactions import Transactions
 
@@ -68,6 +69,7 @@ class Broker:
         self.publishing, self.subscribing = Publishing(self), Subscribing(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
         self.durables = Durables(self)
+        self.temporaries = Temporaries(self)
         self.advisories = Advisories(self)
         stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
         self.expiry = Expiry(self)
@@ -158,6 +160,7 @@ class Broker:
         for destination in client.producing_to:
             self.count_producer(destination, -1)  # none of these is deleted: see _forget_producers
             self.advisories.producer_stopped(client, destination)
+        self.temporaries.end(client)
         self.advisories.disconnected(client)
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
@@ -182,7 +185,7 @@ class Broker:
         may, verbs = self.access.may, [verb]
         if destination.is_pattern and verb == "read":
             may = self.access.may_some  # it is given what it may read
-        elif destination.is_queue and destination not in self.queues:
+        elif destination.is_queue and not destination.is_temporary and destination not in self.queues:
             verbs.append("admin")
         for each in verbs:
             if not may(client.principal, each, destination):

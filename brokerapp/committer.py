@@ -32,6 +32,9 @@ ReadCallback = Callable[[list[StoredEntry]], None]
 Question = Callable[["CommitStore"], Awaitable[Any]]
 
 
+def _nothing() -> None: ...
+
+
 class CommitStore(Protocol):
     """What the committer needs of the store."""
 
@@ -39,13 +42,13 @@ class CommitStore(Protocol):
 
     async def read(self, log: str, after: int, count: int) -> list[StoredEntry]: ...
 
-    async def drop(self, log: str, session: str) -> int: ...
-
     async def late_logs(self, now_ms: int) -> list[str]: ...
 
     async def expired(self, log: str, now_ms: int, skip: int, count: int) -> list[StoredEntry]: ...
 
     async def jobs(self, start_ms: int, end_ms: int, skip: int, count: int) -> list[StoredJob]: ...
+
+    async def drop(self, log: str, session: str) -> int: ...
 
     async def next_due(self) -> int | None: ...
 
@@ -92,7 +95,7 @@ class Committer:
         self._declarations.append((log, None))
         self._rouse()
 
-    def discard(self, log: str, then: Callable[[], None]) -> None:
+    def discard(self, log: str, then: Callable[[], None] = _nothing) -> None:
         """Remove a log with all it holds, some time after everything submitted so far is done.
 
         It is lost from the next batch on: whoever finds its attributes goes on with that.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.actions import Send
 from brokerapp.client import Client, Placed
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, as_one
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
 from brokerapp.engine.routing import Route, route
 from brokerapp.errors import LimitExceeded
@@ -107,7 +107,8 @@ class Publishing:
         targets = Destination.parse_list(send.destination)
         for each in targets:
             self._broker.require(client, "write", each)
-        placed = [self.place(client, message, each) for each in targets]
+        sent_to = as_one(targets) if len(targets) > 1 else None
+        placed = [self.place(client, message, each, sent_to) for each in targets]
         client.sent += 1
         if transaction is None:
             if message.persistent or client.pending or not self._passed_through(placed):
@@ -155,14 +156,18 @@ class Publishing:
         id = f"{self._prefix}{number}"
         return Message(id, head.encode(), send.body, send.persistent, send.priority, send.expires, now_us)
 
-    def place(self, client: Client, message: Message, destination: Destination) -> Placed:
-        """Find the message's way, and let the queues on it exist."""
+    def place(
+        self, client: Client, message: Message, destination: Destination, sent_to: Destination | None = None
+    ) -> Placed:
+        """Find the message's way, and let the queues on it exist. `sent_to` is the list it is an element of."""
         self._broker.recorder.enqueue(message.born_us, message, str(destination))
         if destination not in client.producing_to:
+            if destination.is_temporary:
+                self._broker.temporaries.sent_by(client, destination)
             client.producing_to.add(destination)
             self._broker.count_producer(destination, 1)
             self._broker.advisories.producer_started(client, destination)
-        found = route(message, destination, self._broker.topology, client.client_id)
+        found = route(message, destination, self._broker.topology, sent_to, client.client_id)
         if found.groups is None:
             found.groups = self.groups(found)
         return Placed(message, message.stored() if found.groups else b"", destination, found, client)
@@ -244,7 +249,8 @@ class Publishing:
                     self._stored(each, group, seq)
                 seq += 1
             for copy in each.route.topics:
-                self._broker.delivery.publish(each.message, copy, each.sender)
+                if not copy.destination.is_temporary or copy.destination in self._broker.temporaries:
+                    self._broker.delivery.publish(each.message, copy, each.sender)
 
     def _stored(self, placed: Placed, group: Group, seq: int) -> None:
         """The store holds these copies: count them, and offer them to those who consume now."""

@@ -19,7 +19,7 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.engine.destination_map import DestinationMap, matches
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
 from brokerapp.engine.topology import Topology
-from brokerapp.errors import DestinationNotFound
+from brokerapp.errors import DestinationNotFound, RequestRefused
 from brokerapp.stats import Stats
 from brokerapp.store import LogState
 
@@ -71,7 +71,10 @@ class Queues:
 
     def recover(self, state: LogState, last: int) -> None:
         """A queue as the last node left it; `last` is the number of the last message."""
-        self.topology.add_queue(self.restore(state, last).destination.name)
+        if Destination.parse(state.name).is_temporary:
+            self._committer.discard(state.name)
+        else:
+            self.topology.add_queue(self.restore(state, last).destination.name)
 
     def restore(self, state: LogState, last: int) -> MessageLog:
         """A log as the last node left it."""
@@ -84,12 +87,20 @@ class Queues:
         """The queue, created when it is not there."""
         log = self._logs.get(str(queue))
         if log is None:
-            log = self.open(queue, {"kind": queue.kind})
-            self.topology.add_queue(queue.name)
+            if queue.is_temporary:
+                raise RequestRefused(f"the destination {queue} does not exist: its connection has ended")
+            log = self.create(queue)
             for subscription in self._patterns.find(queue.name):
                 wanted = not queue.is_pattern or queue in subscription.destinations
                 if wanted and self._may(subscription, "read", queue):
                     self.attach(subscription, log)
+        return log
+
+    def create(self, queue: Destination) -> MessageLog:
+        """A queue that does not exist yet."""
+        log = self.open(queue, {"kind": queue.kind})
+        if not queue.is_temporary:
+            self.topology.add_queue(queue.name)
         return log
 
     def open(self, destination: Destination, attributes: Mapping[str, Any]) -> MessageLog:
@@ -107,6 +118,19 @@ class Queues:
         self.forget(log)
         self.topology.remove_queue(log.destination.name)
         self._committer.remove(log.name)
+
+    def discard(self, log: MessageLog) -> None:
+        """Remove a temporary queue with all it holds, whoever consumes from it."""
+        for subscription in log.consumers:
+            subscription.lose(log)
+            for transaction in subscription.client.transactions.values():
+                transaction.settled = [each for each in transaction.settled if each[2].log != log.name]
+        log.consumers.clear()
+        self.forget(log)
+        if log.counts.EnqueueCount or self._committer.brings_to(log.name):
+            self._committer.discard(log.name)
+        else:
+            self._committer.remove(log.name)
 
     def forget(self, log: MessageLog) -> None:
         """It is here no longer; the store is told by whoever asks this."""

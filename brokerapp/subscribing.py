@@ -46,9 +46,7 @@ class Subscribing:
         """Consume. Raises RequestRefused; messages follow the receipt."""
         if subscribe.browser:
             raise RequestRefused("browser:true is not served yet: browse with the console or brokerctl")
-        targets = Destination.parse_list(subscribe.destination)
-        for each in targets:
-            self._broker.require(client, "read", each)
+        targets = self._sources(client, subscribe)
         selector = compile_selector(subscribe.selector) if subscribe.selector else None
         wanted = _named(client, subscribe, targets)
         prefetch = _number(subscribe.options, "prefetchSize", self._prefetch(targets[0], wanted is not None))
@@ -85,6 +83,15 @@ class Subscribing:
             else:
                 self._broker.delivery.join(subscription, target)
                 self.note_subscribers(target)
+
+    def _sources(self, client: Client, subscribe: Subscribe) -> tuple[Destination, ...]:
+        """What it consumes from: all of it may be read. Raises RequestRefused."""
+        targets = Destination.parse_list(subscribe.destination)
+        for each in targets:
+            if each.is_temporary:
+                self._broker.temporaries.check(each)
+            self._broker.require(client, "read", each)
+        return targets
 
     def _prefetch(self, destination: Destination, is_named: bool) -> int:
         """How much a consumer may hold when it does not say: as its policy has it, or ActiveMQ."""
@@ -138,6 +145,8 @@ class Subscribing:
 
     def note_subscribers(self, target: Destination) -> None:
         """Those of a topic, or of all that match a pattern, are others now."""
+        if target.is_temporary and target not in self._broker.temporaries:
+            return
         names = [target] if not target.is_pattern else [d for d in self._broker.stats.known() if d.kind is Kind.TOPIC]
         self._broker.stats.changed.update(map(self._broker.stats.of, names))
         self._broker.advisories.listeners_changed()

@@ -35,9 +35,11 @@ class Transactions:
         """All that was done in the transaction happens, or the client gets an ERROR and nothing does."""
         transaction = client.transaction(commit.transaction)
         del client.transactions[commit.transaction]
-        for each in transaction.placed:
-            if any(not self._broker.queues.holds(log) for group in each.route.groups for log in group.logs):
-                each.route = replace(each.route, groups=self._broker.publishing.groups(each.route))  # deleted since
+        try:
+            self._find_queues_again(transaction)
+        except RequestRefused:
+            self.roll_back(client, transaction)
+            raise
 
         settled = [each for each in transaction.settled if self._is_there(each[2])]
 
@@ -50,6 +52,14 @@ class Transactions:
     def _is_there(self, entry: Entry) -> bool:
         """Whether it can be acked still: its log may be gone with all it held."""
         return not from_log(entry) or self._broker.queues.get(entry.log) is not None
+
+    def _find_queues_again(self, transaction: Transaction) -> None:
+        """Queues deleted since something was sent to them come back; raises RequestRefused when that cannot be."""
+        for each in transaction.placed:
+            if each.destination.is_temporary:
+                self._broker.temporaries.check(each.destination)
+            if any(not self._broker.queues.holds(log) for group in each.route.groups for log in group.logs):
+                each.route = replace(each.route, groups=self._broker.publishing.groups(each.route))
 
     def abort(self, client: Client, abort: Abort) -> None:
         """Nothing of it happens: what was acked in it waits for an ack again, with the same ids."""

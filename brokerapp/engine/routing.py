@@ -48,19 +48,23 @@ class Route:
     groups: Any = None  #: where the broker keeps its own form of `queues`
 
 
-def route(message: Message, destination: Destination, topology: Topology, sender: str = "") -> Route:
-    """Where a message sent to `destination` by the client of this client-id goes.
+def route(
+    message: Message, destination: Destination, topology: Topology, sent_to: Destination | None = None, sender: str = ""
+) -> Route:
+    """Where a message sent to `destination` by the client of the client-id `sender` goes.
 
-    Routes that do not depend on the message are kept in the topology.
+    `sent_to` is the list of which the destination is an element, when there is one: copies say so. Routes that do not
+    depend on the message are kept in the topology.
     """
-    plan = topology.plans.get(destination)
+    key = destination if sent_to is None else (destination, sent_to)
+    plan = topology.plans.get(key)
     if plan is not None:
         return plan  # type: ignore[return-value]
-    result = _Walk(message.headers, topology, sender).walk(destination)
+    result = _Walk(message.headers, topology, sender).walk(destination, sent_to)
     if not result.depends_on_message:
         if len(topology.plans) >= MAX_REMEMBERED:
             topology.plans.clear()
-        topology.plans[destination] = result
+        topology.plans[key] = result
     return result
 
 
@@ -82,8 +86,8 @@ class _Walk:
         self._visits = 0
         self._dropping = 0  # virtual topics on the way here that rather drop than refuse
 
-    def walk(self, destination: Destination) -> Route:
-        self._visit(Copy(destination), 0)
+    def walk(self, destination: Destination, sent_to: Destination | None = None) -> Route:
+        self._visit(Copy(destination, sent_to), 0)
         return self.route
 
     def _visit(self, copy: Copy, depth: int) -> None:
@@ -135,10 +139,9 @@ class _Walk:
                 self.route.queues.append(kept)
 
     def _mirror(self, copy: Copy, depth: int) -> None:
-        mirror = self.topology.mirror
-        if mirror is not None and copy not in self._reached:
-            topic = Destination.topic(mirror.prefix + copy.destination.name + mirror.postfix)
-            self._note(copy.destination, mirror.id, topic, depth=depth)
+        topic = self.topology.mirror_of(copy.destination)
+        if topic is not None and copy not in self._reached:
+            self._note(copy.destination, self.topology.mirror.id, topic, depth=depth)
             self._visit(Copy(topic), depth + 1)
 
     def _virtual_topic(self, definition: VirtualTopic, copy: Copy, depth: int) -> None:
