@@ -13,6 +13,7 @@ from typing import Any
 
 from brokerapp.definitions import Definitions, from_json, to_json
 from brokerapp.destination import Destination
+from brokerapp.engine.job import Job
 from brokerapp.engine.loops import find_loop
 from brokerapp.errors import (
     BrokerError,
@@ -23,12 +24,21 @@ from brokerapp.errors import (
 )
 from brokerapp.named_subscription import SUBSCRIPTION, NamedSubscription
 from brokerapp.selectors import compile_selector
-from brokerapp.snapshot import BrowsedMessage, BrowsePage, DestinationStats, NodeStatus, SubscriptionStats
-from brokerapp.store import DISCARDED, StoredEntry
+from brokerapp.snapshot import (
+    BrowsedMessage,
+    BrowsePage,
+    DestinationStats,
+    NodeStatus,
+    SubscriptionStats,
+    WaitingMessage,
+)
+from brokerapp.store import DISCARDED, StoredEntry, StoredJob
 from brokerapp.store.redis import RedisStore, now_ms
 
 #: Seconds a node may take over a request; a purge of a million messages takes some ten.
 REQUEST_SECONDS = 60.0
+#: A moment after all others, milliseconds since the epoch.
+END_OF_TIME_MS = 10**15
 #: Messages looked at in one call of the store while browsing.
 BROWSE_PAGE = 500
 
@@ -176,6 +186,19 @@ class BrokerAdmin:
             raise _ERRORS.get(reply["code"], BrokerError)(reply["error"])
         return reply["result"]
 
+    # -- messages that wait until they are due
+
+    async def waiting(
+        self, start_ms: int = 0, end_ms: int = END_OF_TIME_MS, skip: int = 0, limit: int = 50
+    ) -> tuple[int, list[WaitingMessage]]:
+        """How many wait, and those due from one moment to another, in order of time, after the first `skip`."""
+        found = await self._store.jobs(start_ms, end_ms, skip, limit)
+        return await self._store.job_count(), [_waiting(each) for each in found]
+
+    async def forget_waiting(self, job: str) -> None:
+        """Let a message that waits be delivered no more. Needs a live node; RequestRefused for no such job."""
+        await self._ask("forget_waiting", job=job)
+
     # -- definitions
 
     async def definitions(self, version: int | None = None) -> Definitions:
@@ -240,6 +263,12 @@ def _browsed(entry: StoredEntry, destination: Destination) -> BrowsedMessage:
         entry.seq, message.id, destination.stomp, headers.get("original-destination"), headers, message.body,
         len(message.body),
     )  # fmt: skip
+
+
+def _waiting(stored: StoredJob) -> WaitingMessage:
+    job = Job.load(stored.record)
+    headers = {**job.message.headers, **job.schedule.headers()}
+    return WaitingMessage(stored.id, stored.due_ms, job.purpose, job.to, headers, len(job.message.body))
 
 
 _ERRORS: dict[str, type[BrokerError]] = {

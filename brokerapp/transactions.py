@@ -46,7 +46,8 @@ class Transactions:
         def undo() -> None:
             self._broker.queues.take_back(entry for _, _, entry in settled if from_log(entry))
 
-        self._broker.publishing.submit(client, transaction.placed, settled, commit.receipt, undo)
+        jobs = [each() for each in transaction.jobs]
+        self._broker.publishing.submit(client, transaction.placed, settled, commit.receipt, undo, jobs)
         self._broker.expiry.arrived(transaction.placed)
 
     def _is_there(self, entry: Entry) -> bool:
