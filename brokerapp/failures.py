@@ -37,11 +37,11 @@ class Failures:
         strategy = (policy and policy.dead_letter) or DEFAULT_STRATEGY
         target = dead_letter_destination(strategy, source, entry.message, expired=expired, durable=durable)
         self.record(DROP if target is None else DEAD_LETTER, now_us, entry, consumer, cause)
-        log.settled(entry)
+        log.settled((entry,))
         log.counts.DequeueCount += 1
         self._broker.stats.changed.add(log.counts)
         if target is None:
-            self._broker.committer.settle(entry)
+            self._broker.committer.settle((entry,))
             return
         log.counts.DeadLetterCount += 1
         message = dead_letter(entry.message, source, cause, strategy, now_us // 1000)
