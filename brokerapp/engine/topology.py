@@ -5,7 +5,7 @@ A definition change builds a new one; the queues are handed over. Selectors are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from brokerapp.definitions import Composite, Definitions, MirroredQueue, PolicyEntry, VirtualDestination, VirtualTopic
@@ -13,6 +13,7 @@ from brokerapp.destination import SEPARATOR, Destination, Kind
 from brokerapp.engine.advisory_topics import is_advisory
 from brokerapp.engine.bindings import Binding, Bindings
 from brokerapp.engine.destination_map import DestinationMap, specificity
+from brokerapp.engine.feeds import Feed
 from brokerapp.selectors import Selector, compile_selector
 
 #: Routes and policies remembered by destination: their names come from clients.
@@ -31,17 +32,19 @@ class CompiledLeg:
 
 
 class Topology:
-    """What routing needs to know. Only queues that come, go and are bound to addresses change it."""
+    """What routing needs to know. Only queues, feeds and bindings change it; all of these outlive the definitions."""
 
     def __init__(
         self,
         definitions: Definitions,
         interest: Interest,
         queues: DestinationMap[str] | None = None,
+        feeds: DestinationMap[Feed] | None = None,
         bindings: Bindings | None = None,
     ) -> None:
         self.definitions, self.interest = definitions, interest
         self.queues: DestinationMap[str] = queues if queues is not None else DestinationMap()
+        self.feeds: DestinationMap[Feed] = feeds if feeds is not None else DestinationMap()
         self.bindings = bindings if bindings is not None else Bindings()
         self.plans: dict[object, object] = {}  # routing.py keeps here what does not depend on the message
         self.mirror: MirroredQueue | None = None
@@ -120,7 +123,7 @@ class Topology:
         self.bindings.add(binding)
         self.plans.clear()
 
-    def feeds(self, topic: Destination, queue: str) -> bool:
+    def copies_to(self, topic: Destination, queue: str) -> bool:
         """Whether a virtual topic copies what is sent to this topic to the queue."""
         only: DestinationMap[str] = DestinationMap()
         only.add(queue, queue)
@@ -128,6 +131,22 @@ class Topology:
             isinstance(each, VirtualTopic) and self.consumer_queues(each, topic.name, only)
             for each in self.virtual_destinations_for(topic)
         )
+
+    def feeds_of(self, topic: str) -> Iterable[Feed]:
+        """Who keeps messages of this topic; each once, however many of its patterns match."""
+        return dict.fromkeys(self.feeds.find(topic))
+
+    def add_feed(self, feed: Feed) -> None:
+        """A named subscription is fed from now on."""
+        for topic in feed.subscription.topics:
+            self.feeds.add(topic.name, feed)
+        self.plans.clear()
+
+    def remove_feed(self, feed: Feed) -> None:
+        """It is fed no longer."""
+        for topic in feed.subscription.topics:
+            self.feeds.remove(topic.name, feed)
+        self.plans.clear()
 
     def remove_queue(self, name: str) -> None:
         """A queue is gone."""
