@@ -21,6 +21,7 @@ from brokerapp.engine.message_log import MessageLog, Subscription
 from brokerapp.engine.topology import Topology
 from brokerapp.errors import AccessDenied, ProtocolError, RequestRefused
 from brokerapp.failures import Failures
+from brokerapp.flow_control import FlowControl
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
 from brokerapp.recording.recorder import Recorder
@@ -62,6 +63,7 @@ class Broker:
         self.queues.topology = self.topology = Topology(definitions, self._interest)
         self.publishing, self.subscribing = Publishing(self), Subscribing(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
+        self.flow = FlowControl(self)
         #: Who does what a client asks. Each may raise RequestRefused.
         self.perform: dict[type[Action], Callable[[Client, Any], None]] = {
             Send: self.publishing.send,
@@ -132,7 +134,10 @@ class Broker:
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
         """A client says good-bye: it goes when all that it asked before is done."""
-        self.barrier(client, receipt, then)
+        if client.waiting:
+            self.flow.when_clear(client, lambda: self.barrier(client, receipt, then))
+        else:
+            self.barrier(client, receipt, then)
 
     def count_producer(self, destination: Destination, change: int) -> None:
         """A client began, or ended, to send there."""

@@ -63,6 +63,7 @@ class Committer:
         self._idle = asyncio.Event()
         self._idle.set()
         self._number = 0
+        self.done: Callable[[Batch], None] | None = None  #: told of every batch that the store has done
         self.waiting_since: float | None = None  #: loop time at which the store stopped answering
 
     # -- what the broker asks; none of it waits
@@ -71,6 +72,14 @@ class Committer:
         """Do this unit."""
         self._units.append(unit)
         self._rouse()
+
+    def withdraw(self, wanted: Callable[[Unit], bool]) -> list[Unit]:
+        """Take back, in order, those units that are not in the store's hands yet."""
+        found = [unit for unit in self._units if wanted(unit)]
+        if found:
+            taken = set(map(id, found))
+            self._units = [unit for unit in self._units if id(unit) not in taken]
+        return found
 
     def settle(self, entry: Settled) -> None:
         """Remove one entry, if it was ever stored; nobody waits for it."""
@@ -158,6 +167,8 @@ class Committer:
                 committed = await self._until_answered(lambda: self._store.commit(self._session, batch, self._limits))
             self._under_way = []
             _report(batch, committed)
+            if self.done is not None:
+                self.done(batch)
         if reads:
             answers = await self._until_answered(
                 lambda: asyncio.gather(*(question(self._store) for question, _ in reads))

@@ -119,6 +119,9 @@ class PolicyEntry:
     topic_prefetch: int | None = None
     memory_limit: int | None = None
     send_fail_if_no_space: bool | None = None
+    producer_flow_control: bool | None = None
+    send_fail_if_no_space_after_timeout: int | None = None
+    blocked_producer_warning_interval: int | None = None
     options: tuple[tuple[str, str], ...] = ()
 
     @property

@@ -54,6 +54,7 @@ class Subscribing:
             exclusive=self._exclusive(targets[0], subscribe.options),
         )  # fmt: skip
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
+        client.read_or_not()
         for target in targets:
             if target.kind is Kind.QUEUE:
                 self._broker.queues.join(subscription, target)
@@ -93,6 +94,7 @@ class Subscribing:
         if client.subscriptions.get(subscription.name) is subscription:
             del client.subscriptions[subscription.name]
         client.by_key.pop(subscription.key, None)
+        client.read_or_not()
         held = subscription.unacked.values()
         now_us = time.time_ns() // 1000
         for entry in held:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from brokerapp.actions import Abort, Begin, Commit
@@ -35,9 +34,7 @@ class Transactions:
         """All that was done in the transaction happens, or the client gets an ERROR and nothing does."""
         transaction = client.transaction(commit.transaction)
         del client.transactions[commit.transaction]
-        for each in transaction.placed:
-            if any(not self._broker.queues.holds(log) for group in each.route.groups for log in group.logs):
-                each.route = replace(each.route, groups=self._broker.publishing.groups(each.route))  # deleted since
+        self._broker.publishing.restore_queues(transaction.placed)
 
         def undo() -> None:
             self._broker.queues.take_back(entry for _, _, entry in transaction.settled if is_queue(entry))
