@@ -15,11 +15,12 @@ from brokerapp.client import Client
 from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions
 from brokerapp.delivery import Delivery
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.engine.access import Access
 from brokerapp.engine.message_log import MessageLog, Subscription
 from brokerapp.engine.topology import Topology
 from brokerapp.errors import AccessDenied, ProtocolError, RequestRefused
+from brokerapp.expiry import Expiry
 from brokerapp.failures import Failures
 from brokerapp.flow_control import FlowControl
 from brokerapp.publishing import Publishing
@@ -64,6 +65,8 @@ class Broker:
         self.publishing, self.subscribing = Publishing(self), Subscribing(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
         self.flow = FlowControl(self)
+        self.expiry = Expiry(self)
+        self.expiry.watch()
         #: Who does what a client asks. Each may raise RequestRefused.
         self.perform: dict[type[Action], Callable[[Client, Any], None]] = {
             Send: self.publishing.send,
@@ -78,6 +81,7 @@ class Broker:
     def redefine(self, definitions: Definitions) -> None:
         """Route by these from now on. What is on its way keeps the way it was given."""
         self.queues.topology = self.topology = Topology(definitions, self._interest, self.topology.queues)
+        self.expiry.watch()
 
     def _interest(self, queue: Destination, headers: Mapping[str, str]) -> bool:
         """Whether a consumer of the queue would take such a message (selectorAware)."""
@@ -91,8 +95,8 @@ class Broker:
     def measure(self, numbers: DestinationStats) -> None:
         """Bring those numbers up to date that are kept elsewhere."""
         destination = numbers.destination
-        if destination.kind is Kind.TOPIC:
-            numbers.ConsumerCount = len(self.delivery.subscribers(destination.name))
+        if not destination.is_queue:
+            numbers.ConsumerCount = len(self.delivery.subscribers(destination))
         elif destination in self.queues:  # a composite that only forwards has numbers, but no messages of its own
             log = self.queues.find(destination)
             numbers.QueueSize, numbers.InFlightCount, numbers.Paused = log.depth, log.in_flight, log.paused
@@ -152,7 +156,7 @@ class Broker:
         may, verbs = self.access.may, [verb]
         if destination.is_pattern and verb == "read":
             may = self.access.may_some  # it is given what it may read
-        elif destination.kind is Kind.QUEUE and destination not in self.queues:
+        elif destination.is_queue and destination not in self.queues:
             verbs.append("admin")
         for each in verbs:
             if not may(client.principal, each, destination):

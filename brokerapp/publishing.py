@@ -119,6 +119,8 @@ class Publishing:
                 self.submit(client, placed, (), send.receipt)
             else:
                 self._broker.confirm(client, send.receipt)
+            if message.expires:
+                self._broker.expiry.arrived(placed)
             return
         size = sum([len(each.stored) for each in placed])
         client.check_room(transaction, size)

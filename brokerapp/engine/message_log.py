@@ -334,6 +334,15 @@ class MessageLog:
             self.returned.pop(seq, None)
         return gone
 
+    def seize(self, numbers: Iterable[int]) -> set[int]:
+        """Take those of these stored messages that no consumer holds, as if one held them now; which they are."""
+        seized = self.take_out(numbers)
+        self.depth += len(seized)
+        self.in_flight += len(seized)
+        if self.paging:  # what is being read for the window may hold them
+            self.window += 1
+        return seized
+
 
 _priority = attrgetter("priority")
 
