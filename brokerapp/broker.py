@@ -138,10 +138,15 @@ class Broker:
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
         """A client says good-bye: it goes when all that it asked before is done."""
-        if client.waiting:
-            self.flow.when_clear(client, lambda: self.barrier(client, receipt, then))
-        else:
-            self.barrier(client, receipt, then)
+
+        def done() -> None:
+            if client.waiting:
+                self.flow.when_clear(client, lambda: self.leave(client, receipt, then))
+            else:
+                self.confirm(client, receipt)
+                then()
+
+        self.barrier(client, None, done)
 
     def count_producer(self, destination: Destination, change: int) -> None:
         """A client began, or ended, to send there."""

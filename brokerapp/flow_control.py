@@ -70,6 +70,8 @@ class FlowControl:
         self._broker = broker
         self.places: dict[str, FullPlace] = {}
         self.bytes = 0  #: of messages in all that waits
+        self._refusing: dict[FullPlace, None] = {}  # in the batch that the store reports on
+        self._passing: dict[FullPlace, None] = {}
         self._closed = False
         self._farewells: dict[Client, list[Callable[[], None]]] = {}
 
@@ -92,18 +94,15 @@ class FlowControl:
         waiting = unit.waiting
         if waiting is None:
             place = self.places.get(full) or FullPlace(full, _now_ms())
-            if (reason := self._join(unit, place)) is not None:
-                return reason
-            for each in self._broker.committer.withdraw(lambda other: self._follows(other, place)):
-                self.submit(each)  # type: ignore[arg-type]
-            return None
+            self._refusing[place] = None
+            return self._join(unit, place)
         self._tried(waiting)
         if full != waiting.place.name:
             self._leave_row(waiting)
             place = waiting.place = self._opened(self.places.get(full) or FullPlace(full, _now_ms()))
             place.row[waiting] = None
-        else:
-            waiting.place.at_once = 1
+        waiting.place.at_once = 1
+        self._refusing[waiting.place] = None
         return None
 
     def _place_of(self, unit: Unit) -> FullPlace | None:
@@ -172,6 +171,7 @@ class FlowControl:
         unit.waiting = None
         self._tried(waiting)
         self._leave_row(waiting)
+        self._passing[place] = None
         self.bytes -= unit.size
         stats = self._broker.stats.of(self._blamed(unit, place))
         stats.TotalBlockedTime += _now_ms() - waiting.since_ms
@@ -182,9 +182,6 @@ class FlowControl:
             client.read_or_not()
             for farewell in self._farewells.pop(client, ()):
                 farewell()
-        place.at_once = min(2 * place.at_once, MAX_AT_ONCE)
-        if place.tried <= place.at_once // 2:
-            self._try(place)
 
     def when_clear(self, client: Client, then: Callable[[], None]) -> None:
         """Call this when no send of the client waits any more."""
@@ -215,17 +212,27 @@ class FlowControl:
     # -- trying again
 
     def _look(self, batch: Batch) -> None:
-        """The store did a batch: where it settled something there may be room."""
+        """The store did a batch: who would overtake those it refused is called back; where there is room, some try."""
+        refusing, self._refusing = self._refusing, {}
+        passing, self._passing = self._passing, {}
+        for place in refusing:
+            for each in self._broker.committer.withdraw(lambda unit, place=place: self._follows(unit, place)):
+                if each.waiting is not None:
+                    self._tried(each.waiting)
+                else:
+                    self.submit(each)
         left = {entry.log for unit in batch.units for entry in unit.settles}
         left.update(log for log, attributes in batch.declarations if attributes is None)
-        if not left:
-            return
         for place in list(self.places.values()):
-            if place.name == STORE or place.name in left:
+            if (left and place.name == STORE) or place.name in left or (place in passing and place not in refusing):
                 self._try(place)
 
     def _try(self, place: FullPlace, all_that_settle: bool = False) -> None:
+        """Let the first in the row try again, more than the last time when that went well; one try after the other."""
+        if place.tried:
+            return
         candidates = list(islice(place.row, place.at_once))
+        place.at_once = min(2 * place.at_once, MAX_AT_ONCE)
         if all_that_settle:
             candidates += [each for each in islice(place.row, place.at_once, None) if each.unit.settles]
         place.tried_ms = _now_ms()
