@@ -126,6 +126,7 @@ class BrokerAdmin:
         """Remove all messages not in flight; how many."""
         log = await self._log(destination)
         if await self._store.node() is None:
+            await self._open()
             return await self._store.drop(log, "", keep=True)
         return await self._ask("purge", destination)
 
@@ -136,6 +137,7 @@ class BrokerAdmin:
     async def delete(self, destination: Destination) -> int:
         """Remove the queue or topic with all it holds; how many messages. Refused while it has consumers."""
         if destination.is_queue and await self._store.node() is None:
+            await self._open()
             return await self._store.drop(await self._log(destination), "")
         return await self._ask("delete", destination)
 

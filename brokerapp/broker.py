@@ -1,8 +1,8 @@
 """Broker: what clients ask, decided with the engine and handed to the committer. Synchronous; nothing here waits.
 
 Its parts, a module each: `publishing` (SEND), `subscribing` (SUBSCRIBE, UNSUBSCRIBE), `settling` (ACK, NACK),
-`transactions`, `failures` (dead letters), `queues` (the logs), `delivery` (what goes out to consumers). `perform` says
-which part does which action.
+`transactions`, `failures` (dead letters), `queues` (the logs), `delivery` (what goes out to consumers), `advisories`
+(what the broker tells about itself). `perform` says which part does which action.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from brokerapp.actions import Abort, Action, Begin, Commit, Send, Settle, Subscribe, Unsubscribe
+from brokerapp.advisories import Advisories
 from brokerapp.client import Client
 from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions
@@ -32,6 +33,7 @@ from brokerapp.snapshot import DestinationStats
 from brokerapp.stats import Stats
 from brokerapp.store import Unit
 from brokerapp.subscribing import Subscribing
+from brokerapp.temporaries import Temporaries
 from brokerapp.timers import Timers
 from brokerapp.transactions import Transactions
 
@@ -53,18 +55,22 @@ class Broker:
         settings: Settings = DEFAULT_SETTINGS,
     ) -> None:
         self.name, self.session, self.settings = name, session, settings
+        self.url = ""  #: where clients reach this node, once it listens
         self.timers = Timers()  #: what is to be done later; the node does it when its time comes
         self.committer, self.recorder, self.stats = committer, recorder, stats
         self.access: Access | None = None  #: None: everybody may do everything
         self.clients: dict[str, Client] = {}
         self._client_ids: set[str] = set()
         self.failures = Failures(self)
-        self.delivery = Delivery(committer, recorder, stats, self.failures.expire, self._may)
-        self.queues = Queues(committer, self.delivery, stats, self._may)
+        self.delivery = Delivery(committer, recorder, stats, self.failures.expire, self.may)
+        self.queues = Queues(committer, self.delivery, stats, self.may)
         self.queues.topology = self.topology = Topology(definitions, self._interest)
         self.publishing, self.subscribing = Publishing(self), Subscribing(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
         self.flow = FlowControl(self)
+        self.temporaries = Temporaries(self)
+        self.advisories = Advisories(self)
+        stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
         self.expiry = Expiry(self)
         self.expiry.watch()
         #: Who does what a client asks. Each may raise RequestRefused.
@@ -81,6 +87,7 @@ class Broker:
     def redefine(self, definitions: Definitions) -> None:
         """Route by these from now on. What is on its way keeps the way it was given."""
         self.queues.topology = self.topology = Topology(definitions, self._interest, self.topology.queues)
+        self.advisories.listeners_changed()
         self.expiry.watch()
 
     def _interest(self, queue: Destination, headers: Mapping[str, str]) -> bool:
@@ -123,6 +130,7 @@ class Broker:
             raise ProtocolError(f"client-id {client.client_id!r} is connected already")
         self._client_ids.add(client.client_id)
         self.clients[client.id] = client
+        self.advisories.connected(client)
 
     def disconnect(self, client: Client) -> None:
         """A client is gone: its transactions end in nothing, what it held goes back."""
@@ -135,6 +143,9 @@ class Broker:
             self.subscribing.end(client, subscription)
         for destination in client.producing_to:
             self.count_producer(destination, -1)  # none of these is deleted: see _forget_producers
+            self.advisories.producer_stopped(client, destination)
+        self.temporaries.end(client)
+        self.advisories.disconnected(client)
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
         """A client says good-bye: it goes when all that it asked before is done."""
@@ -161,13 +172,14 @@ class Broker:
         may, verbs = self.access.may, [verb]
         if destination.is_pattern and verb == "read":
             may = self.access.may_some  # it is given what it may read
-        elif destination.is_queue and destination not in self.queues:
+        elif destination.is_queue and not destination.is_temporary and destination not in self.queues:
             verbs.append("admin")
         for each in verbs:
             if not may(client.principal, each, destination):
                 raise AccessDenied(f"user {client.principal.name} is not authorized to {each} {destination}")
 
-    def _may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:
+    def may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:
+        """Whether who subscribed has a right at a destination."""
         return self.access is None or self.access.may(subscription.client.principal, verb, destination)
 
     # -- telling the client

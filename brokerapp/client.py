@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, Kind
 from brokerapp.engine.access import ANONYMOUS, Principal
 from brokerapp.engine.message_log import Entry, Subscription
 from brokerapp.engine.routing import Route
@@ -90,6 +90,8 @@ class Client:
     sent: int = 0
     delivered: int = 0
     producing_to: set[Destination] = field(default_factory=set)
+    temporaries: dict[tuple[Kind, str], Destination] = field(default_factory=dict)  #: its own, by its names for them
+    own_names: dict[str, str] = field(default_factory=dict)  #: how it writes them, by how others do
     ack_numbers: int = 0
     keys: int = 0
 

@@ -76,6 +76,7 @@ class MirroredQueue:
     prefix: str = "VirtualTopic.Mirror."
     postfix: str = ""
     copy_message: bool = True
+    temporary: bool = True  #: temporary queues are mirrored too
 
     kind = "mirroredQueue"
 
@@ -128,6 +129,15 @@ class PolicyEntry:
     blocked_producer_warning_interval: int | None = None
     expire_messages_period: int | None = None  #: between two looks for expired messages nobody reads; 0: none
     max_expire_page_size: int | None = None  #: messages looked at in one step of that
+    advisory_for_consumed: bool = False
+    advisory_for_delivery: bool = False
+    advisory_for_dispatched: bool = False
+    advisory_for_discarding_messages: bool = False
+    advisory_for_fast_producers: bool = False
+    advisory_for_slow_consumers: bool = False
+    advisory_when_full: bool = False
+    send_advisory_if_no_consumers: bool = False
+    include_body_for_advisory: bool = False
     options: tuple[tuple[str, str], ...] = ()
 
     @property

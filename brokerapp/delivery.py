@@ -198,6 +198,10 @@ class Delivery:
             found = self._subscribers_of[topic] = [each for each in matching if self._may(each, "read", topic)]
         return found
 
+    def is_heard(self, topic: Destination) -> bool:
+        """Whether somebody subscribes to this topic, or to one that matches the pattern."""
+        return bool(self._topics[topic.kind].find(topic.name))
+
     def publish(self, message: Message, copy: Copy) -> None:
         """Give a message to the subscribers of its topic."""
         stats = self._stats.of(copy.destination)
@@ -205,15 +209,19 @@ class Delivery:
         stats.EnqueueBytes += len(message.body)
         self._stats.changed.add(stats)
         for subscription in self.subscribers(copy.destination):
-            original = copy.original.stomp if copy.original else ""
-            entry = Entry(str(copy.destination), 0, message, original=original, shown=copy.destination.stomp)
-            if _takes(subscription, entry, copy.destination):
-                subscription.pending.append(entry)
-                subscription.pending_bytes += len(message.body)
-                self.waiting[subscription] = None
-                if _too_much_waits(subscription):
-                    self._drain(subscription)
-                    self._bound(subscription)
+            self.tell(subscription, message, copy)
+            if _too_much_waits(subscription):
+                self._drain(subscription)
+                self._bound(subscription)
+
+    def tell(self, subscription: Subscription, message: Message, copy: Copy) -> None:
+        """Let a message of a topic wait for one subscriber, if that takes it."""
+        original = copy.original.stomp if copy.original else ""
+        entry = Entry(str(copy.destination), 0, message, original=original, shown=copy.destination.stomp)
+        if _takes(subscription, entry, copy.destination):
+            subscription.pending.append(entry)
+            subscription.pending_bytes += len(message.body)
+            self.waiting[subscription] = None
 
     def _bound(self, subscription: Subscription) -> None:
         while _too_much_waits(subscription):

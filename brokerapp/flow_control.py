@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from brokerapp.client import Client
 from brokerapp.destination import Destination
 from brokerapp.engine.patience import limit_of, patience_ms, warning_interval_ms
+from brokerapp.errors import RequestRefused
 from brokerapp.store import GONE, STORE, Batch, Unit
 
 if TYPE_CHECKING:
@@ -232,16 +233,19 @@ class FlowControl:
         if place.tried:
             return
         candidates = list(islice(place.row, place.at_once))
-        place.at_once = min(2 * place.at_once, MAX_AT_ONCE)
         if all_that_settle:
             candidates += [each for each in islice(place.row, place.at_once, None) if each.unit.settles]
+        place.at_once = min(2 * place.at_once, MAX_AT_ONCE)
         place.tried_ms = _now_ms()
         for each in candidates:
-            if not each.tried:
-                each.tried = True
-                place.tried += 1
+            try:
                 self._broker.publishing.renew(each.unit)
-                self._broker.committer.submit(each.unit)
+            except RequestRefused as error:
+                self._broker.publishing.refuse(each.unit, str(error))
+                continue
+            each.tried = True
+            place.tried += 1
+            self._broker.committer.submit(each.unit)
 
     def _tick_soon(self) -> None:
         self._broker.timers.at(_now_ms() + TICK_MS, self._tick)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.actions import Send
 from brokerapp.client import Client, Placed
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, as_one
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
 from brokerapp.engine.routing import Route, route
 from brokerapp.errors import LimitExceeded
@@ -112,7 +112,8 @@ class Publishing:
         targets = Destination.parse_list(send.destination)
         for each in targets:
             self._broker.require(client, "write", each)
-        placed = [self.place(client, message, each) for each in targets]
+        sent_to = as_one(targets) if len(targets) > 1 else None
+        placed = [self.place(client, message, each, sent_to) for each in targets]
         client.sent += 1
         if transaction is None:
             if message.persistent or client.pending or not self._passed_through(placed):
@@ -160,16 +161,37 @@ class Publishing:
         id = f"{self._prefix}{number}"
         return Message(id, head.encode(), send.body, send.persistent, send.priority, send.expires, now_us)
 
-    def place(self, client: Client, message: Message, destination: Destination) -> Placed:
-        """Find the message's way, and let the queues on it exist."""
+    def place(
+        self, client: Client, message: Message, destination: Destination, sent_to: Destination | None = None
+    ) -> Placed:
+        """Find the message's way, and let the queues on it exist. `sent_to` is the list it is an element of."""
         self._broker.recorder.enqueue(message.born_us, message, str(destination))
         if destination not in client.producing_to:
+            if destination.is_temporary:
+                self._broker.temporaries.sent_by(client, destination)
             client.producing_to.add(destination)
             self._broker.count_producer(destination, 1)
-        found = route(message, destination, self._broker.topology)
+            self._broker.advisories.producer_started(client, destination)
+        found = route(message, destination, self._broker.topology, sent_to)
         if found.groups is None:
             found.groups = self.groups(found)
         return Placed(message, message.stored() if found.groups else b"", destination, found)
+
+    def originate(self, message: Message, destination: Destination) -> None:
+        """Publish what no client sent, but the broker itself."""
+        found = route(message, destination, self._broker.topology)
+        if found.groups is None:
+            found.groups = self.groups(found)
+        placed = Placed(message, message.stored() if found.groups else b"", destination, found)
+        if not found.groups:
+            self.happened([placed], 0)
+            return
+
+        def done(seq: int, refused: str) -> None:
+            if not refused:
+                self.happened([placed], seq)
+
+        self._broker.committer.submit(Unit([(placed.stored, group.rows) for group in found.groups], then=done))
 
     def groups(self, found: Route) -> list[Group]:
         """The queues of a route, which exist from now on, in groups of which none has a queue twice."""
@@ -243,12 +265,18 @@ class Publishing:
                 )
 
     def renew(self, request: ClientUnit) -> None:
-        """Queues on the way of what waited may have been deleted meanwhile: let them exist."""
+        """Queues on the way of what waited may have been deleted meanwhile: let them exist. Raises RequestRefused."""
         if self.restore_queues(request.placed):
             request.appends = _appends(request.placed)
 
     def restore_queues(self, placed: Sequence[Placed]) -> bool:
-        """Let queues exist that these messages go to and that were deleted since; whether there were any."""
+        """Let queues exist that these messages go to and that were deleted since; whether there were any.
+
+        Raises RequestRefused when one cannot come back: it was temporary.
+        """
+        for each in placed:
+            if each.destination.is_temporary:
+                self._broker.temporaries.check(each.destination)
         lost = [
             each
             for each in placed
@@ -266,7 +294,8 @@ class Publishing:
                     self._stored(each, group, seq)
                 seq += 1
             for copy in each.route.topics:
-                self._broker.delivery.publish(each.message, copy)
+                if not copy.destination.is_temporary or copy.destination in self._broker.temporaries:
+                    self._broker.delivery.publish(each.message, copy)
 
     def _stored(self, placed: Placed, group: Group, seq: int) -> None:
         """The store holds these copies: count them, and offer them to those who consume now."""

@@ -37,9 +37,7 @@ class Subscribing:
             raise RequestRefused("browser:true is not served yet: browse with the console or brokerctl")
         if "subscriptionName" in subscribe.options:
             raise RequestRefused("activemq.subscriptionName: durable subscriptions are not served yet")
-        targets = Destination.parse_list(subscribe.destination)
-        for each in targets:
-            self._broker.require(client, "read", each)
+        targets = self._sources(client, subscribe)
         selector = compile_selector(subscribe.selector) if subscribe.selector else None
         prefetch = _number(subscribe.options, "prefetchSize", self._prefetch(targets[0]))
         if prefetch < 0:
@@ -50,7 +48,7 @@ class Subscribing:
         client.keys += 1
         subscription = Subscription(
             subscribe.id, name, str(client.keys), client, targets, subscribe.ack_mode,
-            prefetch, selector, priority=_number(subscribe.options, "priority", 0),
+            prefetch, selector, subscribe.transformation, priority=_number(subscribe.options, "priority", 0),
             exclusive=self._exclusive(targets[0], subscribe.options),
         )  # fmt: skip
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
@@ -67,7 +65,17 @@ class Subscribing:
             for log in subscription.logs:
                 self._broker.delivery.touched[log] = None
 
+        self._broker.advisories.consumer_started(subscription)
         self._broker.barrier(client, subscribe.receipt, start)
+
+    def _sources(self, client: Client, subscribe: Subscribe) -> tuple[Destination, ...]:
+        """What it consumes from: all of it may be read. Raises RequestRefused."""
+        targets = Destination.parse_list(subscribe.destination)
+        for each in targets:
+            if each.is_temporary:
+                self._broker.temporaries.check(each)
+            self._broker.require(client, "read", each)
+        return targets
 
     def _prefetch(self, destination: Destination) -> int:
         """How much a consumer may hold when it does not say: as its policy has it, or ActiveMQ."""
@@ -106,11 +114,15 @@ class Subscribing:
             if not target.is_queue:
                 self._broker.delivery.part(subscription, target)
                 self._note_subscribers(target)
+        self._broker.advisories.consumer_stopped(subscription)
 
     def _note_subscribers(self, target: Destination) -> None:
         """Those of a topic, or of all that match a pattern, are others now."""
+        if target.is_temporary and target not in self._broker.temporaries:
+            return
         names = [target] if not target.is_pattern else [d for d in self._broker.stats.known() if d.kind is Kind.TOPIC]
         self._broker.stats.changed.update(map(self._broker.stats.of, names))
+        self._broker.advisories.listeners_changed()
 
 
 def subscription_name(id: str | None, destination: str | None) -> str:

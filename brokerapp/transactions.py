@@ -34,7 +34,11 @@ class Transactions:
         """All that was done in the transaction happens, or the client gets an ERROR and nothing does."""
         transaction = client.transaction(commit.transaction)
         del client.transactions[commit.transaction]
-        self._broker.publishing.restore_queues(transaction.placed)
+        try:
+            self._broker.publishing.restore_queues(transaction.placed)
+        except RequestRefused:
+            self.roll_back(client, transaction)
+            raise
 
         def undo() -> None:
             self._broker.queues.take_back(entry for _, _, entry in transaction.settled if is_queue(entry))

@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from lxml import etree
 
-from brokerapp.config.attributes import read_fields, written_fields
+from brokerapp.config.attributes import FIELD_TYPES, read_fields, written_fields
 from brokerapp.config.broker_config import Outcome
 from brokerapp.config.document import Element
 from brokerapp.config.virtual_destinations import destinations, entry_targets, read_destination
 from brokerapp.definitions import DeadLetterStrategy, PolicyEntry
 from brokerapp.destination import ANY_REST, Destination, Kind
 
-#: Attributes that have a field of their own.
-_FIELDS = (
-    "queue_prefetch", "topic_prefetch", "memory_limit", "producer_flow_control", "send_fail_if_no_space",
-    "send_fail_if_no_space_after_timeout", "blocked_producer_warning_interval", "expire_messages_period",
-    "max_expire_page_size",
-)  # fmt: skip
+#: Attributes that have a field of their own: whatever a PolicyEntry holds that fits into one.
+_FIELDS = tuple(each.name for each in fields(PolicyEntry) if each.type in FIELD_TYPES)
 
 #: ActiveMQ's other attributes of a policyEntry: kept as options under these names.
 _OPTIONS = frozenset((
-    "advisoryForConsumed", "advisoryForDelivery", "advisoryForDiscardingMessages", "advisoryForDispatched",
-    "advisoryForFastProducers", "advisoryForSlowConsumers", "advisoryWhenFull", "allConsumersExclusiveByDefault",
-    "alwaysRetroactive", "consumersBeforeDispatchStarts",
+    "allConsumersExclusiveByDefault", "alwaysRetroactive", "consumersBeforeDispatchStarts",
     "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "durableTopicPrefetch", "enableAudit",
     "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
-    "inactiveTimoutBeforeGC", "includeBodyForAdvisory", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
+    "inactiveTimoutBeforeGC", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
     "maxDestinations", "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
     "messageGroupMapFactoryType", "minimumMessageSize", "optimizeMessageStoreInFlightLimit", "optimizedDispatch",
     "persistJMSRedelivered", "prioritizedMessages", "queueBrowserPrefetch",
-    "reduceMemoryFootprint", "sendAdvisoryIfNoConsumers", "sendDuplicateFromStoreToDLQ",
+    "reduceMemoryFootprint", "sendDuplicateFromStoreToDLQ",
     "storeUsageHighWaterMark", "strictOrderDispatch", "timeBeforeDispatchStarts",
     "useCache", "useConsumerPriority", "usePrefetchExtension", "useTopicSubscriptionInflightStats",
 ))  # fmt: skip

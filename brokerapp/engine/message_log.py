@@ -64,6 +64,7 @@ class Subscription:
     ack_mode: str
     prefetch: int
     selector: Selector | None = None
+    transformation: str | None = None  #: the form in which it wants what the broker itself writes
     priority: int = 0  #: those of lower priority get only what the higher ones have no credit for
     exclusive: bool = False  #: wants all messages of a queue for itself
     credit: int = 0  #: messages it may still be given
@@ -83,6 +84,14 @@ class Subscription:
     def ready(self) -> bool:
         """Whether it may be given a message now."""
         return self.credit > 0 and self.started and not self.client.blocked
+
+    def lose(self, log: MessageLog) -> None:
+        """A log is gone with all it held."""
+        self.logs.remove(log)
+        self.tested.pop(log.name, None)
+        for ack_id in [ack_id for ack_id, entry in self.unacked.items() if entry.log == log.name]:
+            del self.unacked[ack_id]
+            self.credit += 1
 
     def hold(self, ack_id: str, entry: Entry) -> None:
         """A message was delivered and waits for its ACK.

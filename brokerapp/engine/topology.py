@@ -10,13 +10,12 @@ from dataclasses import dataclass
 
 from brokerapp.definitions import Composite, Definitions, MirroredQueue, PolicyEntry, VirtualDestination, VirtualTopic
 from brokerapp.destination import SEPARATOR, Destination, Kind
+from brokerapp.engine.advisory_topics import is_advisory
 from brokerapp.engine.destination_map import DestinationMap, specificity
 from brokerapp.selectors import Selector, compile_selector
 
 #: Routes and policies remembered by destination: their names come from clients.
 MAX_REMEMBERED = 10_000
-#: Topics of this family tell about the broker itself; no definition applies to them.
-ADVISORY_PREFIX = "ActiveMQ.Advisory."
 
 #: Asked for `selectorAware`: would a consumer of this queue, present or remembered, take a message with these headers?
 Interest = Callable[[Destination, Mapping[str, str]], bool]
@@ -36,7 +35,7 @@ class Topology:
     def __init__(self, definitions: Definitions, interest: Interest, queues: DestinationMap[str] | None = None) -> None:
         self.definitions, self.interest = definitions, interest
         self.queues: DestinationMap[str] = queues if queues is not None else DestinationMap()
-        self.plans: dict[Destination, object] = {}  # routing.py keeps here what does not depend on the message
+        self.plans: dict[object, object] = {}  # routing.py keeps here what does not depend on the message
         self.mirror: MirroredQueue | None = None
         self._virtual: dict[Kind, DestinationMap[VirtualDestination]] = {kind: DestinationMap() for kind in Kind}
         self._legs: dict[str, tuple[CompiledLeg, ...]] = {}
@@ -64,9 +63,17 @@ class Topology:
 
     def virtual_destinations_for(self, destination: Destination) -> list[VirtualDestination]:
         """The definitions that apply to a message sent to this destination."""
-        if destination.kind is Kind.TOPIC and destination.name.startswith(ADVISORY_PREFIX):
-            return []
-        return self._virtual[destination.kind].find(destination.name)
+        found = self._virtual[destination.kind].find(destination.name)
+        if is_advisory(destination):  # these never fan out; a composite may forward them
+            return [each for each in found if isinstance(each, Composite)]
+        return found
+
+    def mirror_of(self, queue: Destination) -> Destination | None:
+        """The topic that gets what is sent to a queue; None when it is not mirrored."""
+        mirror = self.mirror
+        if mirror is None or (queue.is_temporary and not mirror.temporary):
+            return None
+        return Destination.topic(mirror.prefix + queue.name + mirror.postfix)
 
     def legs_of(self, composite: Composite) -> tuple[CompiledLeg, ...]:
         """Its legs, compiled, in the order defined."""
