@@ -24,9 +24,11 @@ from brokerapp.errors import AccessDenied, ProtocolError, RequestRefused
 from brokerapp.expiry import Expiry
 from brokerapp.failures import Failures
 from brokerapp.flow_control import FlowControl
+from brokerapp.jobs import Jobs
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
 from brokerapp.recording.recorder import Recorder
+from brokerapp.scheduling import Scheduling
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.settling import Settling
 from brokerapp.snapshot import DestinationStats
@@ -71,11 +73,13 @@ class Broker:
         self.temporaries = Temporaries(self)
         self.advisories = Advisories(self)
         stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
-        self.expiry = Expiry(self)
+        self.expiry, self.jobs = Expiry(self), Jobs(self)
+        self.scheduling = Scheduling(self)
         self.expiry.watch()
+        self.jobs.start()
         #: Who does what a client asks. Each may raise RequestRefused.
         self.perform: dict[type[Action], Callable[[Client, Any], None]] = {
-            Send: self.publishing.send,
+            Send: self.scheduling.send if settings.scheduler_support else self.publishing.send,
             Subscribe: self.subscribing.subscribe,
             Unsubscribe: self.subscribing.unsubscribe,
             Settle: self.settling.settle,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.access import ANONYMOUS, Principal
@@ -63,7 +64,10 @@ class Transaction:
 
     placed: list[Placed] = field(default_factory=list)
     settled: list[tuple[Subscription, str, Entry]] = field(default_factory=list)
-    bytes: int = 0  #: of the messages placed
+    jobs: list[Callable[[], Any]] = field(
+        default_factory=list
+    )  #: what makes a job of each message to be delivered later
+    bytes: int = 0  #: of the messages placed, and of jobs
     copies: int = 0  #: in queues, of the messages placed
 
 
@@ -104,7 +108,7 @@ class Client:
 
     def check_room(self, transaction: Transaction, more: int = 0) -> None:
         """Raise RequestRefused when an open transaction may not grow, by so many bytes."""
-        if len(transaction.placed) + len(transaction.settled) >= MAX_TRANSACTION_ACTIONS:
+        if len(transaction.placed) + len(transaction.settled) + len(transaction.jobs) >= MAX_TRANSACTION_ACTIONS:
             raise RequestRefused(f"a transaction holds at most {MAX_TRANSACTION_ACTIONS} messages and acks")
         if transaction.copies > MAX_TRANSACTION_COPIES:
             raise RequestRefused(f"a transaction makes at most {MAX_TRANSACTION_COPIES} copies of messages in queues")

@@ -43,7 +43,8 @@ class Transactions:
         def undo() -> None:
             self._broker.queues.take_back(entry for _, _, entry in transaction.settled if is_queue(entry))
 
-        self._broker.publishing.submit(client, transaction.placed, transaction.settled, commit.receipt, undo)
+        jobs = [each() for each in transaction.jobs]
+        self._broker.publishing.submit(client, transaction.placed, transaction.settled, commit.receipt, undo, jobs)
         self._broker.expiry.arrived(transaction.placed)
 
     def abort(self, client: Client, abort: Abort) -> None:
