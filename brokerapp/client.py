@@ -88,7 +88,7 @@ class Client:
     pending: int = 0  #: units on their way to the store
     pending_bytes: int = 0  #: of messages in them
     on_hold: bool = False  #: not read from because of that
-    waiting: int = 0  #: of those units, sends that found no room
+    waiting: int = 0  #: sends that found no room
     waiting_bytes: int = 0  #: of messages in them
     blocked: bool = False  #: its socket takes no more for now
     sent: int = 0

@@ -75,8 +75,7 @@ class Committer:
         self._units.append(unit)
         self._rouse()
 
-<<<<<<< HEAD
-    def withdraw(self, wanted: Callable[[Unit], bool]) -> list[Unit]:
+    def withdraw(self, wanted: Callable[[Unit | Run], bool]) -> list[Unit | Run]:
         """Take back, in order, those units that are not in the store's hands yet."""
         found = [unit for unit in self._units if wanted(unit)]
         if found:
@@ -84,17 +83,11 @@ class Committer:
             self._units = [unit for unit in self._units if id(unit) not in taken]
         return found
 
-    def settle(self, entry: Settled) -> None:
-        """Remove one entry, if it was ever stored; nobody waits for it."""
-        if entry.seq:
-            self._settles.append(entry)
-=======
     def settle(self, entries: Iterable[Settled]) -> None:
         """Remove those of these entries that were ever stored; nobody waits for it."""
         stored = [entry for entry in entries if entry.seq]
         if stored:
             self._settles += stored
->>>>>>> refs/heads/main
             self._rouse()
 
     def create(self, log: str, attributes: str) -> None:

@@ -20,18 +20,19 @@ from brokerapp.client import Client
 from brokerapp.destination import Destination
 from brokerapp.engine.patience import limit_of, patience_ms, warning_interval_ms
 from brokerapp.errors import RequestRefused
-from brokerapp.store import GONE, STORE, Batch, Unit
+from brokerapp.store import GONE, STORE, Batch, Run, Unit
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
     from brokerapp.publishing import ClientUnit
+    from brokerapp.runs import ClientRun
 
 logger = logging.getLogger(__name__)
 
-#: Sends of one client that consumes too, and bytes of messages in them, that may wait. Below what stops the reading of
-#: a client (client.py): this one's acknowledgements must be heard.
-MAX_WAITING = 1_000
-MAX_WAITING_BYTES = 4 * 1024 * 1024
+#: Sends of one client that consumes too, and bytes of messages in them, that may wait: it is read on, so that its
+#: acknowledgements are heard.
+MAX_WAITING = 10_000
+MAX_WAITING_BYTES = 8 * 1024 * 1024
 #: Bytes of messages of all clients that may wait in memory: some thousand clients with what one read brings.
 MAX_ALL_WAITING_BYTES = 256 * 1024 * 1024
 #: Sends tried at once when a place has room again: a try costs the store a call, whether it succeeds or not.
@@ -106,14 +107,15 @@ class FlowControl:
         self._refusing[waiting.place] = None
         return None
 
-    def _place_of(self, unit: Unit) -> FullPlace | None:
-        for stored_and_rows in unit.appends:
-            for name, _, _ in stored_and_rows[1]:
+    def _place_of(self, unit: Unit | Run) -> FullPlace | None:
+        ways = unit.ways
+        for rows in ways:
+            for name, _, _ in rows:
                 if name in self.places:
                     return self.places[name]
-        return self.places.get(STORE) if unit.appends else None
+        return self.places.get(STORE) if ways else None
 
-    def _follows(self, unit: Unit, place: FullPlace) -> bool:
+    def _follows(self, unit: Unit | Run, place: FullPlace) -> bool:
         """Whether it would overtake, on its way to the store, those who wait."""
         return unit.client is not None and not unit.settles and self._place_of(unit) is place
 
@@ -129,6 +131,7 @@ class FlowControl:
         unit.waiting = Waiting(unit, self._opened(place), now_ms, None if patience is None else now_ms + patience)
         place.row[unit.waiting] = None
         self.bytes += unit.size
+        client.ended_unit(unit.size)  # on its way it is no more
         client.waiting += 1
         client.waiting_bytes += unit.size
         client.read_or_not()
@@ -149,7 +152,7 @@ class FlowControl:
         return None
 
     def _patience(self, unit: Unit, place: FullPlace) -> int | None:
-        first = next((rows[0][0] for _, rows in unit.appends if rows), "")
+        first = next((rows[0][0] for rows in unit.ways if rows), "")
         name = first if place.name == STORE else place.name
         policy = self._broker.topology.policy_for(Destination.parse(name)) if name else None
         settings = self._broker.settings
@@ -177,6 +180,7 @@ class FlowControl:
         stats = self._broker.stats.of(self._blamed(unit, place))
         stats.TotalBlockedTime += _now_ms() - waiting.since_ms
         self._broker.stats.changed.add(stats)
+        client.started_unit(unit.size)
         client.waiting -= 1
         client.waiting_bytes -= unit.size
         if not client.waiting:
@@ -218,15 +222,22 @@ class FlowControl:
         passing, self._passing = self._passing, {}
         for place in refusing:
             for each in self._broker.committer.withdraw(lambda unit, place=place: self._follows(unit, place)):
-                if each.waiting is not None:
-                    self._tried(each.waiting)
-                else:
-                    self.submit(each)
+                self._call_back(each)
         left = {entry.log for unit in batch.units for entry in unit.settles}
         left.update(log for log, attributes in batch.declarations if attributes is None)
         for place in list(self.places.values()):
             if (left and place.name == STORE) or place.name in left or (place in passing and place not in refusing):
                 self._try(place)
+
+    def _call_back(self, unit: ClientUnit | ClientRun) -> None:
+        if isinstance(unit, Run):
+            unit.client.ended_unit(unit.size)
+            for each in self._broker.runs.split(unit, range(unit.count)):
+                self.submit(each)
+        elif unit.waiting is not None:
+            self._tried(unit.waiting)
+        else:
+            self.submit(unit)
 
     def _try(self, place: FullPlace, all_that_settle: bool = False) -> None:
         """Let the first in the row try again, more than the last time when that went well; one try after the other."""

@@ -127,7 +127,7 @@ class Publishing:
         placed = [self.place(client, message, each, sent_to) for each in targets]
         client.sent += 1
         if transaction is None:
-            if message.persistent or client.pending or not self._passed_through(placed):
+            if message.persistent or client.pending or client.waiting or not self._passed_through(placed):
                 self.submit(client, placed, (), send.receipt)
             else:
                 self._broker.confirm(client, send.receipt)
@@ -289,8 +289,7 @@ class Publishing:
         client.ended_unit(request.size)
         if request.undo is not None:
             request.undo()
-<<<<<<< HEAD
-        error = LimitExceeded(f"{reason}: nothing of this was kept{_named(placed)}")
+        error = LimitExceeded(f"{reason}: nothing of this was kept{_named([each.destination for each in placed])}")
         self._broker.refuse(client, error, request.receipt)
         if client.id not in self._broker.clients:  # it cannot be told
             logger.warning("a message of %s, who left, was not kept: %s", client.client_id, error)
@@ -321,14 +320,6 @@ class Publishing:
         for each in lost:
             each.route = replace(each.route, groups=self.groups(each.route))
         return bool(lost)
-=======
-        self.refuse(client, refused, [each.destination for each in placed], request.receipt)
-
-    def refuse(self, client: Client, full: str, destinations: Sequence[Destination], receipt: str | None) -> None:
-        """Tell the client that a limit stood in the way."""
-        error = LimitExceeded(f"the broker's store is full: nothing of this was kept{_named(destinations)}")
-        self._broker.refuse(client, error, receipt)
->>>>>>> refs/heads/main
 
     def kept(self, jobs: Sequence[JobChange]) -> None:
         """The store holds these messages until they are due."""

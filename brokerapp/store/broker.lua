@@ -213,7 +213,7 @@ local function commit(keys, args)
     for _, message in ipairs(messages) do
       local size, copies, first = #message[1], message[2], message[3]
       added = added + size + copies * ENTRY_BYTES
-      if limited and some_log_limited then
+      if limited and (some_log_limited or any_shut) then
         for c = 0, copies - 1 do
           local index = tonumber(args[first + 3 * c]) + FIRST_LOG
           local log_limit = log_limits[index]
@@ -221,8 +221,8 @@ local function commit(keys, args)
             wanted[index] = (wanted[index] or 0) + size
             if log_used(index) + wanted[index] > log_limit then met = true end
           end
+          if shut[index] then met = true end
         end
-        if any_shut and shut[index] then met = true end
       end
     end
     local its_jobs, growth, refused = jobs_of[unit], 0, nil
