@@ -7,7 +7,7 @@ consumers), `advisories` (what the broker tells about itself). `perform` says wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from brokerapp.actions import (
@@ -28,13 +28,17 @@ from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions
 from brokerapp.delivery import Delivery
 from brokerapp.destination import Destination
+from brokerapp.durables import Durables
 from brokerapp.engine.access import Access
+from brokerapp.engine.advisory_topics import is_advisory
 from brokerapp.engine.message_log import MessageLog, Subscription
 from brokerapp.engine.topology import Topology
 from brokerapp.errors import AccessDenied, ProtocolError, RequestRefused
 from brokerapp.expiry import Expiry
 from brokerapp.failures import Failures
+from brokerapp.flow_control import FlowControl
 from brokerapp.jobs import Jobs
+from brokerapp.named_subscription import SUBSCRIPTION
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
 from brokerapp.recording.recorder import Recorder
@@ -45,11 +49,14 @@ from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.settling import Settling
 from brokerapp.snapshot import DestinationStats
 from brokerapp.stats import Stats
-from brokerapp.store import Unit
+from brokerapp.store import DISCARDED, LogState, Unit
 from brokerapp.subscribing import Subscribing
 from brokerapp.temporaries import Temporaries
 from brokerapp.timers import Timers
 from brokerapp.transactions import Transactions
+
+#: What a right allows, as ActiveMQ's errors call it.
+_TO_BE_AUTHORIZED_TO = {"read": "read from", "write": "write to", "admin": "create"}
 
 
 class Broker:
@@ -74,7 +81,7 @@ class Broker:
         self.committer, self.recorder, self.stats = committer, recorder, stats
         self.access: Access | None = None  #: None: everybody may do everything
         self.clients: dict[str, Client] = {}
-        self._client_ids: set[str] = set()
+        self._client_ids: dict[str, set[Client]] = {}  # to those that have it
         self.failures = Failures(self)
         self.delivery = Delivery(committer, recorder, stats, self.failures.expire, self.may)
         self.queues = Queues(committer, self.delivery, stats, self.may)
@@ -82,6 +89,8 @@ class Broker:
         self.publishing, self.subscribing = Publishing(self), Subscribing(self)
         self.runs = Runs(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
+        self.flow = FlowControl(self)
+        self.durables = Durables(self)
         self.temporaries = Temporaries(self)
         self.advisories = Advisories(self)
         stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
@@ -105,9 +114,16 @@ class Broker:
 
     def redefine(self, definitions: Definitions) -> None:
         """Route by these from now on. What is on its way keeps the way it was given."""
-        self.queues.topology = self.topology = Topology(definitions, self._interest, self.topology.queues)
+        queues, feeds, bindings = self.topology.queues, self.topology.feeds, self.topology.bindings
+        self.queues.topology = self.topology = Topology(definitions, self._interest, queues, feeds, bindings)
         self.advisories.listeners_changed()
         self.expiry.watch()
+
+    def recover(self, states: Iterable[LogState], last: int) -> None:
+        """The logs as the last node left them; `last` is the number of the last message."""
+        for state in states:
+            is_queue = state.attributes.get("kind") not in (SUBSCRIPTION, DISCARDED)
+            (self.queues if is_queue else self.durables).recover(state, last)
 
     def _interest(self, queue: Destination, headers: Mapping[str, str]) -> bool:
         """Whether a consumer of the queue would take such a message (selectorAware)."""
@@ -122,7 +138,8 @@ class Broker:
         """Bring those numbers up to date that are kept elsewhere."""
         destination = numbers.destination
         if not destination.is_queue:
-            numbers.ConsumerCount = len(self.delivery.subscribers(destination))
+            online = sum(len(each.log.consumers) for each in self.durables.of_topic(destination))
+            numbers.ConsumerCount = len(self.delivery.subscribers(destination)) + online
         elif destination in self.queues:  # a composite that only forwards has numbers, but no messages of its own
             log = self.queues.find(destination)
             numbers.QueueSize, numbers.InFlightCount, numbers.Paused = log.depth, log.in_flight, log.paused
@@ -139,15 +156,19 @@ class Broker:
 
     def _forget_producers(self, destination: Destination) -> None:
         for client in self.clients.values():
-            client.producing_to.discard(destination)
+            client.producing_to -= {each for each in client.producing_to if each.physical == destination}
 
     # -- clients
 
     def connect(self, client: Client) -> None:
-        """A client is there. Raises ProtocolError when another one has its client id: the newcomer must go."""
-        if client.client_id in self._client_ids:
+        """A client is there. Raises ProtocolError when another one has its client id: the newcomer must go.
+
+        Unless all that have it share it.
+        """
+        others = self._client_ids.setdefault(client.client_id, set())
+        if others and not all(each.shares_client_id for each in (client, *others)):
             raise ProtocolError(f"client-id {client.client_id!r} is connected already")
-        self._client_ids.add(client.client_id)
+        others.add(client)
         self.clients[client.id] = client
         self.advisories.connected(client)
 
@@ -155,7 +176,10 @@ class Broker:
         """A client is gone: its transactions end in nothing, what it held goes back."""
         if self.clients.pop(client.id, None) is None:
             return
-        self._client_ids.discard(client.client_id)
+        sharers = self._client_ids[client.client_id]
+        sharers.discard(client)
+        if not sharers:
+            del self._client_ids[client.client_id]
         for name in list(client.transactions):
             self.transactions.roll_back(client, client.transactions.pop(name))
         for subscription in list(client.subscriptions.values()):
@@ -167,27 +191,49 @@ class Broker:
         self.advisories.disconnected(client)
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
-        """A client says good-bye: it goes when all that it asked before is done."""
-        self.barrier(client, receipt, then)
+        """A client says good-bye: it goes when all that it asked before is done, and before its receipt does."""
+
+        def done() -> None:
+            if client.waiting:
+                self.flow.when_clear(client, lambda: self.leave(client, receipt, then))
+                return
+            self.confirm(client, receipt)
+            self.disconnect(client)
+            then()
+
+        self.barrier(client, None, done)
 
     def count_producer(self, destination: Destination, change: int) -> None:
         """A client began, or ended, to send there."""
-        stats = self.stats.of(destination)
+        stats = self.stats.of(destination.physical)
         stats.ProducerCount += change
         self.stats.changed.add(stats)
 
     def require(self, client: Client, verb: str, destination: Destination) -> None:
-        """Raise AccessDenied unless the client may; to be the first at a queue it must also be allowed to create it."""
+        """Raise AccessDenied unless the client may; the first at a destination must be allowed to create it, too."""
         if self.access is None:
             return
         may, verbs = self.access.may, [verb]
         if destination.is_pattern and verb == "read":
             may = self.access.may_some  # it is given what it may read
-        elif destination.is_queue and not destination.is_temporary and destination not in self.queues:
+        elif not self._exists(destination):
             verbs.append("admin")
         for each in verbs:
-            if not may(client.principal, each, destination):
-                raise AccessDenied(f"user {client.principal.name} is not authorized to {each} {destination}")
+            self._require(client, may, each, destination)
+        if destination.address and self.queues.would_bind(destination) and not self.access.names(destination):
+            self._require(client, may, "read", Destination.topic(destination.address))  # what will come to the queue
+
+    def _require(self, client: Client, may: Callable[..., bool], verb: str, destination: Destination) -> None:
+        if not may(client.principal, verb, destination):
+            user, what = client.principal.name, _TO_BE_AUTHORIZED_TO[verb]
+            raise AccessDenied(f"User {user} is not authorized to {what}: {destination}")
+
+    def _exists(self, destination: Destination) -> bool:
+        if destination.is_temporary:  # whoever may have one made it
+            return True
+        if destination.is_queue:
+            return destination.physical in self.queues
+        return is_advisory(destination) or self.stats.find(destination) is not None
 
     def may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:
         """Whether who subscribed has a right at a destination."""

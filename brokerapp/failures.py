@@ -7,10 +7,12 @@ import time
 from typing import TYPE_CHECKING
 
 from brokerapp.client import Placed
-from brokerapp.destination import Destination
+from brokerapp.definitions import DeadLetterStrategy
+from brokerapp.destination import Destination, Kind
 from brokerapp.engine.dead_letters import DEFAULT_STRATEGY, Death, dead_letter, dead_letter_destination, is_discarded
 from brokerapp.engine.message_log import Entry, MessageLog
 from brokerapp.engine.routing import route
+from brokerapp.message import Message
 from brokerapp.recording.schema import DEAD_LETTER, DROP, EXPIRE
 from brokerapp.store import Unit
 
@@ -31,11 +33,14 @@ class Failures:
         """A message in flight is past its time."""
         log.counts.ExpiredCount += 1
         self.record(EXPIRE, time.time_ns() // 1000, entry, None, None)
+        self._broker.advisories.expired(self.source(log, entry)[0], entry.message)
         self.fail(log, entry, "expired", None, expired=True)
 
     def fail(self, log: MessageLog, entry: Entry, cause: str, consumer: str | None, *, expired: bool = False) -> None:
         """Move a message in flight to where its policy sends dead letters, in one step; or drop it."""
-        target = self._target(log, entry, expired)
+        source, durable = self.source(log, entry)
+        strategy = self._strategy(source)
+        target = self._target(strategy, source, durable, entry.message, expired)
         if target is None:
             self.drop(log, entry, cause, consumer)
             return
@@ -45,9 +50,9 @@ class Failures:
         log.counts.DequeueCount += 1
         log.counts.DeadLetterCount += 1
         self._broker.stats.changed.add(log.counts)
-        strategy = self._strategy(log.destination)
+        self._broker.advisories.dead_lettered(source, entry.message)
         deliveries = entry.deliveries if expired else entry.deliveries + 1
-        death = Death(cause, log.destination, entry.original, now_us // 1000, deliveries, consumer or "")
+        death = Death(cause, source, entry.original, now_us // 1000, deliveries, consumer or "")
         message = dead_letter(entry.message, death, strategy)
         found = route(message, target, self._broker.topology)
         if found.groups is None:
@@ -74,22 +79,30 @@ class Failures:
         self._broker.stats.changed.add(log.counts)
         self._broker.committer.settle([entry])
 
-    def _strategy(self, destination: Destination):
+    def _strategy(self, destination: Destination) -> DeadLetterStrategy:
         policy = self._broker.topology.policy_for(destination)
         return (policy and policy.dead_letter) or DEFAULT_STRATEGY
 
-    def _target(self, log: MessageLog, entry: Entry, expired: bool) -> Destination | None:
+    def _target(
+        self, strategy: DeadLetterStrategy, source: Destination, durable: str, message: Message, expired: bool
+    ) -> Destination | None:
         """Where a message that failed goes; None when it is dropped."""
         discarding = self._broker.settings.discarding
-        if discarding is not None and is_discarded(discarding, log.destination):
+        if discarding is not None and is_discarded(discarding, source):
             self._discarded += 1
             if discarding.report_interval > 0 and self._discarded % discarding.report_interval == 0:
                 logger.info("%d messages were dropped that would have been dead letters", self._discarded)
             return None
-        return dead_letter_destination(self._strategy(log.destination), log.destination, entry.message, expired=expired)
+        return dead_letter_destination(strategy, source, message, expired=expired, durable=durable)
+
+    def source(self, log: MessageLog, entry: Entry) -> tuple[Destination, str]:
+        """Where the message failed: in its queue; or at its topic, with the durable subscription it failed in."""
+        if log.destination.kind is not Kind.SUBSCRIPTION:
+            return log.destination, ""
+        return Destination.parse(entry.shown), self._broker.durables.of_log(log).subscription.short_name
 
     def record(self, kind: int, now_us: int, entry: Entry, consumer: str | None, reason: str | None) -> None:
         """Note a trace event about a message in a queue or on its way from a topic."""
-        original = entry.original or entry.message.headers.get("original-destination") or ""
+        original = entry.original or entry.message.headers.get("original-destination") or entry.shown
         sent_to = str(Destination.parse(original)) if original else entry.log
         self._broker.recorder.event(kind, now_us, entry.message, entry.log, sent_to, consumer, reason)

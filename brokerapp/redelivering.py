@@ -58,7 +58,8 @@ class Redelivering:
 
     def left_behind(self, log: MessageLog, entries: Sequence[Entry]) -> Sequence[Entry]:
         """Which of these that a consumer held when it went away may return; those delivered too often are given up."""
-        policy = self._broker.topology.redelivery_for(log.destination)
+        source, _ = self._broker.failures.source(log, entries[0])
+        policy = self._broker.topology.redelivery_for(source)
         if policy is None or policy.maximum_redeliveries == UNLIMITED:
             return entries
         kept = []

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from brokerapp.destination import Destination
+from brokerapp.named_subscription import NamedSubscription
 
 
 @dataclass(slots=True, eq=False)
@@ -21,6 +22,8 @@ class DestinationStats:
     ExpiredCount: int = 0
     DeadLetterCount: int = 0  #: left for a dead-letter queue
     DroppedCount: int = 0  #: not kept: a virtual topic's copies for a full queue, a topic's for a slow subscriber
+    BlockedSends: int = 0  #: that found no room and had to wait
+    TotalBlockedTime: int = 0  #: milliseconds they waited, all together
     ConsumerCount: int = 0
     ProducerCount: int = 0  #: connections that sent here and are still open
     EnqueueBytes: int = 0
@@ -41,6 +44,18 @@ class DestinationStats:
 
 
 @dataclass(slots=True)
+class SubscriptionStats:
+    """A named subscription of topics, with the numbers of the log that keeps its messages."""
+
+    subscription: NamedSubscription
+    numbers: DestinationStats  #: `destination` is what operators name it by; without consumers it is offline
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**self.subscription.attributes(), **self.numbers.to_json()}
+
+
+@dataclass(slots=True)
 class ConnectionStats:
     """One STOMP connection."""
 
@@ -54,6 +69,7 @@ class ConnectionStats:
     sent: int = 0  #: messages the client sent
     delivered: int = 0  #: messages the client was sent
     slow: bool = False  #: its socket does not take what is written
+    blocked: bool = False  #: a send of it waits for room
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

@@ -58,7 +58,14 @@ def node_config(
         impose=impose,
         store_limit=config.system_usage.store or 0,
         trace=trace,
-        settings=Settings(config.scheduler_support, config.advisory_support, config.time_stamping, config.discarding),
+        settings=Settings(
+            scheduler_support=config.scheduler_support,
+            advisory_support=config.advisory_support,
+            time_stamping=config.time_stamping,
+            discarding=config.discarding,
+            send_fail_if_no_space=config.system_usage.send_fail_if_no_space,
+            send_fail_if_no_space_after_timeout=config.system_usage.send_fail_if_no_space_after_timeout,
+        ),
         alone=alone,
     )
 
@@ -79,11 +86,11 @@ def authenticator(authentication: Authentication | None) -> Authenticate | None:
         return None
     users = {user.name: user for user in authentication.users}
 
-    async def authenticate(login: str, passcode: str) -> Principal | None:
-        if not login and authentication.anonymous_access_allowed:
+    async def authenticate(login: str | None, passcode: str | None) -> Principal | None:
+        if login is None and passcode is None and authentication.anonymous_access_allowed:
             return Principal(authentication.anonymous_user, frozenset({authentication.anonymous_group}))
-        user = users.get(login)
-        if user is None or user.password is None:
+        user = users.get(login or "")
+        if user is None or user.password is None or passcode is None:
             return None
         if not hmac.compare_digest(user.password.encode(), passcode.encode()):
             return None

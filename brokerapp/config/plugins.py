@@ -1,4 +1,4 @@
-"""`<plugins>` -> who may connect, who may do what, and the plugins known by name.
+"""`<plugins>` <-> who may connect, who may do what, and the plugins known by name.
 
 What guards the broker is never dropped: a guard that cannot be read lets nobody in.
 """
@@ -6,17 +6,30 @@ What guards the broker is never dropped: a guard that cannot be read lets nobody
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
-from brokerapp.config.attributes import attribute_name, read_fields
-from brokerapp.config.broker_config import Authentication, Grant, Outcome, Plugin, User
+from lxml import etree
+
+from brokerapp.config.attributes import written_fields
+from brokerapp.config.broker_config import Authentication, BrokerConfig, Grant, Outcome, Plugin, User
 from brokerapp.config.document import Element
-from brokerapp.config.redelivery import read_redelivery
+from brokerapp.config.jaas import read_login_config
+from brokerapp.config.message_plugins import (
+    DISCARDING,
+    TIME_STAMPING,
+    read_discarding,
+    read_time_stamping,
+    write_discarding,
+    write_time_stamping,
+)
+from brokerapp.config.redelivery import PLUGIN as REDELIVERY
+from brokerapp.config.redelivery import read_redelivery, write_redelivery
 from brokerapp.config.virtual_destinations import destinations, entry_targets
 from brokerapp.definitions import Redelivery
 from brokerapp.destination import NAMED_KINDS
+from brokerapp.errors import ConfigurationRefused
 from brokerapp.settings import Discarding, TimeStamping
 
 _RIGHTS = ("read", "write", "admin")
@@ -28,6 +41,16 @@ _KNOWN = frozenset((
     "runtimeConfigurationPlugin", "statisticsBrokerPlugin", "traceBrokerPathPlugin",
     "udpTraceBrokerPlugin", "virtualSelectorCacheBrokerPlugin",
 ))  # fmt: skip
+#: What tells that a plugin guards the broker, in its name or that of its class.
+_GUARDS = re.compile(r"auth|jaas|ldap|shiro|login|secur|certificate", re.IGNORECASE)
+
+
+#: Plugins about what becomes of messages: the field of Plugins, and who reads it.
+_ABOUT_MESSAGES: dict[str, tuple[str, Callable[[Element], Any]]] = {
+    REDELIVERY: ("redelivery", read_redelivery),
+    TIME_STAMPING: ("time_stamping", read_time_stamping),
+    DISCARDING: ("discarding", read_discarding),
+}
 
 
 @dataclass(slots=True)
@@ -50,45 +73,45 @@ def read_plugins(element: Element) -> Plugins:
         match child.tag:
             case "simpleAuthenticationPlugin":
                 found.authentication = _simple_authentication(child)
-            case "redeliveryPlugin":
-                found.redelivery = read_redelivery(child)
-            case "timeStampingBrokerPlugin":
-                found.time_stamping = TimeStamping(**_fields(child, TimeStamping))
-            case "discardingDLQBrokerPlugin":
-                found.discarding = _discarding(child)
+            case tag if tag in _ABOUT_MESSAGES:
+                field_name, read = _ABOUT_MESSAGES[tag]
+                setattr(found, field_name, read(child))
             case "authorizationPlugin":
                 found.authorization = tuple(_grants(child))
             case tag if tag in _KNOWN:
                 child.note(Outcome.TAKEN, "kept with its attributes")
                 found.others.append(Plugin(tag, child.rest()))
                 child.note_rest()
-            case tag if "authentication" in tag.lower():
-                child.note(Outcome.UNKNOWN, "nobody can connect: only simpleAuthenticationPlugin is known")
+            case "jaasAuthenticationPlugin":
+                found.authentication = _jaas_authentication(child)
+            case tag if "authorization" in tag.lower():
+                child.note(Outcome.UNKNOWN, "nobody may do anything: only authorizationPlugin is known")
+                found.authorization = found.authorization or ()
+            case _ if _GUARDS.search(f"{child.tag} {child.get('class')} {child.get('bean')}"):
+                child.note(
+                    Outcome.UNKNOWN,
+                    "nobody can connect: simpleAuthenticationPlugin and jaasAuthenticationPlugin are known",
+                )
                 found.authentication = found.authentication or Authentication()
             case _:
                 child.note(Outcome.UNKNOWN, "there is no such plugin here")
     return found
 
 
-def _fields(element: Element, cls: type) -> dict[str, Any]:
-    """What the attributes of a plugin say; its numbers are none below zero."""
-    values = read_fields(element, cls, [each.name for each in fields(cls) if each.type in ("int", "bool")])
-    for name, value in values.items():
-        if value < 0:
-            raise element.refused(f"{attribute_name(name)} is {value}, less than 0")
+def _jaas_authentication(element: Element) -> Authentication:
+    entry = element.take("configuration") or "activemq"
+    element.take("discoverLoginConfig")
     element.note_rest()
-    element.note(Outcome.TAKEN, ", ".join(f"{attribute_name(name)} {value}" for name, value in values.items()))
-    return values
-
-
-def _discarding(element: Element) -> Discarding:
-    patterns = tuple((element.take("dropOnly") or "").split())
-    for each in patterns:
-        try:
-            re.compile(each)
-        except re.error as wrong:
-            raise element.refused(f"dropOnly: {each!r} is no regular expression: {wrong}") from wrong
-    return Discarding(drop_only=patterns, **_fields(element, Discarding))
+    try:
+        authentication, differs = read_login_config(entry, element.surroundings)
+    except ConfigurationRefused as wrong:
+        element.note(Outcome.UNKNOWN, f"nobody can connect: {wrong}")
+        return Authentication()
+    element.note(Outcome.ADAPTED if differs else Outcome.TAKEN, differs or f"{len(authentication.users)} users")
+    for user in authentication.users:
+        if user.password is None:
+            element.note(Outcome.UNKNOWN, f"{user.name} cannot connect: the password is encrypted")
+    return authentication
 
 
 def _simple_authentication(element: Element) -> Authentication:
@@ -118,6 +141,7 @@ def _groups(text: str | None) -> frozenset[str]:
 
 def _grants(element: Element) -> Iterator[Grant]:
     """The entries of an authorizationMap; none, so that nobody may do anything, when there is another kind of map."""
+    element.note_rest("map")
     maps = [child for group in element.named("map") for child in group.children]
     for each in maps:
         if each.tag != "authorizationMap":
@@ -145,3 +169,57 @@ def _entry(element: Element, temporary: bool = False, default: bool = False) -> 
         raise element.refused("queue or topic says which destinations it is for")
     for destination in [*targets, *([None] if temporary else [])]:
         yield Grant(destination, **rights)
+
+
+# -- writing
+
+
+def write_plugins(config: BrokerConfig) -> etree._Element:
+    """`<plugins>` with who may connect, who may do what, and the others. Who cannot connect is left out."""
+    element = etree.Element("plugins")
+    for plugin in config.plugins:
+        etree.SubElement(element, plugin.name, dict(plugin.options))
+    if config.definitions.redelivery != Redelivery():
+        element.append(write_redelivery(config.definitions.redelivery))
+    if config.time_stamping is not None:
+        element.append(write_time_stamping(config.time_stamping))
+    if config.discarding is not None:
+        element.append(write_discarding(config.discarding))
+    if config.authentication is not None:
+        element.append(_written_authentication(config.authentication))
+    if config.authorization is not None:
+        element.append(_written_authorization(config.authorization))
+    return element
+
+
+def _written_authentication(authentication: Authentication) -> etree._Element:
+    names = ("anonymous_access_allowed", "anonymous_user", "anonymous_group")
+    plugin = etree.Element("simpleAuthenticationPlugin", written_fields(authentication, names))
+    users = etree.SubElement(plugin, "users")
+    for user in authentication.users:
+        if user.password is not None:
+            etree.SubElement(
+                users, "authenticationUser",
+                username=user.name, password=user.password, groups=_written_groups(user.groups),
+            )  # fmt: skip
+    return plugin
+
+
+def _written_authorization(grants: tuple[Grant, ...]) -> etree._Element:
+    plugin = etree.Element("authorizationPlugin")
+    entries = etree.SubElement(etree.SubElement(plugin, "map"), "authorizationMap")
+    named = etree.SubElement(entries, "authorizationEntries")
+    for grant in grants:
+        rights = {right: _written_groups(getattr(grant, right)) for right in _RIGHTS if getattr(grant, right)}
+        if grant.destination is not None:
+            etree.SubElement(
+                named, "authorizationEntry", {grant.destination.kind.value: grant.destination.name}, **rights
+            )
+        else:
+            temporary = etree.SubElement(entries, "tempDestinationAuthorizationEntry")
+            etree.SubElement(temporary, "tempDestinationAuthorizationEntry", rights)
+    return plugin
+
+
+def _written_groups(groups: frozenset[str]) -> str:
+    return ",".join(sorted(groups))

@@ -18,22 +18,22 @@ MAX_PLACES = 32
 
 
 def dead_letter_destination(
-    strategy: DeadLetterStrategy, source: Destination, message: Message, *, expired: bool, subscriber: str = ""
+    strategy: DeadLetterStrategy, source: Destination, message: Message, *, expired: bool, durable: str = ""
 ) -> Destination | None:
-    """Where it goes; None when it is dropped. `subscriber` is the durable one of a topic that failed, `CLIENT:NAME`."""
+    """Where it goes; None when it is dropped. `durable` is the durable subscription of a topic in which it failed."""
     if strategy.kind == "discarding":
         return None
     if (expired and not strategy.process_expired) or not (message.persistent or strategy.process_non_persistent):
         return None
     if _is_dead_letter_queue(strategy, source):
         return None
-    return _target(strategy, source, subscriber)
+    return _target(strategy, source, durable)
 
 
 def _is_dead_letter_queue(strategy: DeadLetterStrategy, source: Destination) -> bool:
     """Whether messages come to be there because they failed: what fails there again has nowhere to go."""
     if strategy.kind == "shared":
-        return source == _target(strategy, source)
+        return source == _target(strategy, source, "")
     for prefix, suffix in (
         (strategy.queue_prefix, strategy.queue_suffix), (strategy.topic_prefix, strategy.topic_suffix),
     ):  # fmt: skip
@@ -42,14 +42,14 @@ def _is_dead_letter_queue(strategy: DeadLetterStrategy, source: Destination) -> 
     return False
 
 
-def _target(strategy: DeadLetterStrategy, source: Destination, subscriber: str = "") -> Destination:
+def _target(strategy: DeadLetterStrategy, source: Destination, durable: str) -> Destination:
     if strategy.kind == "shared":
         return Destination.parse(strategy.dead_letter_queue)
     if source.is_queue:
         name = strategy.queue_prefix + source.name + strategy.queue_suffix
         as_queue = strategy.use_queue_for_queue_messages
     else:
-        own = f".{subscriber}" if subscriber and strategy.destination_per_durable_subscriber else ""
+        own = f".{durable}" if durable and strategy.destination_per_durable_subscriber else ""
         name = strategy.topic_prefix + source.name + own + strategy.topic_suffix
         as_queue = strategy.use_queue_for_topic_messages
     return Destination.queue(name) if as_queue else Destination.topic(name)

@@ -80,10 +80,10 @@ def test_a_non_persistent_dead_letter_is_kept_and_says_what_it_was():
 
 def test_an_individual_queue_for_each_durable_subscriber_has_its_name():
     strategy = replace(INDIVIDUAL, destination_per_durable_subscriber=True, topic_suffix=".x")
-    where = dead_letter_destination(strategy, T, message(), expired=False, subscriber="me:daily")
+    where = dead_letter_destination(strategy, T, message(), expired=False, durable="me:daily")
     assert where == queue("ActiveMQ.DLQ.Topic.news.me:daily.x")
     assert dead_letter_destination(strategy, T, message(), expired=False) == queue("ActiveMQ.DLQ.Topic.news.x")
-    assert dead_letter_destination(INDIVIDUAL, T, message(), expired=False, subscriber="me:daily").name[-4:] == "news"
+    assert dead_letter_destination(INDIVIDUAL, T, message(), expired=False, durable="me:daily").name[-4:] == "news"
 
 
 def test_a_dead_letter_tells_who_failed_when_and_how_often():
