@@ -19,6 +19,7 @@ from brokerapp.config.connectors import read_network_connectors, read_transport_
 from brokerapp.config.document import CORE, OLD_CORE, Element, read_document
 from brokerapp.config.plugins import read_plugins
 from brokerapp.config.policies import read_policies
+from brokerapp.config.tls import placed_in, read_ssl_context
 from brokerapp.config.virtual_destinations import (
     ELEMENTS,
     read_destination,
@@ -33,7 +34,7 @@ from brokerapp.errors import ConfigurationRefused
 _FIELDS = (
     "persistent", "scheduler_support", "advisory_support", "use_virtual_topics", "use_mirrored_queues",
     "use_virtual_dest_subs", "use_virtual_dest_subs_on_creation", "network_connector_start_async",
-    "schedule_period_for_destination_purge",
+    "schedule_period_for_destination_purge", "populate_jmsx_user_id", "use_authenticated_principal",
 )  # fmt: skip
 
 #: Attributes of the broker without effect here, and why.
@@ -68,7 +69,6 @@ _IGNORED_ELEMENTS = {
          "ioExceptionHandler", "destinationFactory", "regionBroker"),
         "there is no Java machine to set up",
     ),
-    "sslContext": "certificates are set up with the listener",
     "jmsBridgeConnectors": "there are no bridges to other JMS providers",
     "proxyConnectors": "there is no proxy",
 }  # fmt: skip
@@ -77,15 +77,19 @@ _IGNORED_ELEMENTS = {
 def read_config(path: str | Path, properties: Mapping[str, str] | None = None) -> BrokerConfig:
     """The broker that the file describes.
 
-    Placeholders get their values from `properties`, then from environment variables. Raises ConfigurationRefused, which
+    Placeholders get their values from `properties`, then from environment variables; `activemq.conf` is the folder of
+    the file, `activemq.base` the one above. Raises ConfigurationRefused, which
     names the line and the rule.
     """
     try:
         text = Path(path).read_bytes()
     except OSError as wrong:
         raise ConfigurationRefused(f"cannot read {path}: {wrong.strerror}") from wrong
+    folder = Path(path).resolve().parent
+    known = {"activemq.conf": str(folder), "activemq.base": str(folder.parent), "activemq.home": str(folder.parent)}
     try:
-        return parse_config(text, ChainMap(dict(properties or {}), dict(os.environ)))
+        config = parse_config(text, ChainMap(dict(properties or {}), dict(os.environ), known))
+        return replace(config, tls=placed_in(config.tls, folder))
     except ConfigurationRefused as wrong:
         raise ConfigurationRefused(f"{path}: {wrong}") from wrong
 
@@ -232,6 +236,10 @@ def _network_connectors(config: BrokerConfig, element: Element) -> BrokerConfig:
     return replace(config, network_connectors=tuple(read_network_connectors(element)))
 
 
+def _ssl_context(config: BrokerConfig, element: Element) -> BrokerConfig:
+    return replace(config, tls=read_ssl_context(element))
+
+
 def _plugins(config: BrokerConfig, element: Element) -> BrokerConfig:
     found = read_plugins(element)
     return replace(
@@ -270,5 +278,6 @@ _PARTS: dict[str, Callable[[BrokerConfig, Element], BrokerConfig]] = {
     "transportConnectors": _transport_connectors,
     "networkConnectors": _network_connectors,
     "plugins": _plugins,
+    "sslContext": _ssl_context,
     "systemUsage": _system_usage,
 }
