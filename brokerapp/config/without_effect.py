@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from brokerapp.config.broker_config import BrokerConfig
-from brokerapp.definitions import PolicyEntry, VirtualTopic
+from brokerapp.definitions import PolicyEntry
 
 #: Options of a policyEntry that act, beside those that are fields of PolicyEntry.
 HONOURED_OPTIONS = frozenset({"allConsumersExclusiveByDefault"})
@@ -26,9 +26,6 @@ def without_effect(config: BrokerConfig) -> Iterator[str]:
         yield f"networkConnector {connector.name!r} to {connector.uri}: networks of brokers are not served yet"
     for plugin in config.plugins:
         yield f"plugin {plugin.name}: has no effect yet"
-    for definition in config.definitions.virtual_destinations:
-        if isinstance(definition, VirtualTopic) and definition.drop_on_resource_limit:
-            yield f"virtualTopic {definition.name!r}: dropOnResourceLimit: a full queue still refuses the whole send"
     for policy in config.definitions.policies:
         yield from _of_policy(policy)
 

@@ -279,7 +279,21 @@ def test_a_selector_aware_queue_is_asked_with_what_it_would_get():
 
 def test_queues_that_may_drop_are_named():
     where = topology(VirtualTopic(name="v.>", drop_on_resource_limit=True), VT, queues=["Consumer.A.v.x"])
-    assert route(message(), topic("v.x"), where).dropping == {"Consumer.A.v.x"}
+    [copy] = route(message(), topic("v.x"), where).dropping
+    assert str(copy.destination) == "queue://Consumer.A.v.x"
+
+
+def test_a_queue_that_one_of_two_definitions_insists_on_may_not_drop():
+    dropping, insisting = VirtualTopic(name="v.>", drop_on_resource_limit=True), VirtualTopic(name="v.*")
+    for definitions in ((dropping, insisting), (insisting, dropping)):
+        where = topology(*definitions, queues=["Consumer.A.v.x"])
+        assert route(message(), topic("v.x"), where).dropping == set()
+
+
+def test_what_a_dropping_virtual_topic_reaches_through_a_composite_may_drop_too():
+    forwarding = Composite(queue("Consumer.A.v.x"), (Leg(queue("far")),))
+    where = topology(VirtualTopic(name="v.>", drop_on_resource_limit=True), forwarding, queues=["Consumer.A.v.x"])
+    assert {str(each.destination) for each in route(message(), topic("v.x"), where).dropping} == {"queue://far"}
 
 
 def test_new_and_deleted_queues_count_at_once():
