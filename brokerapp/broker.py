@@ -55,7 +55,7 @@ class Broker:
         self.committer, self.recorder, self.stats = committer, recorder, stats
         self.access: Access | None = None  #: None: everybody may do everything
         self.clients: dict[str, Client] = {}
-        self._client_ids: set[str] = set()
+        self._by_client_id: dict[str, Client] = {}
         self.failures = Failures(self)
         self.delivery = Delivery(committer, recorder, stats, self.failures.expire, self._may)
         self.queues = Queues(committer, self.delivery, stats, self._may)
@@ -111,18 +111,24 @@ class Broker:
 
     # -- clients
 
-    def connect(self, client: Client) -> None:
-        """A client is there. Raises ProtocolError when another one has its client id: the newcomer must go."""
-        if client.client_id in self._client_ids:
-            raise ProtocolError(f"client-id {client.client_id!r} is connected already")
-        self._client_ids.add(client.client_id)
+    def connect(self, client: Client, steal: bool = False) -> None:
+        """A client is there. Where another one has its client id, that one must go if the newcomer may `steal` it.
+
+        Raises ProtocolError where it may not: then the newcomer must go.
+        """
+        if (holder := self._by_client_id.get(client.client_id)) is not None:
+            if not steal:
+                raise ProtocolError(f"client-id {client.client_id!r} is connected already")
+            self.disconnect(holder)
+            holder.sink.close()
+        self._by_client_id[client.client_id] = client
         self.clients[client.id] = client
 
     def disconnect(self, client: Client) -> None:
         """A client is gone: its transactions end in nothing, what it held goes back."""
         if self.clients.pop(client.id, None) is None:
             return
-        self._client_ids.discard(client.client_id)
+        del self._by_client_id[client.client_id]
         for name in list(client.transactions):
             self.transactions.roll_back(client, client.transactions.pop(name))
         for subscription in list(client.subscriptions.values()):

@@ -11,6 +11,8 @@ class Settings:
 
     scheduler_support: bool = True  #: honour AMQ_SCHEDULED_* headers (ActiveMQ: only where the file says so)
     advisory_support: bool = True  #: publish to ActiveMQ.Advisory.*
+    populate_jmsx_user_id: bool = False  #: each message says in JMSXUserID who sent it: the login of its CONNECT ...
+    use_authenticated_principal: bool = False  #: ... or the name under which the broker knows that client
 
 
 DEFAULT_SETTINGS = Settings()

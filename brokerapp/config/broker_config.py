@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from brokerapp.connector import TlsStores
+from brokerapp.connector import NO_STORES, TlsStores
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
 
@@ -34,7 +34,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class TransportConnector:
-    """Where the broker listens. `port` 0 means any free one; `options` are those of the uri, `attributes` the element's."""
+    """Where the broker listens. `port` 0: any free one. `options` are those of the uri, `attributes` the element's."""
 
     name: str
     scheme: str
@@ -124,7 +124,7 @@ class BrokerConfig:
     authentication: Authentication | None = None  #: None: everybody may connect
     authorization: tuple[Grant, ...] | None = None  #: None: everybody may do everything
     plugins: tuple[Plugin, ...] = ()
-    tls: TlsStores = TlsStores()
+    tls: TlsStores = NO_STORES
     system_usage: SystemUsage = SystemUsage()
     persistent: bool = True
     scheduler_support: bool = False

@@ -132,11 +132,6 @@ def test_disconnect_is_answered_after_everything_before_it_and_then_the_broker_c
     assert client.is_closed()
 
 
-def test_a_socket_that_never_connects_is_closed(raw, node, monkeypatch):
-    monkeypatch.setattr("brokerapp.stomp.listener.CONNECT_SECONDS", 0.05)
-    assert raw(version=None).is_closed()
-
-
 # -- heart-beats
 
 
