@@ -1,8 +1,8 @@
 """Broker: what clients ask, decided with the engine and handed to the committer. Synchronous; nothing here waits.
 
 Its parts, a module each: `publishing` (SEND), `subscribing` (SUBSCRIBE, UNSUBSCRIBE), `settling` (ACK, NACK),
-`transactions`, `failures` (dead letters), `queues` (the logs), `delivery` (what goes out to consumers). `perform` says
-which part does which action.
+`transactions`, `failures` (dead letters), `queues` (the logs), `delivery` (what goes out to consumers), `advisories`
+(what the broker tells about itself). `perform` says which part does which action.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from brokerapp.actions import Abort, Action, Begin, Commit, Send, Settle, Subscribe, Unsubscribe
+from brokerapp.advisories import Advisories
 from brokerapp.client import Client
 from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions
 from brokerapp.delivery import Delivery
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.engine.access import Access
 from brokerapp.engine.message_log import MessageLog, Subscription
 from brokerapp.engine.topology import Topology
 from brokerapp.errors import AccessDenied, ProtocolError, RequestRefused
+from brokerapp.expiry import Expiry
 from brokerapp.failures import Failures
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
@@ -51,17 +53,22 @@ class Broker:
         settings: Settings = DEFAULT_SETTINGS,
     ) -> None:
         self.name, self.session, self.settings = name, session, settings
+        self.url = ""  #: where clients reach this node, once it listens
         self.timers = Timers()  #: what is to be done later; the node does it when its time comes
         self.committer, self.recorder, self.stats = committer, recorder, stats
         self.access: Access | None = None  #: None: everybody may do everything
         self.clients: dict[str, Client] = {}
         self._by_client_id: dict[str, Client] = {}
         self.failures = Failures(self)
-        self.delivery = Delivery(committer, recorder, stats, self.failures.expire, self._may)
-        self.queues = Queues(committer, self.delivery, stats, self._may)
+        self.delivery = Delivery(committer, recorder, stats, self.failures.expire, self.may)
+        self.queues = Queues(committer, self.delivery, stats, self.may)
         self.queues.topology = self.topology = Topology(definitions, self._interest)
         self.publishing, self.subscribing = Publishing(self), Subscribing(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
+        self.advisories = Advisories(self)
+        stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
+        self.expiry = Expiry(self)
+        self.expiry.watch()
         #: Who does what a client asks. Each may raise RequestRefused.
         self.perform: dict[type[Action], Callable[[Client, Any], None]] = {
             Send: self.publishing.send,
@@ -76,6 +83,8 @@ class Broker:
     def redefine(self, definitions: Definitions) -> None:
         """Route by these from now on. What is on its way keeps the way it was given."""
         self.queues.topology = self.topology = Topology(definitions, self._interest, self.topology.queues)
+        self.advisories.listeners_changed()
+        self.expiry.watch()
 
     def _interest(self, queue: Destination, headers: Mapping[str, str]) -> bool:
         """Whether a consumer of the queue would take such a message (selectorAware)."""
@@ -89,8 +98,8 @@ class Broker:
     def measure(self, numbers: DestinationStats) -> None:
         """Bring those numbers up to date that are kept elsewhere."""
         destination = numbers.destination
-        if destination.kind is Kind.TOPIC:
-            numbers.ConsumerCount = len(self.delivery.subscribers(destination.name))
+        if not destination.is_queue:
+            numbers.ConsumerCount = len(self.delivery.subscribers(destination))
         elif destination in self.queues:  # a composite that only forwards has numbers, but no messages of its own
             log = self.queues.find(destination)
             numbers.QueueSize, numbers.InFlightCount, numbers.Paused = log.depth, log.in_flight, log.paused
@@ -123,6 +132,7 @@ class Broker:
             holder.sink.close()
         self._by_client_id[client.client_id] = client
         self.clients[client.id] = client
+        self.advisories.connected(client)
 
     def disconnect(self, client: Client) -> None:
         """A client is gone: its transactions end in nothing, what it held goes back."""
@@ -135,6 +145,8 @@ class Broker:
             self.subscribing.end(client, subscription)
         for destination in client.producing_to:
             self.count_producer(destination, -1)  # none of these is deleted: see _forget_producers
+            self.advisories.producer_stopped(client, destination)
+        self.advisories.disconnected(client)
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
         """A client says good-bye: it goes when all that it asked before is done."""
@@ -153,13 +165,14 @@ class Broker:
         may, verbs = self.access.may, [verb]
         if destination.is_pattern and verb == "read":
             may = self.access.may_some  # it is given what it may read
-        elif destination.kind is Kind.QUEUE and destination not in self.queues:
+        elif destination.is_queue and destination not in self.queues:
             verbs.append("admin")
         for each in verbs:
             if not may(client.principal, each, destination):
                 raise AccessDenied(f"user {client.principal.name} is not authorized to {each} {destination}")
 
-    def _may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:
+    def may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:
+        """Whether who subscribed has a right at a destination."""
         return self.access is None or self.access.may(subscription.client.principal, verb, destination)
 
     # -- telling the client

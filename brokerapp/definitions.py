@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.errors import DefinitionRefused
 
 
@@ -45,7 +45,10 @@ class Leg:
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """A compositeQueue or compositeTopic: a message to `destination` is forwarded to the legs it matches."""
+    """A compositeQueue or compositeTopic: a message to `destination` is forwarded to the legs it matches.
+
+    `strict`: its legs' selectors take text headers for text only, as ActiveMQ's filters do (not part of its XML).
+    """
 
     destination: Destination
     legs: tuple[Leg, ...] = ()
@@ -53,11 +56,12 @@ class Composite:
     send_when_not_matched: bool = False
     concurrent_send: bool = False
     copy_message: bool = True
+    strict: bool = False
 
     @property
     def kind(self) -> str:
         """The element name ActiveMQ gives it."""
-        return "compositeQueue" if self.destination.kind is Kind.QUEUE else "compositeTopic"
+        return "compositeQueue" if self.destination.is_queue else "compositeTopic"
 
     @property
     def id(self) -> str:
@@ -119,6 +123,17 @@ class PolicyEntry:
     topic_prefetch: int | None = None
     memory_limit: int | None = None
     send_fail_if_no_space: bool | None = None
+    expire_messages_period: int | None = None  #: between two looks for expired messages nobody reads; 0: none
+    max_expire_page_size: int | None = None  #: messages looked at in one step of that
+    advisory_for_consumed: bool = False
+    advisory_for_delivery: bool = False
+    advisory_for_dispatched: bool = False
+    advisory_for_discarding_messages: bool = False
+    advisory_for_fast_producers: bool = False
+    advisory_for_slow_consumers: bool = False
+    advisory_when_full: bool = False
+    send_advisory_if_no_consumers: bool = False
+    include_body_for_advisory: bool = False
     options: tuple[tuple[str, str], ...] = ()
 
     @property

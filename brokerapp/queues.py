@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from brokerapp.committer import Committer
 from brokerapp.definitions import VirtualTopic
 from brokerapp.delivery import Delivery, May
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.engine.destination_map import DestinationMap, matches
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
 from brokerapp.engine.topology import Topology
@@ -45,6 +45,10 @@ class Queues:
 
     def __getitem__(self, log: str) -> MessageLog:
         return self._logs[log]
+
+    def get(self, log: str) -> MessageLog | None:
+        """The queue of this name, if there is one."""
+        return self._logs.get(log)
 
     def find(self, queue: Destination) -> MessageLog:
         """The queue, which must exist; raises DestinationNotFound."""
@@ -127,7 +131,7 @@ class Queues:
     def part(self, subscription: Subscription) -> None:
         """Consume no longer; what it holds goes back to its place."""
         for queue in subscription.destinations:
-            if queue.kind is Kind.QUEUE and queue.is_pattern:
+            if queue.is_queue and queue.is_pattern:
                 self._patterns.remove(queue.name, subscription)
         self.take_back(subscription.unacked.values())
         subscription.unacked.clear()

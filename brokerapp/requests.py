@@ -9,7 +9,7 @@ from typing import Any
 from brokerapp.broker import Broker
 from brokerapp.committer import Committer
 from brokerapp.delivery import entry_of
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.store import StoredEntry
@@ -77,7 +77,7 @@ class Desk:
     async def create(self, destination: str) -> None:
         """Let a queue or topic exist."""
         wanted = Destination.parse(destination)
-        if wanted.kind is Kind.QUEUE:
+        if wanted.is_queue:
             self._broker.queues.ensure(wanted)
             await self._committer.barrier()
         else:
@@ -86,8 +86,8 @@ class Desk:
     async def delete(self, destination: str) -> int:
         """Remove a queue with all it holds, or a topic; refused while it has consumers."""
         wanted = Destination.parse(destination)
-        if wanted.kind is Kind.TOPIC:
-            if self._broker.delivery.subscribers(wanted.name):
+        if not wanted.is_queue:
+            if self._broker.delivery.subscribers(wanted):
                 raise RequestRefused(f"{wanted} has subscribers")
             self._broker.delete_topic(wanted)
             return 0

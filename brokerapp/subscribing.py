@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: What ActiveMQ lets a consumer hold unacknowledged when nobody says otherwise.
 MAX_DIGITS = 9  #: of a number among the options
 _IS_NUMBER = re.compile(rf"-?[0-9]{{1,{MAX_DIGITS}}}").fullmatch
-DEFAULT_PREFETCH = {Kind.QUEUE: 1000, Kind.TOPIC: 32767}
+DEFAULT_PREFETCH = {Kind.QUEUE: 1000, Kind.TOPIC: 32767, Kind.TEMP_QUEUE: 1000, Kind.TEMP_TOPIC: 32767}
 
 
 class Subscribing:
@@ -50,12 +50,12 @@ class Subscribing:
         client.keys += 1
         subscription = Subscription(
             subscribe.id, name, str(client.keys), client, targets, subscribe.ack_mode,
-            prefetch, selector, priority=_number(subscribe.options, "priority", 0),
+            prefetch, selector, subscribe.transformation, priority=_number(subscribe.options, "priority", 0),
             exclusive=self._exclusive(targets[0], subscribe.options),
         )  # fmt: skip
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
         for target in targets:
-            if target.kind is Kind.QUEUE:
+            if target.is_queue:
                 self._broker.queues.join(subscription, target)
             else:
                 self._broker.delivery.join(subscription, target)
@@ -66,12 +66,13 @@ class Subscribing:
             for log in subscription.logs:
                 self._broker.delivery.touched[log] = None
 
+        self._broker.advisories.consumer_started(subscription)
         self._broker.barrier(client, subscribe.receipt, start)
 
     def _prefetch(self, destination: Destination) -> int:
         """How much a consumer may hold when it does not say: as its policy has it, or ActiveMQ."""
         policy = self._broker.topology.policy_for(destination)
-        default = policy and (policy.queue_prefetch if destination.kind is Kind.QUEUE else policy.topic_prefetch)
+        default = policy and (policy.queue_prefetch if destination.is_queue else policy.topic_prefetch)
         return DEFAULT_PREFETCH[destination.kind] if default is None else default
 
     def _exclusive(self, destination: Destination, options: Mapping[str, str]) -> bool:
@@ -101,14 +102,16 @@ class Subscribing:
                 self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
         self._broker.queues.part(subscription)
         for target in subscription.destinations:
-            if target.kind is Kind.TOPIC:
+            if not target.is_queue:
                 self._broker.delivery.part(subscription, target)
                 self._note_subscribers(target)
+        self._broker.advisories.consumer_stopped(subscription)
 
     def _note_subscribers(self, target: Destination) -> None:
         """Those of a topic, or of all that match a pattern, are others now."""
         names = [target] if not target.is_pattern else [d for d in self._broker.stats.known() if d.kind is Kind.TOPIC]
         self._broker.stats.changed.update(map(self._broker.stats.of, names))
+        self._broker.advisories.listeners_changed()
 
 
 def subscription_name(id: str | None, destination: str | None) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from brokerapp.config import Authentication, BrokerConfig, Grant, TransportConnector, default_config
 from brokerapp.config.connector_options import limits_of, tls_options_of
 from brokerapp.connector import CARRIERS, TlsStores, is_loopback
-from brokerapp.destination import ANY_REST, Destination, Kind
+from brokerapp.destination import ANY_REST, NAMED_KINDS, Destination
 from brokerapp.engine.access import Principal
 from brokerapp.environment import Environment
 from brokerapp.errors import ConfigurationRefused
@@ -21,13 +21,8 @@ from brokerapp.stomp.tls import server_context
 #: Groups of an installation's users whose programs may produce and consume, everywhere: administrators, and programs.
 PRODUCING_AND_CONSUMING = frozenset({"admin", "client"})
 INSTALLATION_GRANTS = tuple(
-    Grant(
-        Destination(kind, ANY_REST),
-        read=PRODUCING_AND_CONSUMING,
-        write=PRODUCING_AND_CONSUMING,
-        admin=PRODUCING_AND_CONSUMING,
-    )
-    for kind in Kind
+    Grant(destination, read=PRODUCING_AND_CONSUMING, write=PRODUCING_AND_CONSUMING, admin=PRODUCING_AND_CONSUMING)
+    for destination in (*(Destination(kind, ANY_REST) for kind in NAMED_KINDS), None)
 )
 
 

@@ -12,13 +12,14 @@ PACKAGES = ("brokerapp", "analytics", "console")
 
 VALUES = (
     "brokerapp.errors", "brokerapp.destination", "brokerapp.message", "brokerapp.definitions", "brokerapp.snapshot",
-    "brokerapp.settings", "brokerapp.connector",
+    "brokerapp.settings", "brokerapp.transformations", "brokerapp.connector",
 )  # fmt: skip
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
-    "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery", "brokerapp.failures",
-    "brokerapp.publishing", "brokerapp.queues", "brokerapp.settling", "brokerapp.stats", "brokerapp.subscribing",
-    "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.advisories",
+    "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery", "brokerapp.expiry",
+    "brokerapp.failures", "brokerapp.publishing", "brokerapp.queues", "brokerapp.settling",
+    "brokerapp.stats", "brokerapp.subscribing", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",
@@ -35,6 +36,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.settings": (),
     "brokerapp.destination": ("brokerapp.errors",),
     "brokerapp.message": ("brokerapp.destination",),
+    "brokerapp.transformations": ("brokerapp.message",),
     "brokerapp.actions": (),
     "brokerapp.connector": (),
     "brokerapp.definitions": ("brokerapp.destination", "brokerapp.errors"),
@@ -57,10 +59,9 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.committer": ("brokerapp.errors", "=brokerapp.store"),
     "brokerapp.stomp": (),
     "brokerapp.stomp.frames": ("brokerapp.connector", "brokerapp.errors", "brokerapp.message"),
-    "brokerapp.stomp.transformations": (),
     "brokerapp.stomp.session": (
         "brokerapp.connector", "brokerapp.errors", "brokerapp.message", "brokerapp.actions", "brokerapp.stomp.frames",
-        "brokerapp.stomp.transformations",
+        "brokerapp.transformations",
     ),
     "brokerapp.stomp.listener": (*PARTS_OF_CORE, "brokerapp.stomp"),
     "brokerapp.stomp.tls": ("brokerapp.connector", "brokerapp.errors"),
@@ -92,12 +93,12 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
     "__future__", "collections", "dataclasses", "decimal", "enum", "functools", "heapq", "ipaddress", "itertools",
-    "json", "math", "operator", "re", "typing",
+    "json", "math", "operator", "re", "types", "typing", "urllib", "xml",
 }  # fmt: skip
 PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",
     "brokerapp.engine",
-    "brokerapp.stomp.frames", "brokerapp.stomp.session", "brokerapp.stomp.transformations", "=brokerapp.store",
+    "brokerapp.stomp.frames", "brokerapp.stomp.session", "=brokerapp.store",
     "brokerapp.store.keys",
 )  # fmt: skip
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from brokerapp.config.broker_config import Authentication, Grant, Outcome, Plugin, User
 from brokerapp.config.document import Element
-from brokerapp.config.virtual_destinations import destinations, read_destination
-from brokerapp.destination import Kind
+from brokerapp.config.virtual_destinations import destinations, entry_targets
+from brokerapp.destination import NAMED_KINDS
 
 _RIGHTS = ("read", "write", "admin")
 
@@ -98,11 +98,9 @@ def _grants(element: Element) -> Iterator[Grant]:
 
 
 def _entry(element: Element, temporary: bool = False, default: bool = False) -> Iterator[Grant]:
-    targets = [each for kind in Kind if (names := element.take(kind)) for each in destinations(element, names, kind)]
-    if (nested := element.child("destination")) is not None:
-        targets += [each for child in nested.named("queue", "topic") for each in read_destination(child)]
+    targets = entry_targets(element)
     if default:
-        targets = [each for kind in Kind for each in destinations(element, ">", kind)]
+        targets = [each for kind in NAMED_KINDS for each in destinations(element, ">", kind)]
         element.note(Outcome.ADAPTED, "the default entry became one for all queues and one for all topics")
     rights = {right: _groups(element.take(right)) for right in _RIGHTS}
     temporary = any([temporary, element.take_boolean("tempQueue"), element.take_boolean("tempTopic")])

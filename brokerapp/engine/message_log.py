@@ -64,6 +64,7 @@ class Subscription:
     ack_mode: str
     prefetch: int
     selector: Selector | None = None
+    transformation: str | None = None  #: the form in which it wants what the broker itself writes
     priority: int = 0  #: those of lower priority get only what the higher ones have no credit for
     exclusive: bool = False  #: wants all messages of a queue for itself
     credit: int = 0  #: messages it may still be given
@@ -333,6 +334,15 @@ class MessageLog:
         for seq in gone:
             self.returned.pop(seq, None)
         return gone
+
+    def seize(self, numbers: Iterable[int]) -> set[int]:
+        """Take those of these stored messages that no consumer holds, as if one held them now; which they are."""
+        seized = self.take_out(numbers)
+        self.depth += len(seized)
+        self.in_flight += len(seized)
+        if self.paging:  # what is being read for the window may hold them
+            self.window += 1
+        return seized
 
 
 _priority = attrgetter("priority")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from brokerapp.definitions import Composite, VirtualTopic
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.engine.topology import MAX_REMEMBERED, Topology
 from brokerapp.errors import RequestRefused
 from brokerapp.message import Copy, Message
@@ -99,7 +99,7 @@ class _Walk:
 
     def _reach(self, copy: Copy, depth: int) -> None:
         """The copy arrives; a queue stores the same copy once, a topic's subscribers get each."""
-        if copy.destination.kind is Kind.TOPIC:
+        if not copy.destination.is_queue:
             self.route.topics.append(copy)
             return
         self._mirror(copy, depth)

@@ -22,6 +22,7 @@ from brokerapp.errors import AuthenticationFailed, BrokerError, LimitExceeded, P
 from brokerapp.message import escape
 from brokerapp.stomp.frames import MAX_HEAD_BYTES, Frame, FrameParser
 from brokerapp.stomp.session import StompSession
+from brokerapp.transformations import as_wanted
 
 logger = logging.getLogger(__name__)
 
@@ -307,7 +308,11 @@ class StompConnection(asyncio.Protocol):
             out.append(b"redelivered:true\n")
         if entry.original:
             out.append(session.header("original-destination", entry.original))
-        message = entry.message
+        message = (
+            entry.message
+            if subscription.transformation is None
+            else as_wanted(entry.message, subscription.transformation)
+        )
         out += (session.head(message.head), b"\n", message.body, b"\0\n")
         self._out_size += len(message.body)
         if self._out_size > WRITE_HIGH_WATER:

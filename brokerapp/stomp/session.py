@@ -17,7 +17,7 @@ from brokerapp.connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
 from brokerapp.message import DEFAULT_PRIORITY, escape, unescape
 from brokerapp.stomp.frames import Frame, encode, flat
-from brokerapp.stomp.transformations import BYTES, error_in
+from brokerapp.transformations import BYTES, error_in
 
 SERVER = "Sluice/0.1.0"
 #: Best first.
@@ -168,6 +168,7 @@ class StompSession:
             headers.get("browser") == "true",
             options,
             headers.get("receipt"),
+            headers.get("transformation"),
         )
 
     def _unsubscribe(self, headers: dict[str, str], _frame: Frame) -> Action:

@@ -140,7 +140,8 @@ class WebSocketConnection(asyncio.Protocol):
         if self._closing:
             return
         self._closing = True
-        self._protocol.send_close(CloseCode.NORMAL_CLOSURE)
+        if self._protocol.state is State.OPEN:  # else the client said it first
+            self._protocol.send_close(CloseCode.NORMAL_CLOSURE)
         self._flush()
         self._close_later()
 

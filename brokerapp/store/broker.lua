@@ -327,10 +327,10 @@ local function read(keys, args)
   return result
 end
 
--- late(KEYS = expiring, ARGV = prefix of expiring, now): the logs that hold messages past their time, at most a thousand.
+-- late(KEYS = expiring, ARGV = prefix of expiring, now): the logs that hold messages past their time, in order of time.
 local function late(keys, args)
   local names = {}
-  for _, name in ipairs(redis.call('ZRANGEBYSCORE', keys[1], '-inf', args[2], 'LIMIT', 0, 1000)) do
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', keys[1], '-inf', args[2])) do
     local first = redis.call('ZRANGE', args[1] .. name, 0, 0, 'WITHSCORES')
     if not first[2] then
       redis.call('ZREM', keys[1], name)

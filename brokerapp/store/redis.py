@@ -99,7 +99,7 @@ class RedisStore:
         return [_entry(row) for row in rows if row[1]]
 
     async def late_logs(self, now_ms: int) -> list[str]:
-        """The logs that hold messages past their time; not all at once when they are very many."""
+        """The logs that hold messages past their time."""
         names = await self._call("late", [self.keys.expiring], [self.keys.expiring_prefix, now_ms])
         return [name.decode() for name in names]
 
