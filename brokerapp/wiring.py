@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from brokerapp.config import Authentication, BrokerConfig, Grant, TransportConnector, default_config
 from brokerapp.config.connector_options import limits_of, tls_options_of
-from brokerapp.connector import CARRIERS, TlsStores, is_loopback
+from brokerapp.connector import CARRIERS, KeyStore, TlsStores, is_loopback
 from brokerapp.destination import ANY_REST, NAMED_KINDS, Destination
 from brokerapp.engine.access import Principal
 from brokerapp.environment import Environment
@@ -28,11 +28,27 @@ INSTALLATION_GRANTS = tuple(
 
 async def start_node(environment: Environment, authenticate: Authenticate | None) -> Node:
     """The node of an installation (`make run`): it listens when this returns."""
-    config = default_config(environment.broker_name, environment.stomp_port, environment.bind)
-    config = replace(config, authorization=INSTALLATION_GRANTS)
+    config = _installed(environment)
+    if problems := listens(config)[1]:
+        raise ConfigurationRefused("; ".join(problems))
     node = Node(node_config(config, environment.redis_url, alone=environment.owns_store), authenticate)
     await node.start()
     return node
+
+
+def _installed(environment: Environment) -> BrokerConfig:
+    """The configuration of an installation: the environment's ports, the users' rights, ActiveMQ's defaults else."""
+    config = default_config(environment.broker_name, environment.stomp_port, environment.bind)
+    extra = (
+        TransportConnector(scheme, scheme, environment.bind, port) for scheme, port in environment.extra_ports.items()
+    )
+    certificate, key, password = environment.tls_certificate, environment.tls_key, environment.tls_password
+    stores = TlsStores(
+        key_store=KeyStore(certificate, password) if certificate else None,
+        key=KeyStore(key, password) if key else None,
+    )
+    connectors = (*config.connectors, *extra)
+    return replace(config, connectors=connectors, tls=stores, authorization=INSTALLATION_GRANTS)
 
 
 def node_config(
