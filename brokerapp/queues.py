@@ -16,7 +16,7 @@ from brokerapp.destination import Destination
 from brokerapp.engine.destination_map import DestinationMap, matches
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
 from brokerapp.engine.topology import Topology
-from brokerapp.errors import DestinationNotFound
+from brokerapp.errors import DestinationNotFound, RequestRefused
 from brokerapp.stats import Stats
 from brokerapp.store import LogState
 
@@ -63,24 +63,36 @@ class Queues:
             suspect = last if state.mark == OPEN else int(state.mark or 0)
             if state.mark == OPEN:  # the node that opened it died: what comes from now on was delivered by nobody
                 self._committer.mark(state.name, str(last))
-            self._add(Destination.parse(state.name), depth=state.depth, suspect=suspect)
+            queue = Destination.parse(state.name)
+            if queue.is_temporary:
+                self._committer.drop(state.name)
+                continue
+            self._add(queue, depth=state.depth, suspect=suspect)
 
     def ensure(self, queue: Destination) -> MessageLog:
         """The queue, created when it is not there."""
         log = self._logs.get(str(queue))
         if log is None:
-            log = self._add(queue)
-            self._committer.create(log.name, json.dumps({"kind": queue.kind}))
+            if queue.is_temporary:
+                raise RequestRefused(f"the destination {queue} does not exist: its connection has ended")
+            log = self.create(queue)
             for subscription in self._patterns.find(queue.name):
                 wanted = not queue.is_pattern or queue in subscription.destinations
                 if wanted and self._may(subscription, "read", queue):
                     self._attach(subscription, log)
         return log
 
+    def create(self, queue: Destination) -> MessageLog:
+        """A queue that does not exist yet."""
+        log = self._add(queue)
+        self._committer.create(log.name, json.dumps({"kind": queue.kind}))
+        return log
+
     def _add(self, queue: Destination, depth: int = 0, suspect: int = 0) -> MessageLog:
         log = MessageLog(self._stats.of(queue), depth, suspect)
         self._logs[log.name] = log
-        self.topology.add_queue(queue.name)
+        if not queue.is_temporary:
+            self.topology.add_queue(queue.name)
         return log
 
     def delete(self, log: MessageLog) -> None:
@@ -89,6 +101,21 @@ class Queues:
         self.topology.remove_queue(log.destination.name)
         self._stats.forget(log.destination)
         self._committer.remove(log.name)
+
+    def discard(self, log: MessageLog) -> None:
+        """Remove a temporary queue with all it holds, whoever consumes from it."""
+        for subscription in log.consumers:
+            subscription.lose(log)
+            for transaction in subscription.client.transactions.values():
+                transaction.settled = [each for each in transaction.settled if each[2].log != log.name]
+        log.consumers.clear()
+        del self._logs[log.name]
+        self._stats.forget(log.destination)
+        self._delivery.touched.pop(log, None)
+        if log.counts.EnqueueCount or self._committer.brings_to(log.name):
+            self._committer.drop(log.name)
+        else:
+            self._committer.remove(log.name)
 
     # -- consumers
 
@@ -99,8 +126,8 @@ class Queues:
             return
         self._patterns.add(queue.name, subscription)
         for log in list(self._logs.values()):
-            found = matches(queue.name, log.destination.name) and not log.destination.is_pattern
-            if found and self._may(subscription, "read", log.destination):
+            found = not log.destination.is_temporary and matches(queue.name, log.destination.name)
+            if found and not log.destination.is_pattern and self._may(subscription, "read", log.destination):
                 self._attach(subscription, log)
         if self._collects(queue) and self._may(subscription, "read", queue) and self._may_exist(subscription, queue):
             self._attach(subscription, self.ensure(queue))

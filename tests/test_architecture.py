@@ -18,8 +18,9 @@ VALUES = (
 CORE = (
     "brokerapp.advisories",
     "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery", "brokerapp.expiry",
-    "brokerapp.failures", "brokerapp.publishing", "brokerapp.queues", "brokerapp.settling",
-    "brokerapp.stats", "brokerapp.subscribing", "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.failures", "brokerapp.jobs", "brokerapp.publishing", "brokerapp.queues", "brokerapp.scheduling",
+    "brokerapp.settling", "brokerapp.stats", "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers",
+    "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",
@@ -59,9 +60,10 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.committer": ("brokerapp.errors", "=brokerapp.store"),
     "brokerapp.stomp": (),
     "brokerapp.stomp.frames": ("brokerapp.connector", "brokerapp.errors", "brokerapp.message"),
+    "brokerapp.stomp.naming": (*VALUES, "brokerapp.engine"),
     "brokerapp.stomp.session": (
         "brokerapp.connector", "brokerapp.errors", "brokerapp.message", "brokerapp.actions", "brokerapp.stomp.frames",
-        "brokerapp.transformations",
+        "brokerapp.stomp.naming", "brokerapp.transformations",
     ),
     "brokerapp.stomp.listener": (*PARTS_OF_CORE, "brokerapp.stomp"),
     "brokerapp.stomp.tls": ("brokerapp.connector", "brokerapp.errors"),
@@ -71,7 +73,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.listeners": (*PARTS_OF_CORE, "brokerapp.stomp"),
     "brokerapp.requests": PARTS_OF_CORE,
     "brokerapp.admin": (
-        *VALUES, "brokerapp.engine.loops", "brokerapp.selectors", "=brokerapp.store", "brokerapp.store.redis",
+        *VALUES, "brokerapp.engine.job", "brokerapp.engine.loops", "brokerapp.selectors", "=brokerapp.store",
+        "brokerapp.store.redis",
     ),
     "brokerapp.node": (
         *PARTS_OF_CORE, "brokerapp.requests", "brokerapp.listeners", "brokerapp.stomp", "brokerapp.store.redis",
@@ -92,13 +95,13 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
-    "__future__", "collections", "dataclasses", "decimal", "enum", "functools", "heapq", "ipaddress", "itertools",
-    "json", "math", "operator", "re", "types", "typing", "urllib", "xml",
+    "__future__", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "heapq", "ipaddress",
+    "itertools", "json", "math", "operator", "re", "types", "typing", "urllib", "xml",
 }  # fmt: skip
 PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",
     "brokerapp.engine",
-    "brokerapp.stomp.frames", "brokerapp.stomp.session", "=brokerapp.store",
+    "brokerapp.stomp.frames", "brokerapp.stomp.naming", "brokerapp.stomp.session", "=brokerapp.store",
     "brokerapp.store.keys",
 )  # fmt: skip
 
