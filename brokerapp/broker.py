@@ -29,6 +29,7 @@ from brokerapp.definitions import Definitions
 from brokerapp.delivery import Delivery
 from brokerapp.destination import Destination
 from brokerapp.engine.access import Access
+from brokerapp.engine.advisory_topics import is_advisory
 from brokerapp.engine.message_log import MessageLog, Subscription
 from brokerapp.engine.topology import Topology
 from brokerapp.errors import AccessDenied, ProtocolError, RequestRefused
@@ -49,6 +50,9 @@ from brokerapp.subscribing import Subscribing
 from brokerapp.temporaries import Temporaries
 from brokerapp.timers import Timers
 from brokerapp.transactions import Transactions
+
+#: What a right allows, as ActiveMQ's errors call it.
+_TO_BE_AUTHORIZED_TO = {"read": "read from", "write": "write to", "admin": "create"}
 
 
 class Broker:
@@ -181,17 +185,25 @@ class Broker:
         self.stats.changed.add(stats)
 
     def require(self, client: Client, verb: str, destination: Destination) -> None:
-        """Raise AccessDenied unless the client may; to be the first at a queue it must also be allowed to create it."""
+        """Raise AccessDenied unless the client may; the first at a destination must be allowed to create it, too."""
         if self.access is None:
             return
         may, verbs = self.access.may, [verb]
         if destination.is_pattern and verb == "read":
             may = self.access.may_some  # it is given what it may read
-        elif destination.is_queue and not destination.is_temporary and destination not in self.queues:
+        elif not self._exists(destination):
             verbs.append("admin")
         for each in verbs:
             if not may(client.principal, each, destination):
-                raise AccessDenied(f"user {client.principal.name} is not authorized to {each} {destination}")
+                user, what = client.principal.name, _TO_BE_AUTHORIZED_TO[each]
+                raise AccessDenied(f"User {user} is not authorized to {what}: {destination}")
+
+    def _exists(self, destination: Destination) -> bool:
+        if destination.is_temporary:  # whoever may have one made it
+            return True
+        if destination.is_queue:
+            return destination in self.queues
+        return is_advisory(destination) or self.stats.find(destination) is not None
 
     def may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:
         """Whether who subscribed has a right at a destination."""

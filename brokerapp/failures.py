@@ -27,6 +27,7 @@ class Failures:
         """A message in flight is past its time."""
         log.counts.ExpiredCount += 1
         self.record(EXPIRE, time.time_ns() // 1000, entry, None, None)
+        self._broker.advisories.expired(log.destination, entry.message)
         self.fail(log, entry, "expired", None, expired=True)
 
     def fail(self, log: MessageLog, entry: Entry, cause: str, consumer: str | None, *, expired: bool = False) -> None:
@@ -43,6 +44,7 @@ class Failures:
             self._broker.committer.settle((entry,))
             return
         log.counts.DeadLetterCount += 1
+        self._broker.advisories.dead_lettered(log.destination, entry.message)
         message = dead_letter(entry.message, log.destination, cause, strategy, now_us // 1000)
         found = route(message, target, self._broker.topology)
         if found.groups is None:

@@ -43,7 +43,7 @@ HEART_BEAT_GRACE = 2.0
 LINGER_SECONDS = 1.0
 
 #: Who a login and passcode belong to; None when they are wrong. Without one anybody may come in.
-Authenticate = Callable[[str, str], Awaitable[Principal | None]]
+Authenticate = Callable[[str | None, str | None], Awaitable[Principal | None]]
 
 
 @dataclass(slots=True)
@@ -219,7 +219,7 @@ class StompConnection(asyncio.Protocol):
 
     async def _log_in(self, connect: Connect, authenticate: Authenticate) -> None:
         try:
-            principal = await authenticate(connect.login or "", connect.passcode or "")
+            principal = await authenticate(connect.login, connect.passcode)
         except Exception:
             logger.exception("the login of %s could not be checked", self.client.id)
             self._fail(ProtocolError("the login cannot be checked now"))
