@@ -141,11 +141,10 @@ def test_an_ssl_context_names_the_stores():
         ("classpath:broker.p12", "{folder}/broker.p12"),
         ("broker.p12", "{folder}/broker.p12"),
         ("file:${activemq.conf}/broker.p12", "{folder}/broker.p12"),
-        ("file:${activemq.base}/x/broker.p12", "{parent}/x/broker.p12"),
     ],
 )
 def test_stores_are_looked_for_beside_the_configuration(written, path, tmp_path):
     file = tmp_path / "activemq.xml"
     file.write_text(f'<broker><sslContext><sslContext keyStore="{written}"/></sslContext></broker>')
-    expected = path.format(folder=tmp_path, parent=tmp_path.parent)
+    expected = path.format(folder=tmp_path)
     assert read_config(file).tls == TlsStores(KeyStore(expected))
