@@ -13,6 +13,11 @@ class Settings:
     advisory_support: bool = True  #: publish to ActiveMQ.Advisory.*
     populate_jmsx_user_id: bool = False  #: each message says in JMSXUserID who sent it: the login of its CONNECT ...
     use_authenticated_principal: bool = False  #: ... or the name under which the broker knows that client
+    keep_durable_subs_active: bool = True  #: durable subscriptions keep non-persistent messages too while offline
+    offline_durable_subscriber_timeout: int = (
+        -1
+    )  #: milliseconds offline after which they are removed; not above 0: never
+    offline_durable_subscriber_task_schedule: int = 300_000  #: milliseconds between looks for such
 
 
 DEFAULT_SETTINGS = Settings()

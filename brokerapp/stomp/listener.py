@@ -241,6 +241,7 @@ class StompConnection(asyncio.Protocol):
     def _welcome(self, connect: Connect, principal: Principal) -> None:
         client = self.client
         client.principal, client.client_id = principal, connect.client_id or client.id
+        client.named, client.shares_client_id = bool(connect.client_id), connect.shares_client_id
         self._broker.connect(client, steal=self._endpoint.limits.allow_link_stealing)
         self._session.stamp = self._stamp(connect.login, principal)
         self._out.append(self._session.connected(connect.headers, client.client_id))

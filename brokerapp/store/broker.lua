@@ -30,7 +30,7 @@ end
 --        ARGV = session, batch, limit, prefixes of payloads, logs, expiring and returned, ...)
 --
 -- ARGV goes on with
---   n, then n times: log's name, its key, JSON         logs to create where missing; JSON '': to remove if empty
+--   n, then n times: log's name, its key, JSON         logs that exist, with these attributes; JSON '': to remove if empty
 --   n, then n times: log's name, mark                  marks to set
 --   n, then n times: log's name, SEQ, deliveries       entries that were returned
 --   n, then n times: unit (from 1), job's id, 1 if it is a new one, due, record
@@ -94,7 +94,7 @@ local function commit(keys, args)
   for _ = 1, next_number() do
     local name, key, attributes = args[at], args[at + 1], args[at + 2]
     if attributes ~= '' then
-      redis.call('HSETNX', logs, name, attributes)
+      redis.call('HSET', logs, name, attributes)
     elseif redis.call('XLEN', key) == 0 then
       redis.call('DEL', key)
       redis.call('HDEL', logs, name)
