@@ -48,6 +48,7 @@ class Durables:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._by_key: dict[tuple[str, str, bool], Durable] = {}
+        self._by_log: dict[str, Durable] = {}
         self._discarded: set[str] = set()  # names of logs that are not gone yet
         if broker.settings.offline_durable_subscriber_timeout > 0:
             period = broker.settings.offline_durable_subscriber_task_schedule
@@ -66,7 +67,7 @@ class Durables:
 
     def of_log(self, log: MessageLog) -> Durable:
         """The one whose messages are in this log."""
-        return next(each for each in self if each.log is log)
+        return self._by_log[log.name]
 
     def of_topic(self, topic: Destination) -> list[Durable]:
         """Those that keep messages of this topic, online or not."""
@@ -115,7 +116,8 @@ class Durables:
 
     def _add(self, subscription: NamedSubscription, log: MessageLog) -> Durable:
         feed = Feed(subscription, log.destination, self._may_read(subscription))
-        durable = self._by_key[subscription.key] = Durable(subscription, log, feed, _now_ms())
+        durable = Durable(subscription, log, feed, _now_ms())
+        self._by_key[subscription.key] = self._by_log[log.name] = durable
         self._broker.topology.add_feed(feed)
         self._only_persistent(durable)
         return durable
@@ -137,7 +139,7 @@ class Durables:
         self._discard_log(durable)
 
     def _discard_log(self, durable: Durable) -> None:
-        del self._by_key[durable.subscription.key]
+        del self._by_key[durable.subscription.key], self._by_log[durable.log.name]
         self._broker.topology.remove_feed(durable.feed)
         self._broker.queues.forget(durable.log)
         self._discard(durable.log.name)
