@@ -85,14 +85,25 @@ class Durables:
                 return
         self._discard(state.name)
 
-    def claim(self, wanted: NamedSubscription) -> Durable:
+    def claim(self, wanted: NamedSubscription, retroactive: bool = False) -> Durable:
         """The subscription as its next consumer wants it, created when it is not there.
 
-        Raises RequestRefused when its consumers, or the kind it is of, stand in the way.
+        A new one begins with what its topics remember when it is `retroactive`. Raises RequestRefused when its
+        consumers, or the kind it is of, stand in the way.
         """
         found = self._by_key.get(wanted.key)
-        if found is None:
-            return self.create(wanted)
+        if found is not None:
+            if self._is_as(wanted, found):
+                return found
+            self._discard_log(found)
+        durable = self.create(wanted)
+        if retroactive:
+            self._broker.recovery.created(durable)
+        return durable
+
+    @staticmethod
+    def _is_as(wanted: NamedSubscription, found: Durable) -> bool:
+        """Whether it keeps what is wanted. Raises RequestRefused when it cannot have the consumer, or be replaced."""
         if found.subscription.shared != wanted.shared:
             raise RequestRefused(f"there is a {found.subscription}: it cannot be shared and unshared")
         same = found.subscription.keeps_the_same_as(wanted)
@@ -100,10 +111,7 @@ class Durables:
             raise RequestRefused(f"the {found.subscription} has a consumer already")
         if found.active and not same:
             raise RequestRefused(f"the {found.subscription} has consumers, with another topic or selector")
-        if same:
-            return found
-        self._discard_log(found)
-        return self.create(wanted)
+        return same
 
     def create(self, subscription: NamedSubscription) -> Durable:
         """Let it exist. Raises RequestRefused when it does already."""
