@@ -64,6 +64,7 @@ class Subscribing:
             exclusive=self._exclusive(targets[0], subscribe.options), no_local=_is_true(subscribe.options, "noLocal"),
         )  # fmt: skip
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
+        client.read_or_not()
         if durable is not None:
             self._broker.durables.join(subscription, durable)
         else:
@@ -92,6 +93,8 @@ class Subscribing:
             if each.is_temporary:
                 self._broker.temporaries.check(each)
             self._broker.require(client, "read", each)
+            if each.address is not None:
+                self._broker.queues.ensure(each, subscribe.selector)
         return targets
 
     def _prefetch(self, destination: Destination, is_named: bool) -> int:
@@ -125,6 +128,7 @@ class Subscribing:
         if client.subscriptions.get(subscription.name) is subscription:
             del client.subscriptions[subscription.name]
         client.by_key.pop(subscription.key, None)
+        client.read_or_not()
         held = subscription.unacked.values()
         now_us = time.time_ns() // 1000
         for entry in held:

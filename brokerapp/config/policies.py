@@ -21,18 +21,20 @@ _FIELDS = tuple(each.name for each in fields(PolicyEntry) if each.type in FIELD_
 
 #: ActiveMQ's other attributes of a policyEntry: kept as options under these names.
 _OPTIONS = frozenset((
-    "allConsumersExclusiveByDefault", "blockedProducerWarningInterval",
-    "consumersBeforeDispatchStarts",
+    "allConsumersExclusiveByDefault", "consumersBeforeDispatchStarts",
     "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "enableAudit",
     "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
     "inactiveTimoutBeforeGC", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
     "maxDestinations", "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
     "messageGroupMapFactoryType", "minimumMessageSize", "optimizeMessageStoreInFlightLimit", "optimizedDispatch",
-    "persistJMSRedelivered", "prioritizedMessages", "producerFlowControl", "queueBrowserPrefetch",
+    "persistJMSRedelivered", "prioritizedMessages", "queueBrowserPrefetch",
     "reduceMemoryFootprint", "sendDuplicateFromStoreToDLQ",
-    "sendFailIfNoSpaceAfterTimeout", "storeUsageHighWaterMark", "strictOrderDispatch", "timeBeforeDispatchStarts",
+    "storeUsageHighWaterMark", "strictOrderDispatch", "timeBeforeDispatchStarts",
     "useCache", "useConsumerPriority", "usePrefetchExtension", "useTopicSubscriptionInflightStats",
 ))  # fmt: skip
+
+#: How memoryLimit differs from ActiveMQ's, where only vmQueueCursor makes it stop producers.
+_MEMORY_LIMIT = "bounds all that a queue holds, whatever its cursor: raise or remove it where longer backlogs are meant"
 
 #: What a policyEntry may hold besides its dead letter strategy: kept as options, each as the XML it is.
 _NESTED = frozenset((
@@ -106,6 +108,8 @@ def _entries(element: Element) -> Iterator[PolicyEntry]:
 def _policy(element: Element, destination: Destination) -> PolicyEntry:
     values = read_fields(element, PolicyEntry, _FIELDS)
     element.note(Outcome.TAKEN, str(destination))
+    if values.get("memory_limit") and values.get("producer_flow_control") is not False:
+        element.note(Outcome.ADAPTED, _MEMORY_LIMIT, "memoryLimit")
     strategy, recovery = element.child("deadLetterStrategy"), element.child(RECOVERY)
     return PolicyEntry(
         destination,
