@@ -117,6 +117,7 @@ class Durables:
         feed = Feed(subscription, log.destination, self._may_read(subscription))
         durable = self._by_key[subscription.key] = Durable(subscription, log, feed, _now_ms())
         self._broker.topology.add_feed(feed)
+        self._broker.advisories.listeners_changed()
         self._only_persistent(durable)
         return durable
 
