@@ -119,6 +119,14 @@ class PolicyEntry:
     topic_prefetch: int | None = None
     memory_limit: int | None = None
     send_fail_if_no_space: bool | None = None
+    queue_browser_prefetch: int | None = None
+    prioritized_messages: bool | None = None
+    strict_order_dispatch: bool | None = None
+    use_consumer_priority: bool | None = None
+    all_consumers_exclusive_by_default: bool | None = None
+    consumers_before_dispatch_starts: int | None = None
+    time_before_dispatch_starts: int | None = None
+    message_group_map_factory_type: str | None = None
     options: tuple[tuple[str, str], ...] = ()
 
     @property

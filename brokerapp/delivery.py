@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from brokerapp.client import Client
 from brokerapp.committer import Committer
 from brokerapp.destination import Destination, Kind
+from brokerapp.engine.choosing import Wants
 from brokerapp.engine.destination_map import DestinationMap
-from brokerapp.engine.message_log import PAGE, Entry, MessageLog, Subscription, selector_headers
+from brokerapp.engine.message_log import PAGE, Entry, MessageLog, Subscription
 from brokerapp.message import Copy, Message
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recording.schema import ACK, DISPATCH, DROP
@@ -82,16 +83,17 @@ class Delivery:
             client.sink.flush()
 
     def _page(self, log: MessageLog) -> None:
-        if not log.wants_page:
+        after = log.loaded if log.wants_page else log.wants_ahead
+        if after is None:
             return
-        log.paging = True
-        window = log.window
+        load = log.load if log.wants_page else partial(log.load_ahead, after=after)
+        log.paging, window = True, log.window
 
         def loaded(found: list[StoredEntry]) -> None:
-            log.load((entry_of(log.name, each) for each in found), window)
+            load((entry_of(log.name, each) for each in found), window)
             self.touched[log] = None
 
-        self._committer.read(log.name, log.loaded, PAGE, loaded)
+        self._committer.read(log.name, after, PAGE, loaded)
 
     def resume(self, subscription: Subscription) -> None:
         """It may be given messages again."""
@@ -203,10 +205,11 @@ class Delivery:
         stats.EnqueueCount += 1
         stats.EnqueueBytes += len(message.body)
         self._stats.changed.add(stats)
-        for subscription in self.subscribers(copy.destination.name):
-            original = copy.original.stomp if copy.original else ""
-            entry = Entry(str(copy.destination), 0, message, original=original, shown=copy.destination.stomp)
-            if _takes(subscription, entry, copy.destination):
+        original, topic = copy.original.stomp if copy.original else "", copy.destination
+        wants = Wants(Entry(topic.name, 0, message, original=original, shown=topic.stomp), topic)
+        for subscription in self.subscribers(topic.name):
+            if subscription.selector is None or wants(subscription.selector):
+                entry = Entry(str(topic), 0, message, original=original, shown=topic.stomp)
                 subscription.pending.append(entry)
                 subscription.pending_bytes += len(message.body)
                 self.waiting[subscription] = None
@@ -270,10 +273,6 @@ class Delivery:
 def entry_of(log: str, stored: StoredEntry) -> Entry:
     """What the store holds, as the log's entry."""
     return Entry(log, stored.seq, stored.message, stored.payload, stored.size, stored.original, stored.shown)
-
-
-def _takes(subscription: Subscription, entry: Entry, topic: Destination) -> bool:
-    return subscription.selector is None or subscription.selector.matches(selector_headers(entry, topic))
 
 
 def partition(entries: list[Entry], wanted: Callable[[Entry], bool]) -> tuple[list[Entry], list[Entry]]:

@@ -102,7 +102,7 @@ class Publishing:
         """Give a message that need not be kept straight to the one consumer that waits for it, if there is one."""
         first = placed[0]
         groups = first.route.groups
-        if len(placed) > 1 or len(groups) != 1 or len(groups[0].logs) > 1 or first.route.topics:
+        if len(placed) > 1 or len(groups) != 1 or len(groups[0].logs) > 1 or first.route.topics or first.message.grouped:
             return False
         [log], [(name, original, shown)] = groups[0].logs, groups[0].rows
         consumer = log.pass_through()
@@ -127,7 +127,8 @@ class Publishing:
             f"{persistent}{send.properties}"
         )
         id = f"{self._prefix}{number}"
-        return Message(id, head.encode(), send.body, send.persistent, send.priority, send.expires, now_us)
+        grouped = "JMSXGroupID:" in send.properties
+        return Message(id, head.encode(), send.body, send.persistent, send.priority, send.expires, now_us, grouped)
 
     def place(self, client: Client, message: Message, destination: Destination) -> Placed:
         """Find the message's way, and let the queues on it exist."""

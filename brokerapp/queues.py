@@ -132,9 +132,8 @@ class Queues:
         self.take_back(subscription.unacked.values())
         subscription.unacked.clear()
         for log in subscription.logs:
-            log.consumers.remove(subscription)
+            log.leave(subscription)
             log.counts.ConsumerCount = len(log.consumers)
-            log.forget_window()
             if not log.consumers:
                 self._committer.mark(log.name, self._closing_mark(log))
             self._stats.changed.add(log.counts)

@@ -14,6 +14,7 @@ from brokerapp.config.document import Element
 
 _READ = {
     "str": Element.take,
+    "str | None": Element.take,
     "bool": Element.take_boolean,
     "bool | None": Element.take_boolean,
     "int": Element.take_integer,

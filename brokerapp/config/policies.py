@@ -15,22 +15,26 @@ from brokerapp.definitions import DeadLetterStrategy, PolicyEntry
 from brokerapp.destination import ANY_REST, Destination, Kind
 
 #: Attributes that have a field of their own.
-_FIELDS = ("queue_prefetch", "topic_prefetch", "memory_limit", "send_fail_if_no_space")
+_FIELDS = (
+    "queue_prefetch", "topic_prefetch", "memory_limit", "send_fail_if_no_space", "queue_browser_prefetch",
+    "prioritized_messages", "strict_order_dispatch", "use_consumer_priority", "all_consumers_exclusive_by_default",
+    "consumers_before_dispatch_starts", "time_before_dispatch_starts", "message_group_map_factory_type",
+)  # fmt: skip
 
 #: ActiveMQ's other attributes of a policyEntry: kept as options under these names.
 _OPTIONS = frozenset((
     "advisoryForConsumed", "advisoryForDelivery", "advisoryForDiscardingMessages", "advisoryForDispatched",
-    "advisoryForFastProducers", "advisoryForSlowConsumers", "advisoryWhenFull", "allConsumersExclusiveByDefault",
-    "alwaysRetroactive", "blockedProducerWarningInterval", "consumersBeforeDispatchStarts",
+    "advisoryForFastProducers", "advisoryForSlowConsumers", "advisoryWhenFull",
+    "alwaysRetroactive", "blockedProducerWarningInterval",
     "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "durableTopicPrefetch", "enableAudit",
     "expireMessagesPeriod", "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
     "inactiveTimoutBeforeGC", "includeBodyForAdvisory", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
     "maxDestinations", "maxExpirePageSize", "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
-    "messageGroupMapFactoryType", "minimumMessageSize", "optimizeMessageStoreInFlightLimit", "optimizedDispatch",
-    "persistJMSRedelivered", "prioritizedMessages", "producerFlowControl", "queueBrowserPrefetch",
+    "minimumMessageSize", "optimizeMessageStoreInFlightLimit", "optimizedDispatch",
+    "persistJMSRedelivered", "producerFlowControl",
     "reduceMemoryFootprint", "sendAdvisoryIfNoConsumers", "sendDuplicateFromStoreToDLQ",
-    "sendFailIfNoSpaceAfterTimeout", "storeUsageHighWaterMark", "strictOrderDispatch", "timeBeforeDispatchStarts",
-    "useCache", "useConsumerPriority", "usePrefetchExtension", "useTopicSubscriptionInflightStats",
+    "sendFailIfNoSpaceAfterTimeout", "storeUsageHighWaterMark",
+    "useCache", "usePrefetchExtension", "useTopicSubscriptionInflightStats",
 ))  # fmt: skip
 
 #: What a policyEntry may hold besides its dead letter strategy: kept as options, each as the XML it is.

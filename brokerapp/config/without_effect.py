@@ -7,8 +7,12 @@ from collections.abc import Iterator
 from brokerapp.config.broker_config import BrokerConfig
 from brokerapp.definitions import PolicyEntry, VirtualTopic
 
-#: Options of a policyEntry that act, beside those that are fields of PolicyEntry.
-HONOURED_OPTIONS = frozenset({"allConsumersExclusiveByDefault"})
+#: Options of a policyEntry that ask for what a queue does anyway: they set up how ActiveMQ pages its messages.
+MET_OPTIONS = frozenset({
+    "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "lazyDispatch", "maxPageSize", "optimizeMessageStoreInFlightLimit",
+    "optimizedDispatch", "pendingQueuePolicy", "reduceMemoryFootprint", "useCache", "usePrefetchExtension",
+    "maxBrowsePageSize",
+})  # fmt: skip
 #: Attributes of the broker, by their values that would ask for something.
 BROKER_FLAGS = {
     "persistent": (False, 'persistent="false": messages are stored all the same'),
@@ -34,7 +38,7 @@ def without_effect(config: BrokerConfig) -> Iterator[str]:
 
 
 def _of_policy(policy: PolicyEntry) -> Iterator[str]:
-    idle = sorted({name for name, _ in policy.options} - HONOURED_OPTIONS)
+    idle = sorted({name for name, _ in policy.options} - MET_OPTIONS)
     if policy.memory_limit and not policy.send_fail_if_no_space:
         idle.insert(0, "memoryLimit (without sendFailIfNoSpace)")
     if idle:

@@ -244,6 +244,8 @@ class StompConnection(asyncio.Protocol):
             out.append(b"redelivered:true\n")
         if entry.original:
             out.append(session.header("original-destination", entry.original))
+        if entry.first_of_group:
+            out.append(b"JMSXGroupFirstForConsumer:true\n")
         message = entry.message
         out += (session.head(message.head), b"\n", message.body, b"\0\n")
         self._out_size += len(message.body)
