@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from brokerapp.definitions import Definitions, from_json, to_json
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.engine.loops import find_loop
 from brokerapp.errors import (
     BrokerError,
@@ -115,7 +115,7 @@ class BrokerAdmin:
 
     async def _log(self, destination: Destination) -> str:
         """The log of a queue that exists."""
-        if destination.kind is not Kind.QUEUE:
+        if not destination.is_queue:
             raise DestinationNotFound(f"{destination} is a topic: it stores no messages")
         name = str(destination)
         if name not in await self._store.logs():
@@ -135,7 +135,7 @@ class BrokerAdmin:
 
     async def delete(self, destination: Destination) -> int:
         """Remove the queue or topic with all it holds; how many messages. Refused while it has consumers."""
-        if destination.kind is Kind.QUEUE and await self._store.node() is None:
+        if destination.is_queue and await self._store.node() is None:
             return await self._store.drop(await self._log(destination), "")
         return await self._ask("delete", destination)
 

@@ -7,6 +7,7 @@ which part does which action.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,11 +16,13 @@ from brokerapp.client import Client
 from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions
 from brokerapp.delivery import Delivery
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.engine.access import Access
 from brokerapp.engine.message_log import MessageLog, Subscription
+from brokerapp.engine.selector_cache import CacheRules, SelectorCache
 from brokerapp.engine.topology import Topology
 from brokerapp.errors import AccessDenied, ProtocolError, RequestRefused
+from brokerapp.expiry import Expiry
 from brokerapp.failures import Failures
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
@@ -32,6 +35,9 @@ from brokerapp.store import Unit
 from brokerapp.subscribing import Subscribing
 from brokerapp.timers import Timers
 from brokerapp.transactions import Transactions
+
+#: Milliseconds between two looks for remembered selectors that nobody used for too long.
+SELECTOR_EXPIRY_MS = 10_000
 
 
 class Broker:
@@ -58,10 +64,14 @@ class Broker:
         self._client_ids: set[str] = set()
         self.failures = Failures(self)
         self.delivery = Delivery(committer, recorder, stats, self.failures.expire, self._may)
-        self.queues = Queues(committer, self.delivery, stats, self._may)
+        self.queues = Queues(committer, self.delivery, stats, self._may, self.timers, _cache(settings))
         self.queues.topology = self.topology = Topology(definitions, self._interest)
         self.publishing, self.subscribing = Publishing(self), Subscribing(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
+        if settings.selector_cache is not None and settings.selector_cache.expire_after:
+            self.timers.every(SELECTOR_EXPIRY_MS, self.queues.expire_selectors, time.time_ns() // 1_000_000)
+        self.expiry = Expiry(self)
+        self.expiry.watch()
         #: Who does what a client asks. Each may raise RequestRefused.
         self.perform: dict[type[Action], Callable[[Client, Any], None]] = {
             Send: self.publishing.send,
@@ -76,21 +86,27 @@ class Broker:
     def redefine(self, definitions: Definitions) -> None:
         """Route by these from now on. What is on its way keeps the way it was given."""
         self.queues.topology = self.topology = Topology(definitions, self._interest, self.topology.queues)
+        self.queues.retune()
+        self.expiry.watch()
 
     def _interest(self, queue: Destination, headers: Mapping[str, str]) -> bool:
-        """Whether a consumer of the queue would take such a message (selectorAware)."""
+        """Whether a consumer of the queue, present or remembered, would take such a message (selectorAware)."""
         try:
             consumers = self.queues[str(queue)].consumers
         except KeyError:
             return False
         headers = {**headers, "destination": queue.stomp}
-        return any(each.selector is None or each.selector.matches(headers) for each in consumers)
+        wanted = {each.selector for each in consumers}  # equal ones are asked once
+        if None in wanted or any(selector.matches(headers) for selector in wanted):
+            return True
+        selectors = self.queues.selectors
+        return selectors is not None and selectors.wants(str(queue), headers)
 
     def measure(self, numbers: DestinationStats) -> None:
         """Bring those numbers up to date that are kept elsewhere."""
         destination = numbers.destination
-        if destination.kind is Kind.TOPIC:
-            numbers.ConsumerCount = len(self.delivery.subscribers(destination.name))
+        if not destination.is_queue:
+            numbers.ConsumerCount = len(self.delivery.subscribers(destination))
         elif destination in self.queues:  # a composite that only forwards has numbers, but no messages of its own
             log = self.queues.find(destination)
             numbers.QueueSize, numbers.InFlightCount, numbers.Paused = log.depth, log.in_flight, log.paused
@@ -147,7 +163,7 @@ class Broker:
         may, verbs = self.access.may, [verb]
         if destination.is_pattern and verb == "read":
             may = self.access.may_some  # it is given what it may read
-        elif destination.kind is Kind.QUEUE and destination not in self.queues:
+        elif destination.is_queue and destination not in self.queues:
             verbs.append("admin")
         for each in verbs:
             if not may(client.principal, each, destination):
@@ -183,3 +199,17 @@ class Broker:
         """Tell the client that what it asked cannot be done."""
         client.sink.refuse(error, receipt)
         self.delivery.dirty[client] = None
+
+
+def _cache(settings: Settings) -> SelectorCache | None:
+    wanted = settings.selector_cache
+    if wanted is None:
+        return None
+    return SelectorCache(
+        CacheRules(
+            single=wanted.single_selector_per_destination,
+            ignore_wildcards=wanted.ignore_wildcard_selectors,
+            persist_interval_ms=wanted.persist_interval,
+            expire_after_ms=wanted.expire_after,
+        )
+    )

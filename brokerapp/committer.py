@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
 
 from brokerapp.errors import Fenced, StoreUnavailable
-from brokerapp.store import Batch, Committed, Limits, Settled, StoredEntry, Unit
+from brokerapp.store import Batch, Committed, Limits, Settled, StoredEntry, StoredJob, Unit
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +27,8 @@ MAX_READS = 16
 RETRY_SECONDS = 0.1
 
 ReadCallback = Callable[[list[StoredEntry]], None]
+#: A question to the store.
+Question = Callable[["CommitStore"], Awaitable[Any]]
 
 
 class CommitStore(Protocol):
@@ -35,6 +37,14 @@ class CommitStore(Protocol):
     async def commit(self, session: str, batch: Batch, limits: Limits) -> Committed: ...
 
     async def read(self, log: str, after: int, count: int) -> list[StoredEntry]: ...
+
+    async def late_logs(self, now_ms: int) -> list[str]: ...
+
+    async def expired(self, log: str, now_ms: int, skip: int, count: int) -> list[StoredEntry]: ...
+
+    async def jobs(self, start_ms: int, end_ms: int, skip: int, count: int) -> list[StoredJob]: ...
+
+    async def next_due(self) -> int | None: ...
 
 
 class Committer:
@@ -47,7 +57,8 @@ class Committer:
         self._settles: list[Settled] = []
         self._declarations: list[tuple[str, str | None]] = []
         self._marks: dict[str, str] = {}
-        self._reads: list[tuple[str, int, int, ReadCallback]] = []
+        self._returned: list[tuple[str, int, int]] = []
+        self._reads: list[tuple[Question, Callable[[Any], None]]] = []
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -68,7 +79,7 @@ class Committer:
             self._rouse()
 
     def create(self, log: str, attributes: str) -> None:
-        """Let a log exist, before anything submitted later."""
+        """Let a log exist with these attributes (JSON), before anything submitted later."""
         self._declarations.append((log, attributes))
         self._rouse()
 
@@ -82,9 +93,19 @@ class Committer:
         self._marks[log] = mark
         self._rouse()
 
+    def note_return(self, entry: Settled, deliveries: int) -> None:
+        """Keep for later nodes how often an entry was delivered and came back."""
+        if entry.seq:
+            self._returned.append((entry.log, entry.seq, deliveries))
+            self._rouse()
+
     def read(self, log: str, after: int, count: int, callback: ReadCallback) -> None:
         """Read entries of a log as they are after all that was submitted before."""
-        self._reads.append((log, after, count, callback))
+        self.ask(lambda store: store.read(log, after, count), callback)
+
+    def ask(self, question: Question, callback: Callable[[Any], None]) -> None:
+        """Ask the store something, when all that was submitted before is done."""
+        self._reads.append((question, callback))
         self._rouse()
 
     @property
@@ -119,29 +140,33 @@ class Committer:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            while self._units or self._settles or self._declarations or self._marks or self._reads:
+            while self._asked:
                 await self._round()
             if not self._wake.is_set():
                 self._idle.set()
+
+    @property
+    def _asked(self) -> bool:
+        return bool(self._units or self._settles or self._declarations or self._marks or self._returned or self._reads)
 
     async def _round(self) -> None:
         batch, reads = self._take()
         if batch is not None:
             self._under_way = batch.units
-            committed = Committed(0, frozenset())
+            committed = Committed(0)
             if _writes(batch):
                 committed = await self._until_answered(lambda: self._store.commit(self._session, batch, self._limits))
             self._under_way = []
             _report(batch, committed)
         if reads:
             answers = await self._until_answered(
-                lambda: asyncio.gather(*(self._store.read(log, after, count) for log, after, count, _ in reads))
+                lambda: asyncio.gather(*(question(self._store) for question, _ in reads))
             )
-            for (_, _, _, callback), found in zip(reads, answers, strict=True):
-                callback(found)
+            for (_, callback), answer in zip(reads, answers, strict=True):
+                callback(answer)
         self._after_batch()
 
-    def _take(self) -> tuple[Batch | None, list[tuple[str, int, int, ReadCallback]]]:
+    def _take(self) -> tuple[Batch | None, list[tuple[Question, Callable[[Any], None]]]]:
         """The next batch; and the reads, once no unit submitted before them is left."""
         units = self._units
         count = _within_limits(units)
@@ -149,14 +174,14 @@ class Committer:
         if self._settles:
             taken = [*taken, Unit(settles=self._settles)]
             self._settles = []
-        reads: list[tuple[str, int, int, ReadCallback]] = []
+        reads: list[tuple[Question, Callable[[Any], None]]] = []
         if not self._units:
             reads, self._reads = self._reads[:MAX_READS], self._reads[MAX_READS:]
-        if not (taken or self._declarations or self._marks):
+        if not (taken or self._declarations or self._marks or self._returned):
             return None, reads
         self._number += 1
-        batch = Batch(self._number, taken, self._declarations, list(self._marks.items()))
-        self._declarations, self._marks = [], {}
+        batch = Batch(self._number, taken, self._declarations, list(self._marks.items()), self._returned)
+        self._declarations, self._marks, self._returned = [], {}, []
         return batch, reads
 
     async def _until_answered(self, call):
@@ -192,11 +217,15 @@ def _within_limits(units: list[Unit]) -> int:
 
 
 def _writes(batch: Batch) -> bool:
-    return bool(batch.declarations or batch.marks or any(unit.appends or unit.settles for unit in batch.units))
+    if batch.declarations or batch.marks or batch.returned:
+        return True
+    return any(unit.appends or unit.settles or unit.jobs for unit in batch.units)
 
 
 def _report(batch: Batch, committed: Committed) -> None:
-    seq = committed.base + 1
+    seq, refused = committed.base + 1, committed.refused
+    for position, dropped in committed.dropped.items():
+        batch.units[position - 1].dropped = dropped
     for position, unit in enumerate(batch.units, start=1):
-        unit.done(seq, position in committed.refused)
+        unit.done(seq, refused.get(position, ""))
         seq += len(unit.appends)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.errors import DefinitionRefused
 
 
@@ -45,7 +45,10 @@ class Leg:
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """A compositeQueue or compositeTopic: a message to `destination` is forwarded to the legs it matches."""
+    """A compositeQueue or compositeTopic: a message to `destination` is forwarded to the legs it matches.
+
+    `strict`: its legs' selectors take text headers for text only, as ActiveMQ's filters do (not part of its XML).
+    """
 
     destination: Destination
     legs: tuple[Leg, ...] = ()
@@ -53,11 +56,12 @@ class Composite:
     send_when_not_matched: bool = False
     concurrent_send: bool = False
     copy_message: bool = True
+    strict: bool = False
 
     @property
     def kind(self) -> str:
         """The element name ActiveMQ gives it."""
-        return "compositeQueue" if self.destination.kind is Kind.QUEUE else "compositeTopic"
+        return "compositeQueue" if self.destination.is_queue else "compositeTopic"
 
     @property
     def id(self) -> str:
@@ -127,6 +131,8 @@ class PolicyEntry:
     consumers_before_dispatch_starts: int | None = None
     time_before_dispatch_starts: int | None = None
     message_group_map_factory_type: str | None = None
+    expire_messages_period: int | None = None  #: between two looks for expired messages nobody reads; 0: none
+    max_expire_page_size: int | None = None  #: messages looked at in one step of that
     options: tuple[tuple[str, str], ...] = ()
 
     @property

@@ -28,6 +28,8 @@ MAX_TOPIC_PENDING_BYTES = 16 * 1024 * 1024
 
 #: Topics whose subscribers are remembered: their names come from clients.
 MAX_REMEMBERED = 10_000
+#: What the names of topics begin with, among those of logs.
+_TOPICS = (f"{Kind.TOPIC}://", f"{Kind.TEMP_TOPIC}://")
 #: Whether a consumer may read (or create) a destination: a pattern matches also what it may not.
 May = Callable[[Subscription, str, Destination], bool]
 
@@ -51,8 +53,8 @@ class Delivery:
     ) -> None:
         self._committer, self._recorder, self._stats = committer, recorder, stats
         self._expired, self._may = expired, may
-        self._topics: DestinationMap[Subscription] = DestinationMap()
-        self._subscribers_of: dict[str, list[Subscription]] = {}
+        self._topics: dict[Kind, DestinationMap[Subscription]] = {kind: DestinationMap() for kind in Kind}
+        self._subscribers_of: dict[Destination, list[Subscription]] = {}
         self.touched: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
         self.waiting: dict[Subscription, None] = {}  # of topics, with messages pending
         self.dirty: dict[Client, None] = {}
@@ -179,24 +181,23 @@ class Delivery:
 
     def join(self, subscription: Subscription, topic: Destination) -> None:
         """A subscriber of a topic, or of all that match a pattern."""
-        self._topics.add(topic.name, subscription)
+        self._topics[topic.kind].add(topic.name, subscription)
         self._subscribers_of.clear()
 
     def part(self, subscription: Subscription, topic: Destination) -> None:
         """It is one no longer."""
-        self._topics.remove(topic.name, subscription)
+        self._topics[topic.kind].remove(topic.name, subscription)
         self._subscribers_of.clear()
         self.waiting.pop(subscription, None)
 
-    def subscribers(self, topic: str) -> list[Subscription]:
+    def subscribers(self, topic: Destination) -> list[Subscription]:
         """Who gets messages of this topic; each once, however many of its patterns match."""
         found = self._subscribers_of.get(topic)
         if found is None:
             if len(self._subscribers_of) >= MAX_REMEMBERED:
                 self._subscribers_of.clear()
-            matching = dict.fromkeys(self._topics.find(topic))
-            destination = Destination.topic(topic)
-            found = self._subscribers_of[topic] = [each for each in matching if self._may(each, "read", destination)]
+            matching = dict.fromkeys(self._topics[topic.kind].find(topic.name))
+            found = self._subscribers_of[topic] = [each for each in matching if self._may(each, "read", topic)]
         return found
 
     def publish(self, message: Message, copy: Copy) -> None:
@@ -207,7 +208,7 @@ class Delivery:
         self._stats.changed.add(stats)
         original, topic = copy.original.stomp if copy.original else "", copy.destination
         wants = Wants(Entry(topic.name, 0, message, original=original, shown=topic.stomp), topic)
-        for subscription in self.subscribers(topic.name):
+        for subscription in self.subscribers(topic):
             if subscription.selector is None or wants(subscription.selector):
                 entry = Entry(str(topic), 0, message, original=original, shown=topic.stomp)
                 subscription.pending.append(entry)
@@ -292,4 +293,4 @@ def _next_pending(subscription: Subscription) -> Entry:
 
 def is_queue(entry: Entry) -> bool:
     """Whether an entry came from a queue (else from a topic)."""
-    return entry.log.startswith(Kind.QUEUE)
+    return not entry.log.startswith(_TOPICS)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache, total_ordering
+from types import MappingProxyType
+from urllib.parse import parse_qsl
 
 from brokerapp.errors import InvalidDestination
 
@@ -16,15 +19,39 @@ ANY_REST = ">"
 SEPARATOR = "."
 #: Longest name, characters: it is part of a key of the store.
 MAX_NAME = 1024
+#: Between the address and the queue of a fully qualified queue name: `Orders::Consumer.A.Orders`.
+QUALIFIER = "::"
+#: Between the elements of a list of destinations.
+LIST_SEPARATOR = ","
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
-_TEMPORARY = ("/temp-", "/remote-temp-")
 
 
 class Kind(StrEnum):
-    """What a destination is."""
+    """What a destination is. A temporary one belongs to a connection, which alone may call it by a name of its own."""
 
     QUEUE = "queue"
     TOPIC = "topic"
+    TEMP_QUEUE = "temp-queue"
+    TEMP_TOPIC = "temp-topic"
+
+
+#: The kinds whose destinations are named by people.
+NAMED_KINDS = (Kind.QUEUE, Kind.TOPIC)
+_QUEUES = frozenset({Kind.QUEUE, Kind.TEMP_QUEUE})
+_TEMPORARY = frozenset({Kind.TEMP_QUEUE, Kind.TEMP_TOPIC})
+#: How STOMP clients write a destination of each kind. Temporary ones so that any client may use the text.
+STOMP_PREFIX = {
+    Kind.QUEUE: "/queue/",
+    Kind.TOPIC: "/topic/",
+    Kind.TEMP_QUEUE: "/remote-temp-queue/",
+    Kind.TEMP_TOPIC: "/remote-temp-topic/",
+}
+#: How a STOMP client writes the temporary destinations of its own connection, by names it chooses.
+OWN_TEMPORARY = {"/temp-queue/": Kind.TEMP_QUEUE, "/temp-topic/": Kind.TEMP_TOPIC}
+
+
+#: Of a destination without any.
+NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 @total_ordering
@@ -34,18 +61,28 @@ class Destination:
     There is one on every message's way several times, so its texts and its hash are made once.
     """
 
-    __slots__ = ("_hash", "_native", "kind", "name", "stomp")
+    __slots__ = ("_hash", "_native", "address", "is_queue", "is_temporary", "kind", "name", "options", "stomp")
 
     kind: Kind
     name: str
     stomp: str  #: the form STOMP clients use
+    is_queue: bool  #: else a topic
+    is_temporary: bool
+    address: str | None  #: of a fully qualified queue name, what stands before the `::`; None: it is none
+    options: Mapping[str, str]  #: written behind the name (`orders?consumer.priority=1`); no part of its identity
 
-    def __init__(self, kind: Kind, name: str) -> None:
+    def __init__(self, kind: Kind, name: str, options: Mapping[str, str] = NO_OPTIONS) -> None:
         native = f"{kind}://{name}"
+        address, qualifier, _ = name.partition(QUALIFIER)
+        temporary = kind in _TEMPORARY
         fields = (
             ("kind", kind),
             ("name", name),
-            ("stomp", f"/{kind}/{name}"),
+            ("stomp", STOMP_PREFIX[kind] + name),
+            ("is_queue", kind in _QUEUES),
+            ("is_temporary", temporary),
+            ("address", address if qualifier and not temporary else None),
+            ("options", options),
             ("_native", native),
             ("_hash", hash(native)),
         )
@@ -55,8 +92,8 @@ class Destination:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Destination does not change: {name}")
 
-    def __reduce__(self) -> tuple[type, tuple[Kind, str]]:
-        return Destination, (self.kind, self.name)
+    def __reduce__(self) -> tuple[type, tuple[Kind, str, Mapping[str, str]]]:
+        return Destination, (self.kind, self.name, dict(self.options))
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Destination) and self._native == other._native)
@@ -85,9 +122,10 @@ class Destination:
 
     @staticmethod
     def parse(text: str, default: Kind = Kind.QUEUE) -> Destination:
-        """Read `/queue/N`, `/topic/N`, `queue://N`, `topic://N` or a bare name, which is of the `default` kind.
+        """Read `/queue/N`, `/topic/N`, `queue://N`, `topic://N` or a bare name, which is of the `default` kind; or a
+        temporary one, `/remote-temp-queue/ID`, `temp-queue://ID`, and so for topics.
 
-        Names are trimmed at both ends, an empty one raises InvalidDestination.
+        Names are trimmed at both ends; what follows a `?` are options. Raises InvalidDestination.
         """
         return _parse(text, default)
 
@@ -98,8 +136,13 @@ class Destination:
 
     @property
     def is_pattern(self) -> bool:
-        """Whether a whole element is a wildcard."""
-        return is_pattern(self.name)
+        """Whether a whole element is a wildcard. The queue of a fully qualified name is meant literally."""
+        return self.address is None and not self.is_temporary and is_pattern(self.name)
+
+    @property
+    def physical(self) -> Destination:
+        """The queue that a fully qualified name names; any other destination is it itself."""
+        return self if self.address is None else Destination.queue(self.name.partition(QUALIFIER)[2])
 
 
 def is_pattern(name: str) -> bool:
@@ -108,7 +151,13 @@ def is_pattern(name: str) -> bool:
     return ANY_ELEMENT in elements or elements[-1] == ANY_REST
 
 
-_PREFIXES = tuple((form.format(kind), kind) for kind in Kind for form in ("/{}/", "{}://"))
+def list_text(destinations: Iterable[Destination]) -> str:
+    """A list of destinations as one text, which says where a message was sent to: `/queue/A,queue://B`."""
+    first, *others = destinations
+    return LIST_SEPARATOR.join((first.stomp, *map(str, others)))
+
+
+_PREFIXES = tuple((form, kind) for kind in Kind for form in (STOMP_PREFIX[kind], f"{kind}://"))
 
 
 @lru_cache(maxsize=16384)
@@ -118,6 +167,7 @@ def _parse(text: str, default: Kind) -> Destination:
         if text.startswith(prefix):
             name, kind = text[len(prefix) :], its_kind
             break
+    name, _, options = name.partition("?")
     name = name.strip()
     if not name:
         raise InvalidDestination(text)
@@ -125,14 +175,30 @@ def _parse(text: str, default: Kind) -> Destination:
         raise InvalidDestination(text[:80], f"a name has at most {MAX_NAME} characters")
     if _CONTROL.search(name):  # it would end up in frames, keys and pages
         raise InvalidDestination(text[:80], "a name has no control characters")
-    if name.startswith(_TEMPORARY):
-        raise InvalidDestination(name, "temporary destinations are not served yet")
-    return Destination(kind, name)
+    if name.startswith(tuple(OWN_TEMPORARY)):
+        raise InvalidDestination(name, "only the connection it belongs to calls a temporary destination so")
+    found = Destination(kind, name, _options(options) if options else NO_OPTIONS)
+    if found.address is not None:
+        _check_qualified(found)
+    return found
+
+
+def _options(text: str) -> Mapping[str, str]:
+    return MappingProxyType(dict(parse_qsl(text[:MAX_NAME], keep_blank_values=True)))
+
+
+def _check_qualified(destination: Destination) -> None:
+    """Raise InvalidDestination unless the name says ADDRESS::QUEUE, or ::QUEUE."""
+    queue = destination.physical.name
+    if not queue.strip():
+        raise InvalidDestination(destination.name, "the name of a queue must follow the ::")
+    if QUALIFIER in queue:
+        raise InvalidDestination(destination.name, "there is one :: in ADDRESS::QUEUE")
 
 
 @lru_cache(maxsize=16384)
 def _parse_list(text: str) -> tuple[Destination, ...]:
-    found = [Destination.parse(part) for part in text.split(",") if part.strip()]
+    found = [Destination.parse(part) for part in text.strip().split(LIST_SEPARATOR) if part.strip()]
     if not found:
         raise InvalidDestination(text)
     return tuple(dict.fromkeys(found))

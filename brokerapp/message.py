@@ -73,7 +73,9 @@ class Message:
         persistent, priority, expires, born_us = map(int, stored[:end_of_fields].split())
         head = stored[end_of_fields + 1 : end_of_head]
         grouped = GROUP_LINE in head
-        return Message(_id_of(head), head, stored[end_of_head + 1 :], persistent == 1, priority, expires, born_us, grouped)
+        return Message(
+            _id_of(head), head, stored[end_of_head + 1 :], persistent == 1, priority, expires, born_us, grouped
+        )
 
 
 def _id_of(head: bytes) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from brokerapp.broker import Broker
 from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions, from_json, to_json
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.engine.access import Access, Grant
 from brokerapp.errors import ConfigurationRefused, Fenced, StoreUnavailable
 from brokerapp.recording.recorder import BATCH, NoRecorder, Recorder
@@ -116,7 +116,7 @@ class Node:
         await self._beat()  # from here on operators ask us instead of changing the store themselves
         self.broker.queues.recover(await self._store.recover(), last)
         for destination in self.config.destinations:
-            if destination.kind is Kind.QUEUE:
+            if destination.is_queue:
                 self.broker.queues.ensure(destination)
             else:
                 self._stats.of(destination)

@@ -6,8 +6,10 @@ offers the copies to those who consume, and confirms.
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from brokerapp.actions import Send
@@ -17,7 +19,7 @@ from brokerapp.engine.message_log import Entry, MessageLog, Subscription
 from brokerapp.engine.routing import Route, route
 from brokerapp.errors import LimitExceeded
 from brokerapp.message import Copy, Message, escape
-from brokerapp.recording.schema import FORWARD
+from brokerapp.recording.schema import DROP, FORWARD
 from brokerapp.store import Unit
 
 if TYPE_CHECKING:
@@ -27,19 +29,36 @@ if TYPE_CHECKING:
 class Group:
     """Queues that get a copy of the same message, each once: as the broker, the store and the recorder name them."""
 
-    __slots__ = ("logs", "names", "rows")
+    __slots__ = ("droppable", "logs", "names", "rows", "shared")
 
     def __init__(self) -> None:
         self.logs: dict[MessageLog, None] = {}
         self.rows: list[tuple[str, str, str]] = []  #: name, original and shown destination, see Unit
         self.names: list[str] = []
+        self.shared = False  #: the store keeps the message once for all of them
+        self.droppable: list[tuple[int, int]] = []  #: first and last, from 1, of those that may be
 
-    def add(self, log: MessageLog, copy: Copy) -> None:
+    def add(self, log: MessageLog, copy: Copy, droppable: bool) -> None:
         """One queue more."""
         self.logs[log] = None
+        self.shared = len(self.logs) > 1
+        if droppable:
+            number = len(self.logs)
+            follows = self.droppable and self.droppable[-1][1] == number - 1
+            first = self.droppable.pop()[0] if follows else number
+            self.droppable.append((first, number))
         self.names.append(log.name)
         original, shown = (each.stomp if each else "" for each in (copy.original, copy.shown))
         self.rows.append((log.name, original, shown))
+
+    def without(self, numbers: Collection[int]) -> Group:
+        """The same without those of these numbers (from 1)."""
+        rest = Group()
+        rest.shared = self.shared
+        kept = [number not in numbers for number in range(1, len(self.rows) + 1)]
+        rest.logs = dict.fromkeys(itertools.compress(self.logs, kept))
+        rest.rows, rest.names = list(itertools.compress(self.rows, kept)), list(itertools.compress(self.names, kept))
+        return rest
 
 
 class ClientUnit(Unit):
@@ -62,8 +81,13 @@ class ClientUnit(Unit):
         self.appends, self.settles, self.moves = appends, settles, False
         self.publishing, self.client, self.placed, self.receipt, self.undo = publishing, client, placed, receipt, undo
         self.size = sum([len(each.stored) for each in placed])
+        self.droppable, self.dropped = (), ()
+        for each in placed:
+            if each.route.dropping:
+                self.droppable = _droppable(placed)
+                break
 
-    def done(self, seq: int, refused: bool) -> None:
+    def done(self, seq: int, refused: str) -> None:
         self.publishing.finish(self, seq, refused)
 
 
@@ -90,6 +114,8 @@ class Publishing:
                 self.submit(client, placed, (), send.receipt)
             else:
                 self._broker.confirm(client, send.receipt)
+            if message.expires:
+                self._broker.expiry.arrived(placed)
             return
         size = sum([len(each.stored) for each in placed])
         client.check_room(transaction, size)
@@ -102,7 +128,13 @@ class Publishing:
         """Give a message that need not be kept straight to the one consumer that waits for it, if there is one."""
         first = placed[0]
         groups = first.route.groups
-        if len(placed) > 1 or len(groups) != 1 or len(groups[0].logs) > 1 or first.route.topics or first.message.grouped:
+        if (
+            len(placed) > 1
+            or len(groups) != 1
+            or len(groups[0].logs) > 1
+            or first.route.topics
+            or first.message.grouped
+        ):
             return False
         [log], [(name, original, shown)] = groups[0].logs, groups[0].rows
         consumer = log.pass_through()
@@ -149,7 +181,7 @@ class Publishing:
             group = next((each for each in groups if log not in each.logs), None)
             if group is None:
                 groups.append(group := Group())
-            group.add(log, copy)
+            group.add(log, copy, copy in found.dropping)
         return groups
 
     def submit(
@@ -172,13 +204,15 @@ class Publishing:
         client.started_unit(request.size)
         self._broker.committer.submit(request)
 
-    def finish(self, request: ClientUnit, seq: int, refused: bool) -> None:
+    def finish(self, request: ClientUnit, seq: int, refused: str) -> None:
         """The store did what a client asked, or a limit stood in the way."""
         client, placed = request.client, request.placed
         client.ended_unit(request.size)
         if not refused:
             if request.settled:
                 self._broker.settling.account(request.settled)
+            if request.dropped:
+                self._leave_out(placed, request.dropped)
             self.happened(placed, seq)
             self._broker.confirm(client, request.receipt)
             return
@@ -191,9 +225,11 @@ class Publishing:
         )
 
     def happened(self, placed: Sequence[Placed], seq: int) -> None:
+        """The store did it."""
         for each in placed:
             for group in each.route.groups:
-                self._stored(each, group, seq)
+                if group.logs:
+                    self._stored(each, group, seq)
                 seq += 1
             for copy in each.route.topics:
                 self._broker.delivery.publish(each.message, copy)
@@ -201,7 +237,7 @@ class Publishing:
     def _stored(self, placed: Placed, group: Group, seq: int) -> None:
         """The store holds these copies: count them, and offer them to those who consume now."""
         message, size, body_size = placed.message, len(placed.stored), len(placed.message.body)
-        payload = seq if len(group.logs) > 1 else 0
+        payload = seq if group.shared else 0
         touched, changed = self._broker.delivery.touched, self._broker.stats.changed
         for log, (name, original, shown) in zip(group.logs, group.rows, strict=True):
             counts = log.counts
@@ -214,6 +250,31 @@ class Publishing:
             else:
                 log.offer_unseen()
         self._broker.recorder.copies(FORWARD, message.born_us, message, str(placed.destination), group.names)
+
+    def _leave_out(self, placed: Sequence[Placed], dropped: Sequence[tuple[int, int]]) -> None:
+        """These copies, see Unit, found their queues full, and their virtual topics want them dropped then."""
+        number = 0
+        for each in placed:
+            groups = []
+            for group in each.route.groups:
+                number += 1
+                gone = {copy for message, copy in dropped if message == number}
+                for log in itertools.compress(group.logs, (at in gone for at in itertools.count(1))):
+                    self._drop(each, log)
+                groups.append(group.without(gone) if gone else group)
+            each.route = replace(each.route, groups=groups)
+
+    def _drop(self, placed: Placed, log: MessageLog) -> None:
+        log.counts.DroppedCount += 1
+        self._broker.stats.changed.add(log.counts)
+        message, sent_to = placed.message, str(placed.destination)
+        self._broker.recorder.event(DROP, message.born_us, message, log.name, sent_to, None, "the queue is full")
+
+
+def _droppable(placed: Sequence[Placed]) -> list[tuple[int, int, int]]:
+    """The copies that are rather dropped than refused, see Unit."""
+    groups = [group for each in placed for group in each.route.groups]
+    return [(number, *each) for number, group in enumerate(groups, start=1) for each in group.droppable]
 
 
 def _named(placed: Sequence[Placed]) -> str:

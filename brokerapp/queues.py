@@ -7,28 +7,41 @@ has consumers, those up to a number once the last one left.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
 
 from brokerapp.committer import Committer
 from brokerapp.definitions import VirtualTopic
 from brokerapp.delivery import Delivery, May
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.engine.destination_map import DestinationMap, matches
+from brokerapp.engine.dispatch_rules import rules_of
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
+from brokerapp.engine.selector_cache import SelectorCache
 from brokerapp.engine.topology import Topology
 from brokerapp.errors import DestinationNotFound
 from brokerapp.stats import Stats
 from brokerapp.store import LogState
+from brokerapp.timers import Timers
 
 #: Mark of a log whose messages may all have been delivered.
 OPEN = "open"
+#: Why a queue gives out nothing for a moment: it waits for more consumers (consumersBeforeDispatchStarts).
+GATHERING = "gathering"
 
 
 class Queues:
     """All queues by name. `topology` is the broker's: it is told of new and deleted queues."""
 
-    def __init__(self, committer: Committer, delivery: Delivery, stats: Stats, may: May) -> None:
+    def __init__(
+        self, committer: Committer, delivery: Delivery, stats: Stats, may: May, timers: Timers,
+        selectors: SelectorCache | None = None,
+    ) -> None:  # fmt: skip
         self._committer, self._delivery, self._stats, self._may = committer, delivery, stats, may
+        self._timers = timers
+        self.selectors = selectors  #: what consumers wanted, present and past; None: nobody asked to remember it
         self._logs: dict[str, MessageLog] = {}
         self._patterns: DestinationMap[Subscription] = DestinationMap()
         self.topology: Topology
@@ -46,6 +59,10 @@ class Queues:
     def __getitem__(self, log: str) -> MessageLog:
         return self._logs[log]
 
+    def get(self, log: str) -> MessageLog | None:
+        """The queue of this name, if there is one."""
+        return self._logs.get(log)
+
     def find(self, queue: Destination) -> MessageLog:
         """The queue, which must exist; raises DestinationNotFound."""
         try:
@@ -59,14 +76,17 @@ class Queues:
             suspect = last if state.mark == OPEN else int(state.mark or 0)
             if state.mark == OPEN:  # the node that opened it died: what comes from now on was delivered by nobody
                 self._committer.mark(state.name, str(last))
-            self._add(Destination.parse(state.name), depth=state.depth, suspect=suspect)
+            log = self._add(Destination.parse(state.name), depth=state.depth, suspect=suspect)
+            log.paused = bool(state.attributes.get("paused"))
+            if self.selectors is not None:
+                self.selectors.load(log.name, state.attributes.get("selectors", {}))
 
     def ensure(self, queue: Destination) -> MessageLog:
         """The queue, created when it is not there."""
         log = self._logs.get(str(queue))
         if log is None:
             log = self._add(queue)
-            self._committer.create(log.name, json.dumps({"kind": queue.kind}))
+            self._describe(log)
             for subscription in self._patterns.find(queue.name):
                 wanted = not queue.is_pattern or queue in subscription.destinations
                 if wanted and self._may(subscription, "read", queue):
@@ -74,13 +94,37 @@ class Queues:
         return log
 
     def _add(self, queue: Destination, depth: int = 0, suspect: int = 0) -> MessageLog:
-        log = MessageLog(self._stats.of(queue), depth, suspect)
+        rules = rules_of(self.topology.policy_for(queue))
+        log = MessageLog(self._stats.of(queue), depth, suspect, rules)
         self._logs[log.name] = log
         self.topology.add_queue(queue.name)
         return log
 
+    def _describe(self, log: MessageLog) -> None:
+        """Let the queue exist in the store, with what is to be known of it after a restart."""
+        attributes: dict[str, Any] = {"kind": log.destination.kind}
+        if log.paused:
+            attributes["paused"] = True
+        if self.selectors is not None and (selectors := self.selectors.entries_of(log.name)):
+            attributes["selectors"] = selectors
+        self._committer.create(log.name, json.dumps(attributes))
+
+    def retune(self) -> None:
+        """Give out messages by the policies that are in force."""
+        for log in self._logs.values():
+            log.rules = rules_of(self.topology.policy_for(log.destination))
+
+    def pause(self, log: MessageLog, paused: bool) -> None:
+        """Give out nothing of a queue any more, also after a restart, or do again. What comes is kept."""
+        log.paused = paused
+        self._describe(log)
+        self._stats.changed.add(log.counts)
+        self._delivery.touched[log] = None
+
     def delete(self, log: MessageLog) -> None:
         """Remove a queue that is empty and has no consumers."""
+        if self.selectors is not None:
+            self.selectors.forget(log.name)
         del self._logs[log.name]
         self.topology.remove_queue(log.destination.name)
         self._stats.forget(log.destination)
@@ -123,16 +167,52 @@ class Queues:
         log.counts.ConsumerCount = len(log.consumers)
         self._stats.changed.add(log.counts)
         self._delivery.touched[log] = None
+        if log.rules.patience_ms:
+            self._gather(log)
+        if self.selectors is not None and self.selectors.came(log.name, subscription.selector, _now_ms()):
+            self._describe(log)
+
+    def _gather(self, log: MessageLog) -> None:
+        """Let the first consumer wait for others, as the queue's policy wants it."""
+        if len(log.consumers) == 1:
+            log.stopped.add(GATHERING)
+            self._timers.at(_now_ms() + log.rules.patience_ms, partial(self._begin, log))
+        if log.rules.suffices(len(log.consumers)):
+            self._begin(log)
+
+    def _begin(self, log: MessageLog) -> None:
+        log.stopped.discard(GATHERING)
+        self._delivery.touched[log] = None
+
+    def _note_gone(self, subscription: Subscription, log: MessageLog) -> None:
+        left = [each.selector for each in log.consumers]
+        if self.selectors is not None and self.selectors.went(log.name, subscription.selector, left, _now_ms()):
+            self._describe(log)
+
+    def forget_selectors(self, log: MessageLog, selector: str | None) -> bool:
+        """Remember one selector of a queue's former consumers no longer, or none; whether there was any."""
+        found = self.selectors is not None and self.selectors.forget(log.name, selector)
+        if found:
+            self._describe(log)
+        return found
+
+    def expire_selectors(self) -> None:
+        """Forget selectors that nobody used for too long."""
+        for name in list(self.selectors or ()):
+            log = self._logs[name]
+            if self.selectors.expire(name, [each.selector for each in log.consumers], _now_ms()):
+                self._describe(log)
 
     def part(self, subscription: Subscription) -> None:
         """Consume no longer; what it holds goes back to its place."""
         for queue in subscription.destinations:
-            if queue.kind is Kind.QUEUE and queue.is_pattern:
+            if queue.is_queue and queue.is_pattern:
                 self._patterns.remove(queue.name, subscription)
         self.take_back(subscription.unacked.values())
         subscription.unacked.clear()
         for log in subscription.logs:
             log.leave(subscription)
+            self._note_gone(subscription, log)
             log.counts.ConsumerCount = len(log.consumers)
             if not log.consumers:
                 self._committer.mark(log.name, self._closing_mark(log))
@@ -161,3 +241,7 @@ class Queues:
         for log in self._logs.values():
             if log.consumers:
                 self._committer.mark(log.name, self._closing_mark(log))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -9,7 +9,7 @@ from typing import Any
 from brokerapp.broker import Broker
 from brokerapp.committer import Committer
 from brokerapp.delivery import entry_of
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.store import StoredEntry
@@ -18,6 +18,8 @@ from brokerapp.store import StoredEntry
 PURGE_BATCH = 1_000
 #: How often a queue that gets messages while it is deleted is emptied again.
 DELETE_ATTEMPTS = 100
+#: Why a queue gives out nothing for a moment: its messages are being taken out.
+PURGING = "purging"
 
 
 class Desk:
@@ -40,7 +42,7 @@ class Desk:
     async def _purge(self, log: MessageLog) -> int:
         """Nothing is dispatched meanwhile. What arrives meanwhile may go or stay."""
         wanted, removed, after = log.depth - log.in_flight, 0, 0
-        log.paused = True
+        log.stopped.add(PURGING)
         try:
             while removed < wanted:
                 found, gone = await self._take_out(log, after)
@@ -50,7 +52,7 @@ class Desk:
                 after = found[-1].seq
             await self._committer.barrier()
         finally:
-            log.paused = False
+            log.stopped.discard(PURGING)
             self._broker.delivery.touched[log] = None
             self._pump()
         return removed
@@ -77,7 +79,7 @@ class Desk:
     async def create(self, destination: str) -> None:
         """Let a queue or topic exist."""
         wanted = Destination.parse(destination)
-        if wanted.kind is Kind.QUEUE:
+        if wanted.is_queue:
             self._broker.queues.ensure(wanted)
             await self._committer.barrier()
         else:
@@ -86,8 +88,8 @@ class Desk:
     async def delete(self, destination: str) -> int:
         """Remove a queue with all it holds, or a topic; refused while it has consumers."""
         wanted = Destination.parse(destination)
-        if wanted.kind is Kind.TOPIC:
-            if self._broker.delivery.subscribers(wanted.name):
+        if not wanted.is_queue:
+            if self._broker.delivery.subscribers(wanted):
                 raise RequestRefused(f"{wanted} has subscribers")
             self._broker.delete_topic(wanted)
             return 0

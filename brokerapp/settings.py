@@ -6,11 +6,22 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class SelectorCacheSettings:
+    """ActiveMQ's virtualSelectorCacheBrokerPlugin: remember what consumers wanted, for virtual topics that ask."""
+
+    single_selector_per_destination: bool = False
+    ignore_wildcard_selectors: bool = False
+    persist_interval: int = 600_000  #: milliseconds
+    expire_after: int = 0  #: milliseconds without use after which an entry is forgotten; 0: never
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Switches and limits of the whole broker, with the defaults of a Sluice that no XML file describes."""
 
     scheduler_support: bool = True  #: honour AMQ_SCHEDULED_* headers (ActiveMQ: only where the file says so)
     advisory_support: bool = True  #: publish to ActiveMQ.Advisory.*
+    selector_cache: SelectorCacheSettings | None = None  #: None: former consumers' selectors are not remembered
 
 
 DEFAULT_SETTINGS = Settings()

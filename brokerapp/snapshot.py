@@ -20,6 +20,7 @@ class DestinationStats:
     InFlightCount: int = 0  #: dispatched, not acknowledged
     ExpiredCount: int = 0
     DeadLetterCount: int = 0  #: left for a dead-letter queue
+    DroppedCount: int = 0  #: not kept: a virtual topic's copies for a full queue, a topic's for a slow subscriber
     ConsumerCount: int = 0
     ProducerCount: int = 0  #: connections that sent here and are still open
     EnqueueBytes: int = 0

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: What ActiveMQ lets a consumer hold unacknowledged when nobody says otherwise.
 MAX_DIGITS = 9  #: of a number among the options
 _IS_NUMBER = re.compile(rf"-?[0-9]{{1,{MAX_DIGITS}}}").fullmatch
-DEFAULT_PREFETCH = {Kind.QUEUE: 1000, Kind.TOPIC: 32767}
+DEFAULT_PREFETCH = {Kind.QUEUE: 1000, Kind.TOPIC: 32767, Kind.TEMP_QUEUE: 1000, Kind.TEMP_TOPIC: 32767}
 
 
 class Subscribing:
@@ -55,7 +55,7 @@ class Subscribing:
         )  # fmt: skip
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
         for target in targets:
-            if target.kind is Kind.QUEUE:
+            if target.is_queue:
                 self._broker.queues.join(subscription, target)
             else:
                 self._broker.delivery.join(subscription, target)
@@ -71,7 +71,7 @@ class Subscribing:
     def _prefetch(self, destination: Destination) -> int:
         """How much a consumer may hold when it does not say: as its policy has it, or ActiveMQ."""
         policy = self._broker.topology.policy_for(destination)
-        default = policy and (policy.queue_prefetch if destination.kind is Kind.QUEUE else policy.topic_prefetch)
+        default = policy and (policy.queue_prefetch if destination.is_queue else policy.topic_prefetch)
         return DEFAULT_PREFETCH[destination.kind] if default is None else default
 
     def _exclusive(self, destination: Destination, options: Mapping[str, str]) -> bool:
@@ -101,7 +101,7 @@ class Subscribing:
                 self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
         self._broker.queues.part(subscription)
         for target in subscription.destinations:
-            if target.kind is Kind.TOPIC:
+            if not target.is_queue:
                 self._broker.delivery.part(subscription, target)
                 self._note_subscribers(target)
 

@@ -43,6 +43,7 @@ class Transactions:
             self._broker.queues.take_back(entry for _, _, entry in transaction.settled if is_queue(entry))
 
         self._broker.publishing.submit(client, transaction.placed, transaction.settled, commit.receipt, undo)
+        self._broker.expiry.arrived(transaction.placed)
 
     def abort(self, client: Client, abort: Abort) -> None:
         """Nothing of it happens: what was acked in it waits for an ack again, with the same ids."""

@@ -7,7 +7,7 @@ import ipaddress
 from dataclasses import replace
 
 from brokerapp.config import Authentication, BrokerConfig, Grant, default_config
-from brokerapp.destination import ANY_REST, Destination, Kind
+from brokerapp.destination import ANY_REST, NAMED_KINDS, Destination
 from brokerapp.engine.access import Principal
 from brokerapp.environment import Environment
 from brokerapp.errors import ConfigurationRefused
@@ -21,13 +21,8 @@ SERVED_SCHEMES = frozenset({"stomp", "stomp+nio", "tcp", "nio"})
 #: Groups of an installation's users whose programs may produce and consume, everywhere: administrators, and programs.
 PRODUCING_AND_CONSUMING = frozenset({"admin", "client"})
 INSTALLATION_GRANTS = tuple(
-    Grant(
-        Destination(kind, ANY_REST),
-        read=PRODUCING_AND_CONSUMING,
-        write=PRODUCING_AND_CONSUMING,
-        admin=PRODUCING_AND_CONSUMING,
-    )
-    for kind in Kind
+    Grant(destination, read=PRODUCING_AND_CONSUMING, write=PRODUCING_AND_CONSUMING, admin=PRODUCING_AND_CONSUMING)
+    for destination in (*(Destination(kind, ANY_REST) for kind in NAMED_KINDS), None)
 )
 
 
@@ -63,7 +58,7 @@ def node_config(
         impose=impose,
         store_limit=config.system_usage.store or 0,
         trace=trace,
-        settings=Settings(config.scheduler_support, config.advisory_support),
+        settings=Settings(config.scheduler_support, config.advisory_support, config.selector_cache),
         alone=alone,
     )
 

@@ -16,9 +16,9 @@ VALUES = (
 )  # fmt: skip
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
-    "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery", "brokerapp.failures",
-    "brokerapp.publishing", "brokerapp.queues", "brokerapp.settling", "brokerapp.stats", "brokerapp.subscribing",
-    "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery", "brokerapp.expiry",
+    "brokerapp.failures", "brokerapp.publishing", "brokerapp.queues", "brokerapp.settling",
+    "brokerapp.stats", "brokerapp.subscribing", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",
@@ -51,7 +51,10 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.environment": (),
     "brokerapp.data_folder": ("brokerapp.errors",),
     "brokerapp.recording": ("brokerapp.recording", "brokerapp.message", "brokerapp.selectors"),
-    "brokerapp.config": (*VALUES, "brokerapp.config", "brokerapp.selectors", "brokerapp.engine.loops"),
+    "brokerapp.config": (
+        *VALUES, "brokerapp.config", "brokerapp.selectors", "brokerapp.engine.loops", "brokerapp.engine.message_groups",
+        "brokerapp.settings",
+    ),
     **dict.fromkeys(CORE_WITH_PARTS, PARTS_OF_CORE),
     "brokerapp.committer": ("brokerapp.errors", "=brokerapp.store"),
     "brokerapp.stomp": (),
@@ -80,7 +83,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
     "__future__", "collections", "dataclasses", "decimal", "enum", "functools", "heapq", "itertools", "json", "math",
-    "operator", "re", "typing",
+    "operator", "re", "types", "typing", "urllib",
 }  # fmt: skip
 PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",

@@ -1,6 +1,7 @@
 """Fields of a definition <-> attributes of its element: one rule for reading and writing.
 
 An attribute is called like its field, in ActiveMQ's spelling (`forward_only` is `forwardOnly`), and has its default.
+What only Sluice has is an attribute in the namespace `urn:sluice`: ActiveMQ starts with such a file all the same.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import fields
 from typing import Any
 
-from brokerapp.config.document import Element
+from brokerapp.config.document import EXTENSION, Element
 
 _READ = {
     "str": Element.take,
@@ -25,9 +26,14 @@ _READ = {
 _SIZES = frozenset({"memory_limit"})
 
 
+#: Fields ActiveMQ knows nothing of: attributes in a namespace of their own, which it passes over.
+_EXTENSIONS = frozenset({"strict"})
+
+
 def attribute_name(field: str) -> str:
-    """What ActiveMQ calls the attribute of this field."""
-    return re.sub(r"_([a-z])", lambda match: match[1].upper(), field)
+    """What ActiveMQ calls the attribute of this field, or what we do when it does not know it."""
+    name = re.sub(r"_([a-z])", lambda match: match[1].upper(), field)
+    return EXTENSION + name if field in _EXTENSIONS else name
 
 
 def read_fields(element: Element, cls: type, names: Collection[str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
+from brokerapp.settings import SelectorCacheSettings
 
 
 class Outcome(StrEnum):
@@ -122,6 +123,7 @@ class BrokerConfig:
     authentication: Authentication | None = None  #: None: everybody may connect
     authorization: tuple[Grant, ...] | None = None  #: None: everybody may do everything
     plugins: tuple[Plugin, ...] = ()
+    selector_cache: SelectorCacheSettings | None = None  #: as its plugin says, which is among `plugins` too
     system_usage: SystemUsage = SystemUsage()
     persistent: bool = True
     scheduler_support: bool = False

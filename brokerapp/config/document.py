@@ -25,6 +25,10 @@ MAX_LENGTH = 4_000_000
 BEANS = "http://www.springframework.org/schema/beans"
 CORE = "http://activemq.apache.org/schema/core"
 OLD_CORE = "http://activemq.org/config/1.0"
+#: How lxml names an attribute that only Sluice has.
+EXTENSION = "{urn:sluice}"
+etree.register_namespace("sluice", EXTENSION.strip("{}"))
+_SCHEMA_INSTANCE = "{http://www.w3.org/2001/XMLSchema-instance}"
 
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _UNITS = {"": 1, "b": 1, "kb": 1 << 10, "k": 1 << 10, "mb": 1 << 20, "m": 1 << 20, "gb": 1 << 30, "g": 1 << 30}
@@ -39,8 +43,10 @@ class Element:
         self.tag, self.namespace, self.line, self.report = name.localname, name.namespace, node.sourceline, report
         self._attributes: dict[str, str] = {}
         for attribute, text in node.attrib.items():
-            if not attribute.startswith("{"):
+            if not attribute.startswith("{") or attribute.startswith(EXTENSION):
                 self._attributes[attribute] = self._resolved(text, attribute, properties)
+            elif not attribute.startswith(_SCHEMA_INSTANCE):
+                self.note(Outcome.UNKNOWN, "an attribute of another namespace", attribute)
         self._attributes.pop("id", None)
         self.text = self._resolved((node.text or "").strip(), "", properties)
         self.children = [Element(child, properties, report) for child in node]

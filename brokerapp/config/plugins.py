@@ -6,12 +6,14 @@ What guards the broker is never dropped: a guard that cannot be read lets nobody
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
+from brokerapp.config.attributes import read_fields
 from brokerapp.config.broker_config import Authentication, Grant, Outcome, Plugin, User
 from brokerapp.config.document import Element
-from brokerapp.config.virtual_destinations import destinations, read_destination
-from brokerapp.destination import Kind
+from brokerapp.config.virtual_destinations import destinations, entry_targets
+from brokerapp.destination import NAMED_KINDS
+from brokerapp.settings import SelectorCacheSettings
 
 _RIGHTS = ("read", "write", "admin")
 
@@ -20,7 +22,7 @@ _KNOWN = frozenset((
     "connectionDLQPlugin", "destinationDotFilePlugin", "destinationPathSeparatorPlugin", "discardingDLQBrokerPlugin",
     "forcePersistencyModeBrokerPlugin", "loggingBrokerPlugin", "multicastTraceBrokerPlugin", "redeliveryPlugin",
     "runtimeConfigurationPlugin", "statisticsBrokerPlugin", "timeStampingBrokerPlugin", "traceBrokerPathPlugin",
-    "udpTraceBrokerPlugin", "virtualSelectorCacheBrokerPlugin",
+    "udpTraceBrokerPlugin",
 ))  # fmt: skip
 
 
@@ -31,6 +33,7 @@ class Plugins:
     authentication: Authentication | None = None
     authorization: tuple[Grant, ...] | None = None
     others: list[Plugin] = field(default_factory=list)
+    selector_cache: SelectorCacheSettings | None = None
 
 
 def read_plugins(element: Element) -> Plugins:
@@ -43,6 +46,10 @@ def read_plugins(element: Element) -> Plugins:
                 found.authentication = _simple_authentication(child)
             case "authorizationPlugin":
                 found.authorization = tuple(_grants(child))
+            case "virtualSelectorCacheBrokerPlugin":
+                child.note(Outcome.TAKEN, "what consumers wanted is remembered")
+                found.others.append(Plugin(child.tag, child.rest()))
+                found.selector_cache = _selector_cache(child)
             case tag if tag in _KNOWN:
                 child.note(Outcome.TAKEN, "kept with its attributes")
                 found.others.append(Plugin(tag, child.rest()))
@@ -53,6 +60,15 @@ def read_plugins(element: Element) -> Plugins:
             case _:
                 child.note(Outcome.UNKNOWN, "there is no such plugin here")
     return found
+
+
+def _selector_cache(element: Element) -> SelectorCacheSettings:
+    names = [each.name for each in fields(SelectorCacheSettings) if each.name != "expire_after"]
+    values = read_fields(element, SelectorCacheSettings, names)
+    if (path := element.take("persistFile")) is not None:
+        element.note(Outcome.ADAPTED, f"kept in the store instead of in {path}, and kept for export", "persistFile")
+    element.note_rest()
+    return SelectorCacheSettings(**values)
 
 
 def _simple_authentication(element: Element) -> Authentication:
@@ -98,11 +114,9 @@ def _grants(element: Element) -> Iterator[Grant]:
 
 
 def _entry(element: Element, temporary: bool = False, default: bool = False) -> Iterator[Grant]:
-    targets = [each for kind in Kind if (names := element.take(kind)) for each in destinations(element, names, kind)]
-    if (nested := element.child("destination")) is not None:
-        targets += [each for child in nested.named("queue", "topic") for each in read_destination(child)]
+    targets = entry_targets(element)
     if default:
-        targets = [each for kind in Kind for each in destinations(element, ">", kind)]
+        targets = [each for kind in NAMED_KINDS for each in destinations(element, ">", kind)]
         element.note(Outcome.ADAPTED, "the default entry became one for all queues and one for all topics")
     rights = {right: _groups(element.take(right)) for right in _RIGHTS}
     temporary = any([temporary, element.take_boolean("tempQueue"), element.take_boolean("tempTopic")])

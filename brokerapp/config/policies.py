@@ -10,15 +10,18 @@ from lxml import etree
 from brokerapp.config.attributes import read_fields, written_fields
 from brokerapp.config.broker_config import Outcome
 from brokerapp.config.document import Element
-from brokerapp.config.virtual_destinations import destinations, read_destination
+from brokerapp.config.virtual_destinations import destinations, entry_targets, read_destination
 from brokerapp.definitions import DeadLetterStrategy, PolicyEntry
 from brokerapp.destination import ANY_REST, Destination, Kind
+from brokerapp.engine.message_groups import group_map
+from brokerapp.errors import DefinitionRefused
 
 #: Attributes that have a field of their own.
 _FIELDS = (
     "queue_prefetch", "topic_prefetch", "memory_limit", "send_fail_if_no_space", "queue_browser_prefetch",
     "prioritized_messages", "strict_order_dispatch", "use_consumer_priority", "all_consumers_exclusive_by_default",
     "consumers_before_dispatch_starts", "time_before_dispatch_starts", "message_group_map_factory_type",
+    "expire_messages_period", "max_expire_page_size",
 )  # fmt: skip
 
 #: ActiveMQ's other attributes of a policyEntry: kept as options under these names.
@@ -27,9 +30,9 @@ _OPTIONS = frozenset((
     "advisoryForFastProducers", "advisoryForSlowConsumers", "advisoryWhenFull",
     "alwaysRetroactive", "blockedProducerWarningInterval",
     "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "durableTopicPrefetch", "enableAudit",
-    "expireMessagesPeriod", "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
+    "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
     "inactiveTimoutBeforeGC", "includeBodyForAdvisory", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
-    "maxDestinations", "maxExpirePageSize", "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
+    "maxDestinations", "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
     "minimumMessageSize", "optimizeMessageStoreInFlightLimit", "optimizedDispatch",
     "persistJMSRedelivered", "producerFlowControl",
     "reduceMemoryFootprint", "sendAdvisoryIfNoConsumers", "sendDuplicateFromStoreToDLQ",
@@ -43,6 +46,9 @@ _NESTED = frozenset((
     "pendingDurableSubscriberPolicy", "pendingMessageLimitStrategy", "pendingQueuePolicy", "pendingSubscriberPolicy",
     "slowConsumerStrategy", "subscriptionRecoveryPolicy",
 ))  # fmt: skip
+
+#: What says that an entry is for all temporary destinations of a kind.
+_TEMPORARY = {"tempQueue": Kind.TEMP_QUEUE, "tempTopic": Kind.TEMP_TOPIC}
 
 _DEAD_LETTER_COMMON = ("process_expired", "process_non_persistent", "enable_audit", "expiration")
 _DEAD_LETTER_NAMES = (
@@ -89,26 +95,25 @@ def _default_entry(element: Element) -> Iterator[PolicyEntry]:
 
 
 def _entries(element: Element) -> Iterator[PolicyEntry]:
-    """What one policyEntry declares; nothing when it is about temporary destinations."""
+    """What one policyEntry declares, one for each destination it names."""
     if element.tag != "policyEntry":
         raise element.refused("policyEntries holds policyEntry elements")
-    targets = [each for kind in Kind if (names := element.take(kind)) for each in destinations(element, names, kind)]
-    if (nested := element.child("destination")) is not None:
-        targets += [each for child in nested.named("queue", "topic") for each in read_destination(child)]
-    temporary = [kind for kind in ("tempQueue", "tempTopic") if element.take_boolean(kind)]
-    if not targets and not temporary:
+    targets = entry_targets(element)
+    targets += [Destination(kind, ANY_REST) for name, kind in _TEMPORARY.items() if element.take_boolean(name)]
+    if not targets:
         raise element.refused("queue or topic says which destinations it is for")
-    if temporary:
-        element.note(Outcome.IGNORED, f"temporary destinations have no policy of their own ({', '.join(temporary)})")
-    if targets:
-        first, *others = targets
-        policy = _policy(element, first)
-        yield policy
-        yield from (replace(policy, destination=other) for other in others)
+    first, *others = targets
+    policy = _policy(element, first)
+    yield policy
+    yield from (replace(policy, destination=other) for other in others)
 
 
 def _policy(element: Element, destination: Destination) -> PolicyEntry:
     values = read_fields(element, PolicyEntry, _FIELDS)
+    try:
+        group_map(values.get("message_group_map_factory_type"))
+    except DefinitionRefused as error:
+        raise element.refused(str(error)) from error
     element.note(Outcome.TAKEN, str(destination))
     strategy = element.child("deadLetterStrategy")
     return PolicyEntry(
@@ -170,7 +175,7 @@ def write_policies(policies: tuple[PolicyEntry, ...]) -> etree._Element:
         plain = {name: value for name, value in policy.options if name not in _NESTED}
         entry = etree.SubElement(
             entries, "policyEntry",
-            {policy.destination.kind.value: policy.destination.name, **written_fields(policy, _FIELDS), **plain},
+            {**_written_target(policy.destination), **written_fields(policy, _FIELDS), **plain},
         )  # fmt: skip
         if policy.dead_letter is not None:
             entry.append(_written_strategy(policy.dead_letter))
@@ -178,6 +183,13 @@ def write_policies(policies: tuple[PolicyEntry, ...]) -> etree._Element:
             if name in _NESTED:
                 entry.append(etree.fromstring(f"<{name}>{value}</{name}>"))
     return element
+
+
+def _written_target(destination: Destination) -> dict[str, str]:
+    for name, kind in _TEMPORARY.items():
+        if destination.kind is kind:
+            return {name: "true"}
+    return {destination.kind.value: destination.name}
 
 
 def _written_strategy(strategy: DeadLetterStrategy) -> etree._Element:

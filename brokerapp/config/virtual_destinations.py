@@ -11,7 +11,7 @@ from brokerapp.config.attributes import attribute_name, read_fields, written_fie
 from brokerapp.config.broker_config import Outcome
 from brokerapp.config.document import Element
 from brokerapp.definitions import Composite, Leg, MirroredQueue, VirtualDestination, VirtualTopic
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.errors import InvalidDestination, SelectorSyntaxError
 from brokerapp.selectors import compile_selector
 
@@ -19,7 +19,7 @@ _VIRTUAL_TOPIC = (
     "name", "prefix", "postfix", "selector_aware", "local", "concurrent_send", "transacted_send",
     "drop_on_resource_limit", "set_original_destination",
 )  # fmt: skip
-_COMPOSITE = ("forward_only", "send_when_not_matched", "concurrent_send", "copy_message")
+_COMPOSITE = ("forward_only", "send_when_not_matched", "concurrent_send", "copy_message", "strict")
 _MIRRORED = ("prefix", "postfix", "copy_message")
 
 #: Attributes that change nothing here, and why not.
@@ -152,6 +152,20 @@ def read_destination(element: Element) -> tuple[Destination, ...]:
     found = destinations(element, name if name is not None else element.need("name"), _LEGS[element.tag])
     element.refuse_rest()
     return found
+
+
+def entry_targets(element: Element) -> list[Destination]:
+    """What an entry of a map is for: named by its attributes queue and topic, or in a `<destination>` of its own."""
+    targets = [each for kind, names in _named(element) for each in destinations(element, names, kind)]
+    if (nested := element.child("destination")) is not None:
+        targets += [each for child in nested.named("queue", "topic") for each in read_destination(child)]
+    return targets
+
+
+def _named(element: Element) -> Iterator[tuple[Kind, str]]:
+    for kind in NAMED_KINDS:
+        if names := element.take(kind):
+            yield kind, names
 
 
 def destinations(element: Element, names: str, kind: Kind) -> tuple[Destination, ...]:

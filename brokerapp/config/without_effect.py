@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from brokerapp.config.broker_config import BrokerConfig
-from brokerapp.definitions import PolicyEntry, VirtualTopic
+from brokerapp.definitions import PolicyEntry
 
 #: Options of a policyEntry that ask for what a queue does anyway: they set up how ActiveMQ pages its messages.
 MET_OPTIONS = frozenset({
-    "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "lazyDispatch", "maxPageSize", "optimizeMessageStoreInFlightLimit",
-    "optimizedDispatch", "pendingQueuePolicy", "reduceMemoryFootprint", "useCache", "usePrefetchExtension",
-    "maxBrowsePageSize",
+    "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "lazyDispatch", "maxBrowsePageSize", "maxPageSize",
+    "optimizeMessageStoreInFlightLimit", "optimizedDispatch", "pendingQueuePolicy", "reduceMemoryFootprint", "useCache",
+    "usePrefetchExtension",
 })  # fmt: skip
+#: Plugins that do what they say.
+ACTING_PLUGINS = frozenset({"virtualSelectorCacheBrokerPlugin"})
 #: Attributes of the broker, by their values that would ask for something.
 BROKER_FLAGS = {
     "persistent": (False, 'persistent="false": messages are stored all the same'),
@@ -29,10 +31,9 @@ def without_effect(config: BrokerConfig) -> Iterator[str]:
     for connector in config.network_connectors:
         yield f"networkConnector {connector.name!r} to {connector.uri}: networks of brokers are not served yet"
     for plugin in config.plugins:
+        if plugin.name in ACTING_PLUGINS:
+            continue
         yield f"plugin {plugin.name}: has no effect yet"
-    for definition in config.definitions.virtual_destinations:
-        if isinstance(definition, VirtualTopic) and definition.drop_on_resource_limit:
-            yield f"virtualTopic {definition.name!r}: dropOnResourceLimit: a full queue still refuses the whole send"
     for policy in config.definitions.policies:
         yield from _of_policy(policy)
 

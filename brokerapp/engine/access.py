@@ -36,12 +36,18 @@ class Grant(Protocol):
 
 
 class Access:
-    """The grants, compiled. As in ActiveMQ those of all patterns that match add up, and what none grants is refused."""
+    """The grants, compiled. As in ActiveMQ those of all patterns that match add up, and what none grants is refused.
+
+    Temporary destinations have grants of their own; without any, everybody may use them.
+    """
 
     def __init__(self, grants: Iterable[Grant]) -> None:
         self._grants: dict[Kind, DestinationMap[Grant]] = {kind: DestinationMap() for kind in Kind}
+        self._temporary: list[Grant] = []
         for grant in grants:
-            if grant.destination is not None:
+            if grant.destination is None:
+                self._temporary.append(grant)
+            else:
                 self._grants[grant.destination.kind].add(grant.destination.name, grant)
         self._answers: dict[tuple[frozenset[str], str, Destination, bool], bool] = {}
 
@@ -57,6 +63,9 @@ class Access:
         return self._answer(principal, verb, pattern, False)
 
     def _answer(self, principal: Principal, verb: str, destination: Destination, all_of_it: bool) -> bool:
+        if destination.is_temporary:
+            grants = self._temporary
+            return not grants or any(principal.groups & getattr(grant, verb) for grant in grants)
         question = (principal.groups, verb, destination, all_of_it)
         answer = self._answers.get(question)
         if answer is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from brokerapp.definitions import DeadLetterStrategy
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.message import Message, escape
 
 DEFAULT_STRATEGY = DeadLetterStrategy()
@@ -26,7 +26,7 @@ def dead_letter_destination(
 def _target(strategy: DeadLetterStrategy, source: Destination) -> Destination:
     if strategy.kind == "shared":
         return Destination.parse(strategy.dead_letter_queue)
-    if source.kind is Kind.QUEUE:
+    if source.is_queue:
         name = strategy.queue_prefix + source.name + strategy.queue_suffix
         as_queue = strategy.use_queue_for_queue_messages
     else:

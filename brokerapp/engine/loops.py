@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from brokerapp.definitions import Composite, Definitions, MirroredQueue, VirtualTopic
-from brokerapp.destination import ANY_ELEMENT, ANY_REST, SEPARATOR, Destination, Kind
+from brokerapp.destination import ANY_ELEMENT, ANY_REST, SEPARATOR, Destination
 
 #: Destinations looked at behind one leg: virtual topics and mirrors can feed each other names without end.
 _REACH = 16
@@ -70,7 +70,7 @@ class _Graph:
 
     def copies(self, destination: Destination) -> Iterator[Destination]:
         name = destination.name
-        if destination.kind is Kind.QUEUE:
+        if destination.is_queue:
             for each in self.mirrors:
                 yield Destination.topic(f"{each.prefix}{name}{each.postfix}")
         else:

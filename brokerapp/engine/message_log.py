@@ -135,7 +135,7 @@ class MessageLog:
         self.in_flight = 0
         self.paging = False
         self.paused = False  #: an operator wants nothing to be given out
-        self.stopped = False  #: nothing is given out for a moment: it is being purged, or waits for consumers
+        self.stopped: set[str] = set()  #: reasons for which nothing is given out for a moment
         self.rules = rules
         self.groups: MessageGroups | None = None  #: None: no message had a group
         self.ahead = Lookahead()
@@ -275,12 +275,12 @@ class MessageLog:
     @property
     def silent(self) -> bool:
         """Whether nothing is given out, whatever waits."""
-        return self.paused or self.stopped
+        return self.paused or bool(self.stopped)
 
     @property
     def _choosy(self) -> bool:
         """Whether it matters who gets which message."""
-        return self.groups is not None or any([consumer.selector is not None for consumer in self.consumers])
+        return self.groups is not None or any(each.selector is not None for each in self.consumers)
 
     def dispatch(self) -> list[tuple[Subscription, list[Entry]]]:
         """Who gets which messages now, each consumer's in order. They are in flight from here on."""
@@ -332,7 +332,9 @@ class MessageLog:
             for (_, entries), (_, room) in zip(given, able, strict=True):
                 entries.extend(ready.popleft() for _ in range(min(room, len(ready))))
             return [(consumer, entries) for consumer, entries in given if entries]
-        rooms = [(self._rank(consumer), entries, room) for (consumer, entries), (_, room) in zip(given, able, strict=True)]
+        rooms = [
+            (self._rank(consumer), entries, room) for (consumer, entries), (_, room) in zip(given, able, strict=True)
+        ]
         for _, rank in groupby(rooms, key=itemgetter(0)):
             takers = [(entries, room) for _, entries, room in rank]
             while ready and takers:
@@ -396,3 +398,12 @@ class MessageLog:
             self.returned.pop(seq, None)
         self.ahead.take_out(gone)
         return gone
+
+    def seize(self, numbers: Iterable[int]) -> set[int]:
+        """Take those of these stored messages that no consumer holds, as if one held them now; which they are."""
+        seized = self.take_out(numbers)
+        self.depth += len(seized)
+        self.in_flight += len(seized)
+        if self.paging:  # what is being read for the window may hold them
+            self.window += 1
+        return seized

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from brokerapp.definitions import Composite, VirtualTopic
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.engine.topology import MAX_REMEMBERED, Topology
 from brokerapp.errors import RequestRefused
 from brokerapp.message import Copy, Message
@@ -43,7 +43,7 @@ class Route:
     queues: list[Copy] = field(default_factory=list)
     topics: list[Copy] = field(default_factory=list)
     depends_on_message: bool = False
-    dropping: set[str] = field(default_factory=set)  #: queues whose copy may be dropped when they are full
+    dropping: set[Copy] = field(default_factory=set)  #: of `queues`: left out where there is no room
     groups: Any = None  #: where the broker keeps its own form of `queues`
 
 
@@ -74,6 +74,7 @@ class _Walk:
         self.route = Route()
         self._reached: set[Copy] = set()
         self._visits = 0
+        self._dropping = 0  # virtual topics on the way here that rather drop than refuse
 
     def walk(self, destination: Destination) -> Route:
         self._visit(Copy(destination), 0)
@@ -98,13 +99,17 @@ class _Walk:
 
     def _reach(self, copy: Copy, depth: int) -> None:
         """The copy arrives; a queue stores the same copy once, a topic's subscribers get each."""
-        if copy.destination.kind is Kind.TOPIC:
+        if not copy.destination.is_queue:
             self.route.topics.append(copy)
             return
         self._mirror(copy, depth)
         if copy not in self._reached:
             self._reached.add(copy)
             self.route.queues.append(copy)
+            if self._dropping:
+                self.route.dropping.add(copy)
+        elif not self._dropping:  # who comes another way insists
+            self.route.dropping.discard(copy)
 
     def _mirror(self, copy: Copy, depth: int) -> None:
         mirror = self.topology.mirror
@@ -124,10 +129,10 @@ class _Walk:
             self._note(topic, definition.id, queue, outcome=wanted, depth=depth)
             if not wanted:
                 continue
-            if definition.drop_on_resource_limit:
-                self.route.dropping.add(name)
             shown = None if definition.set_original_destination else topic
+            self._dropping += definition.drop_on_resource_limit
             self._visit(Copy(queue, None if shown else topic, shown), depth + 1)
+            self._dropping -= definition.drop_on_resource_limit
         self._note(topic, definition.id, topic, depth=depth)
         self._reach(copy, depth)
 

@@ -54,7 +54,9 @@ class Topology:
             case Composite():
                 self._virtual[definition.destination.kind].add(definition.destination.name, definition)
                 self._legs[definition.id] = tuple(
-                    CompiledLeg(leg.destination, compile_selector(leg.selector) if leg.selector else None)
+                    CompiledLeg(
+                        leg.destination, compile_selector(leg.selector, definition.strict) if leg.selector else None
+                    )
                     for leg in definition.legs
                 )
             case MirroredQueue():

@@ -11,6 +11,8 @@ from functools import lru_cache
 
 from brokerapp.selectors.evaluate import predicate
 from brokerapp.selectors.parser import parse
+from brokerapp.selectors.strict import strictly
+from brokerapp.selectors.tokens import CONVERT
 from brokerapp.selectors.tree import Node, properties
 from brokerapp.selectors.values import number
 
@@ -46,6 +48,11 @@ class Selector:
 
 
 @lru_cache(maxsize=CACHED_SELECTORS)
-def compile_selector(text: str) -> Selector:
-    """The selector this text is. Raises SelectorSyntaxError, also for a text that holds no condition at all."""
-    return Selector(text, parse(text))
+def compile_selector(text: str, strict: bool = False) -> Selector:
+    """The selector this text is, `strict` when text headers shall not stand for numbers and truths.
+
+    Raises SelectorSyntaxError, also for a text that holds no condition at all. A text with ActiveMQ's prefix that asks
+    for conversion is never strict.
+    """
+    tree = parse(text)
+    return Selector(text, strictly(tree) if strict and not text.startswith(CONVERT) else tree)

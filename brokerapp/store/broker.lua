@@ -8,33 +8,80 @@
 
 -- Bytes an entry takes beside the message it holds or refers to (measured: 24 to 60, by how full its node is).
 local ENTRY_BYTES = 64
+-- Bytes more for an entry that expires (a row of a sorted set), and bytes a job takes beside its record (that, and one of a hash).
+local EXPIRING_BYTES = 100
+local JOB_BYTES = 250
+-- A message that never expires has a zero here: its stored form begins `persistent priority expires `, the first two a digit each.
+local EXPIRES_AT, NEVER = 5, 48
+local MINUS = 45
 
 local FENCED = 'FENCED another node took this broker over'
 
--- commit(KEYS = state, logs, used, marks, log..., ARGV = session, batch, limit, payload prefix, ...)
+-- Which entries of a log expire, and how often some were returned, is kept beside the log, under its name. Only while the broker
+-- has such entries (`expiring` and `returned` of its state count them) does settling look there.
+
+-- The moment in which a message expires, milliseconds since the epoch; nil: never.
+local function expiry(stored)
+  if string.byte(stored, EXPIRES_AT) == NEVER then return nil end
+  return tonumber(string.match(stored, '^%d %d (%d+) '))
+end
+
+-- commit(KEYS = state, logs, used, marks, expiring, due, jobs, log...,
+--        ARGV = session, batch, limit, prefixes of payloads, logs, expiring and returned, ...)
 --
 -- ARGV goes on with
---   n, then n times: log's name, its key, JSON         logs to create where missing; JSON '': to remove if empty
+--   n, then n times: log's name, its key, JSON         logs to create or describe anew; JSON '': to remove if empty
 --   n, then n times: log's name, mark                  marks to set
+--   n, then n times: log's name, SEQ, deliveries       entries that were returned
+--   n, then n times: unit (from 1), job's id, 1 if it is a new one, due, record
+--                                                      jobs to keep; record '': to end. One that is not new must be there.
 --   limit in bytes of each log of KEYS (0: none)
+--   n, then n times: unit, message in it, first and last copy of it that are not kept rather than refuse the unit (from 1)
 --   n, then n units. A unit is done whole or not at all:
 --     n (-n: whatever the limits say), then n messages: stored form,
 --       n, then n copies: index of the log, original destination, shown destination
 --     n, then n groups of settled entries: index of the log, bytes freed, n, then n SEQs
 --     n, then n payloads: SEQ, references given up
 --     bytes freed by entries that held their message themselves
--- Returns the SEQ before the batch's first message, and the numbers (from 1) of the units refused by a limit.
+-- Returns the SEQ before the batch's first message; of each unit refused its number (from 1) and why: what is full, a
+-- log's index or STORE, or GONE for a job that is no more; of each copy not kept for want of room the numbers of unit, message and copy.
 -- Safe to repeat: a batch already done is answered from memory.
-local FIRST_LOG = 5
+--
+-- A unit finds room when the logs it appends to stay within their limits, what the unit settles itself taken off; and,
+-- however large it is, in a log that is empty: else it could never be done.
+local FIRST_LOG = 8
+local STORE, GONE = -1, -2
+
+-- room(args, at): bytes a unit's own settles, which begin at `at`, free: in all, and by index of the log.
+local function room(args, at)
+  local freed, by_log, groups = 0, {}, tonumber(args[at])
+  at = at + 1
+  for _ = 1, groups do
+    local index, bytes, count = tonumber(args[at]) + FIRST_LOG, tonumber(args[at + 1]), tonumber(args[at + 2])
+    by_log[index] = (by_log[index] or 0) + bytes
+    freed = freed + count * ENTRY_BYTES
+    at = at + 3 + count
+  end
+  return freed + tonumber(args[at + 1 + 2 * tonumber(args[at])]), by_log
+end
+
+local function is_droppable(ranges, copy)
+  for _, range in ipairs(ranges or {}) do
+    if range[1] <= copy and copy <= range[2] then return true end
+  end
+  return false
+end
 
 local function commit(keys, args)
   local state, logs, used, marks = keys[1], keys[2], keys[3], keys[4]
-  local known = redis.call('HMGET', state, 'session', 'batch', 'reply', 'seq', 'bytes')
+  local due, jobs = keys[6], keys[7]
+  local known = redis.call('HMGET', state, 'session', 'batch', 'reply', 'seq', 'bytes', 'expiring', 'returned')
   if known[1] ~= args[1] then return redis.error_reply(FENCED) end
   if known[2] == args[2] then return cjson.decode(known[3]) end
   local seq, bytes = tonumber(known[4]) or 0, tonumber(known[5]) or 0
-  local limit, payload_prefix = tonumber(args[3]), args[4]
-  local at = 5
+  local expiring, returned = tonumber(known[6]) or 0, tonumber(known[7]) or 0
+  local limit, payload_prefix, log_prefix, expiring_prefix, returned_prefix = tonumber(args[3]), args[4], args[5], args[6], args[7]
+  local at = 8
   local function next_number()
     at = at + 1
     return tonumber(args[at - 1])
@@ -43,7 +90,7 @@ local function commit(keys, args)
   for _ = 1, next_number() do
     local name, key, attributes = args[at], args[at + 1], args[at + 2]
     if attributes ~= '' then
-      redis.call('HSETNX', logs, name, attributes)
+      redis.call('HSET', logs, name, attributes)
     elseif redis.call('XLEN', key) == 0 then
       redis.call('DEL', key)
       redis.call('HDEL', logs, name)
@@ -56,19 +103,99 @@ local function commit(keys, args)
     redis.call('HSET', marks, args[at], args[at + 1])
     at = at + 2
   end
+  for _ = 1, next_number() do
+    returned = returned + redis.call('HSET', returned_prefix .. args[at], args[at + 1] .. '-0', args[at + 2])
+    at = at + 3
+  end
+  local jobs_of = {}
+  for _ = 1, next_number() do
+    local unit = tonumber(args[at])
+    jobs_of[unit] = jobs_of[unit] or {}
+    table.insert(jobs_of[unit], { id = args[at + 1], new = args[at + 2] == '1', due = args[at + 3], record = args[at + 4] })
+    at = at + 5
+  end
   local log_limits, grown = {}, {}
   for index = FIRST_LOG, #keys do log_limits[index] = next_number() end
 
+  local droppable = {}
+  for _ = 1, next_number() do
+    local unit, message = next_number(), next_number()
+    droppable[unit] = droppable[unit] or {}
+    droppable[unit][message] = droppable[unit][message] or {}
+    table.insert(droppable[unit][message], { next_number(), next_number() })
+  end
+
+  local function name_of(index)
+    return string.sub(keys[index], #log_prefix + 1)
+  end
+  local function expires(index, id, moment)
+    local name = name_of(index)
+    redis.call('ZADD', expiring_prefix .. name, moment, id)
+    redis.call('ZADD', keys[5], 'LT', moment, name)
+    expiring, bytes = expiring + 1, bytes + EXPIRING_BYTES
+  end
+  local function forget(index, ids)
+    if expiring > 0 then
+      local gone = redis.call('ZREM', expiring_prefix .. name_of(index), unpack(ids))
+      expiring, bytes = expiring - gone, bytes - gone * EXPIRING_BYTES
+    end
+    if returned > 0 then returned = returned - redis.call('HDEL', returned_prefix .. name_of(index), unpack(ids)) end
+  end
+  local function change(job)
+    local before = redis.call('HSTRLEN', jobs, job.id)
+    if before > 0 then bytes = bytes - before - JOB_BYTES end
+    if job.record == '' then
+      redis.call('HDEL', jobs, job.id)
+      redis.call('ZREM', due, job.id)
+    else
+      redis.call('HSET', jobs, job.id, job.record)
+      redis.call('ZADD', due, job.due, job.id)
+      bytes = bytes + #job.record + JOB_BYTES
+    end
+  end
   local function log_used(index)
     return (tonumber(redis.call('HGET', used, keys[index])) or 0) + (grown[index] or 0)
   end
 
-  local reply = { seq, {} }
+  -- For a unit that met a limit: what refuses it, if anything; its messages then know the copies to leave out.
+  local function judge(unit, messages, growth, settles_at)
+    local freed, freed_of = room(args, settles_at)
+    local ranges, wanted, added = droppable[unit] or {}, {}, growth - freed
+    if growth > 0 and limit > 0 and bytes + added > limit then return STORE end
+    for m, message in ipairs(messages) do
+      local stored, copies, first = message[1], message[2], message[3]
+      local out, left_out, all = {}, 0, copies > 0
+      for c = 1, copies do
+        local index = tonumber(args[first + 3 * (c - 1)]) + FIRST_LOG
+        local may_drop = is_droppable(ranges[m], c)
+        all = all and may_drop
+        if log_limits[index] > 0 then
+          local held, size = log_used(index) - (freed_of[index] or 0), (wanted[index] or 0) + #stored
+          if held + size > log_limits[index] and (held > 0 or may_drop and size > #stored) then
+            if not may_drop then return index - FIRST_LOG end
+            out[c], left_out = true, left_out + 1
+          else
+            wanted[index] = size
+          end
+        end
+      end
+      local size = left_out < copies and #stored + (copies - left_out) * ENTRY_BYTES or 0
+      if limit > 0 and bytes + added + size > limit then
+        if not all then return STORE end
+        for c = 1, copies do out[c] = true end
+        left_out, size = copies, 0
+      end
+      added = added + size
+      if left_out > 0 then message[4], message[5] = out, left_out end
+    end
+  end
+
+  local reply = { seq, {}, {} }
   for unit = 1, next_number() do
-    local messages = {}
-    local refused, added, wanted = false, 0, {}
+    local messages = {} -- {stored form, copies, where they begin, copies to leave out, how many those are}
+    local met, added, wanted = false, 0, {}
+    local limited = string.byte(args[at]) ~= MINUS
     local count = next_number()
-    local limited = count > 0
     for m = 1, math.abs(count) do
       local stored = args[at]
       local copies = tonumber(args[at + 1])
@@ -80,39 +207,55 @@ local function commit(keys, args)
         local log_limit = log_limits[index]
         if limited and log_limit > 0 then
           wanted[index] = (wanted[index] or 0) + size
-          if log_used(index) + wanted[index] > log_limit then refused = true end
+          if log_used(index) + wanted[index] > log_limit then met = true end
         end
       end
       messages[m] = { stored, copies, at }
       at = at + 3 * copies
     end
-    if limited and limit > 0 and bytes + added > limit then refused = true end
+    local its_jobs, growth, refused = jobs_of[unit], 0, nil
+    for _, job in ipairs(its_jobs or {}) do
+      if job.new then growth = growth + #job.record + JOB_BYTES
+      elseif redis.call('HEXISTS', jobs, job.id) == 0 then refused = GONE end
+    end
+    added = added + growth
+    if limited and not refused and (met or limit > 0 and added > 0 and bytes + added > limit) then
+      refused = judge(unit, messages, growth, at)
+    end
 
     if refused then
-      table.insert(reply[2], unit)
+      table.insert(reply[2], { unit, refused })
       seq = seq + #messages
     else
-      for _, message in ipairs(messages) do
-        local stored, copies, first = message[1], message[2], message[3]
+      for m, message in ipairs(messages) do
+        local stored, copies, first, out = message[1], message[2], message[3], message[4]
+        local kept = copies - (message[5] or 0)
         seq = seq + 1
         local id = string.format('%d-0', seq)
-        if copies > 1 then
-          redis.call('HSET', payload_prefix .. string.format('%d', seq), 'm', stored, 'c', copies)
+        local moment = expiry(stored)
+        if copies > 1 and kept > 0 then
+          redis.call('HSET', payload_prefix .. string.format('%d', seq), 'm', stored, 'c', kept)
         end
+        if kept > 0 then bytes = bytes + #stored + kept * ENTRY_BYTES end
         for c = 0, copies - 1 do
           local index = tonumber(args[first + 3 * c]) + FIRST_LOG
           local original, shown = args[first + 3 * c + 1], args[first + 3 * c + 2]
           local field, value = 'm', stored
           if copies > 1 then field, value = 'r', seq end
-          if original == '' and shown == '' then
-            redis.call('XADD', keys[index], id, field, value)
+          if out and out[c + 1] then
+            table.insert(reply[3], { unit, m, c + 1 })
           else
-            redis.call('XADD', keys[index], id, field, value, 'o', original, 'd', shown)
+            if original == '' and shown == '' then
+              redis.call('XADD', keys[index], id, field, value)
+            else
+              redis.call('XADD', keys[index], id, field, value, 'o', original, 'd', shown)
+            end
+            grown[index] = (grown[index] or 0) + #stored
+            if moment then expires(index, id, moment) end
           end
-          grown[index] = (grown[index] or 0) + #stored
         end
       end
-      bytes = bytes + added
+      for _, job in ipairs(its_jobs or {}) do change(job) end
     end
 
     -- An entry is settled once. Should one be gone already, give up no references: better a payload too many than one too few.
@@ -126,6 +269,7 @@ local function commit(keys, args)
         for i = 1, count do ids[i] = args[at + i - 1] .. '-0' end
         local deleted = redis.call('XDEL', keys[index], unpack(ids))
         asked, gone = asked + count, gone + deleted
+        if expiring + returned > 0 then forget(index, ids) end
         bytes = bytes - deleted * ENTRY_BYTES
         grown[index] = (grown[index] or 0) - math.floor(freed * deleted / count)
       end
@@ -148,13 +292,22 @@ local function commit(keys, args)
   for index, growth in pairs(grown) do
     if growth ~= 0 then redis.call('HINCRBY', used, keys[index], growth) end
   end
-  redis.call('HSET', state, 'batch', args[2], 'reply', cjson.encode(reply), 'seq', seq, 'bytes', bytes)
+  redis.call('HSET', state, 'batch', args[2], 'reply', cjson.encode(reply), 'seq', seq, 'bytes', bytes,
+    'expiring', expiring, 'returned', returned)
   return reply
 end
 
+-- An entry with what it refers to: {SEQ, stored form ('': it is gone), payload's SEQ or '', original or '', shown or ''}.
+local function row_of(entry, payload_prefix)
+  local fields = {}
+  for i = 1, #entry[2], 2 do fields[entry[2][i]] = entry[2][i + 1] end
+  local stored = fields.m
+  if fields.r then stored = redis.call('HGET', payload_prefix .. fields.r, 'm') end
+  return { string.match(entry[1], '^%d+'), stored or '', fields.r or '', fields.o or '', fields.d or '' }
+end
+
 -- read(KEYS = log, ARGV = payload prefix, SEQ to read after, count, bytes)
--- Returns entries {SEQ, stored form, payload's SEQ or '', original or '', shown or ''}, in order: at most `count`, and no more once
--- they have that many bytes; none only at the end of the log.
+-- Returns entries, see row_of, in order: at most `count`, and no more once they have that many bytes; none only at the end of the log.
 local function read(keys, args)
   local after, left, room = args[2], tonumber(args[3]), tonumber(args[4])
   local result, bytes = {}, 0
@@ -162,20 +315,61 @@ local function read(keys, args)
   repeat
     local entries = redis.call('XRANGE', keys[1], '(' .. after .. '-0', '+', 'COUNT', step)
     for _, entry in ipairs(entries) do
-      local fields = {}
-      for i = 1, #entry[2], 2 do fields[entry[2][i]] = entry[2][i + 1] end
-      local stored = fields.m
-      if fields.r then stored = redis.call('HGET', args[1] .. fields.r, 'm') end
-      stored = stored or ''
-      after = string.match(entry[1], '^%d+')
-      result[#result + 1] = { after, stored, fields.r or '', fields.o or '', fields.d or '' }
-      bytes = bytes + #stored
+      local row = row_of(entry, args[1])
+      result[#result + 1] = row
+      after, bytes = row[1], bytes + #row[2]
       if bytes >= room then return result end
     end
     local at_end = #entries < step
     left = left - #entries
     step = math.min(left, step * 4, math.ceil((room - bytes) * #result / math.max(bytes, 1)))
   until at_end or step < 1
+  return result
+end
+
+-- late(KEYS = expiring, ARGV = prefix of expiring, now): the logs that hold messages past their time, in order of time.
+local function late(keys, args)
+  local names = {}
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', keys[1], '-inf', args[2])) do
+    local first = redis.call('ZRANGE', args[1] .. name, 0, 0, 'WITHSCORES')
+    if not first[2] then
+      redis.call('ZREM', keys[1], name)
+    elseif tonumber(first[2]) > tonumber(args[2]) then
+      redis.call('ZADD', keys[1], first[2], name)
+    else
+      names[#names + 1] = name
+    end
+  end
+  return names
+end
+
+-- expired(KEYS = log, its expiring, ARGV = payload prefix, now, how many to pass over, count, bytes)
+-- Returns entries past their time, the latest last, see row_of: at most `count`, and no more once they have that many bytes.
+local function expired(keys, args)
+  local result, bytes = {}, 0
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', keys[2], '-inf', args[2], 'LIMIT', args[3], args[4])) do
+    local entry = redis.call('XRANGE', keys[1], id, id)[1]
+    if entry then
+      local row = row_of(entry, args[1])
+      result[#result + 1] = row
+      bytes = bytes + #row[2]
+      if bytes >= tonumber(args[5]) then break end
+    end
+  end
+  return result
+end
+
+-- waiting(KEYS = due, jobs, ARGV = from, until, how many to pass over, count, bytes)
+-- Returns jobs {id, due, record} that are due from one moment to another, in that order; bounded like `read`.
+local function waiting(keys, args)
+  local found = redis.call('ZRANGEBYSCORE', keys[1], args[1], args[2], 'WITHSCORES', 'LIMIT', args[3], args[4])
+  local result, bytes = {}, 0
+  for i = 1, #found, 2 do
+    local record = redis.call('HGET', keys[2], found[i])
+    result[#result + 1] = { found[i], found[i + 1], record }
+    bytes = bytes + #record
+    if bytes >= tonumber(args[5]) then break end
+  end
   return result
 end
 
@@ -198,7 +392,8 @@ local function leave(keys, args)
   return 1
 end
 
--- drop(KEYS = state, logs, used, marks, log, node, ARGV = session ('': no node runs), payload prefix, log's name, limit, keep)
+-- drop(KEYS = state, logs, used, marks, log, node, expiring, returned, ARGV = session ('': no node runs), payload prefix, log's name,
+--      limit, keep). The last two keys are the log's.
 -- Removes a log with what it holds, at most `limit` entries a call; with keep=1 only what it holds.
 -- Returns entries removed and those left.
 local function drop(keys, args)
@@ -209,8 +404,9 @@ local function drop(keys, args)
     return redis.error_reply(FENCED)
   end
   local entries = redis.call('XRANGE', log, '-', '+', 'COUNT', args[4])
-  local freed, held = 0, 0
-  for _, entry in ipairs(entries) do
+  local freed, held, ids = 0, 0, {}
+  for position, entry in ipairs(entries) do
+    ids[position] = entry[1]
     local field, value = entry[2][1], entry[2][2]
     local size = #value
     if field == 'r' then
@@ -225,6 +421,12 @@ local function drop(keys, args)
     end
     held = held + size
     redis.call('XDEL', log, entry[1])
+  end
+  if #ids > 0 then
+    local unindexed = redis.call('ZREM', keys[7], unpack(ids))
+    freed = freed + unindexed * EXPIRING_BYTES
+    redis.call('HINCRBY', state, 'expiring', -unindexed)
+    redis.call('HINCRBY', state, 'returned', -redis.call('HDEL', keys[8], unpack(ids)))
   end
   redis.call('HINCRBY', state, 'bytes', -(freed + #entries * ENTRY_BYTES))
   local left = redis.call('XLEN', log)
@@ -257,6 +459,9 @@ redis.register_function { function_name = 'sluice_v1_commit', callback = commit,
 redis.register_function { function_name = 'sluice_v1_beat', callback = beat, flags = { 'allow-oom' } }
 redis.register_function('sluice_v1_leave', leave)
 redis.register_function { function_name = 'sluice_v1_read', callback = read, flags = { 'no-writes' } }
+redis.register_function { function_name = 'sluice_v1_late', callback = late, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'sluice_v1_expired', callback = expired, flags = { 'no-writes' } }
+redis.register_function { function_name = 'sluice_v1_waiting', callback = waiting, flags = { 'no-writes' } }
 redis.register_function('sluice_v1_claim', claim)
 redis.register_function { function_name = 'sluice_v1_drop', callback = drop, flags = { 'allow-oom' } }
 redis.register_function('sluice_v1_define', define)

@@ -1,11 +1,17 @@
 """Every key of the store, built here and nowhere else. One hash tag a broker, so that one function may touch them all.
 
-{B}:state          hash    session, batch, reply, seq, bytes: who may write, what was written last
+{B}:state          hash    session, batch, reply, seq, bytes: who may write, what was written last;
+                           expiring, returned: how many entries are
 {B}:logs           hash    log name -> JSON: the message logs that exist
 {B}:log:NAME       stream  one entry a message, id `SEQ-0`: field m (message) or r (payload's SEQ), o, d
 {B}:payload:SEQ    hash    m (message), c (references to it)
 {B}:used           hash    log name -> bytes it holds
 {B}:marks          hash    log name -> SEQ up to which messages may have been delivered, or `open`
+{B}:expiring       zset    log name -> no later than when the first of its messages expires
+{B}:expiring:NAME  zset    entry of the log -> when it expires, milliseconds since the epoch
+{B}:returned:NAME  hash    entry of the log -> how often it was delivered and came back, where a policy limits that
+{B}:due            zset    job -> when it is due, milliseconds since the epoch
+{B}:jobs           hash    job -> its record: what is to be sent then
 {B}:definitions    hash    version -> JSON, `current` -> version, `meta:VERSION` -> JSON
 {B}:stats          hash    destination -> JSON; `{B}:stats:changed` zset destination -> snapshot version
 {B}:node           string  JSON of the live node, expires when it stops beating
@@ -54,6 +60,26 @@ class Keys:
     @property
     def marks(self) -> str:
         return self._key("marks")
+
+    @property
+    def expiring(self) -> str:
+        return self._key("expiring")
+
+    @property
+    def expiring_prefix(self) -> str:
+        return self._key("expiring:")
+
+    @property
+    def returned_prefix(self) -> str:
+        return self._key("returned:")
+
+    @property
+    def due(self) -> str:
+        return self._key("due")
+
+    @property
+    def jobs(self) -> str:
+        return self._key("jobs")
 
     @property
     def definitions(self) -> str:

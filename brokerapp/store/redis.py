@@ -19,7 +19,7 @@ from redis.exceptions import RedisError, ResponseError
 
 from brokerapp.errors import DefinitionConflict, Fenced, StoreUnavailable
 from brokerapp.message import Message
-from brokerapp.store import Batch, Committed, Limits, LogState, StoredEntry
+from brokerapp.store import GONE, STORE, Batch, Committed, Limits, LogState, StoredEntry, StoredJob
 from brokerapp.store.keys import Keys
 
 LIBRARY = (Path(__file__).parent / "broker.lua").read_text()
@@ -66,18 +66,28 @@ class RedisStore:
     async def commit(self, session: str, batch: Batch, limits: Limits) -> Committed:
         """Do a batch of units, whole or not at all each. Repeating the same batch does nothing more."""
         logs, body = _encode_units(batch.units)
-        args: list[Any] = [session, batch.number, limits.total, self.keys.payload_prefix]
-        prefix = self.keys.log_prefix
+        keys = self.keys
+        prefix = keys.log_prefix
+        prefixes = (keys.payload_prefix, prefix, keys.expiring_prefix, keys.returned_prefix)
+        args: list[Any] = [session, batch.number, limits.total, *prefixes]
         args.append(len(batch.declarations))
         for log, attributes in batch.declarations:
             args += (log, prefix + log, attributes or "")
         args.append(len(batch.marks))
         for mark in batch.marks:
             args += mark
+        args.append(len(batch.returned))
+        for returned in batch.returned:
+            args += returned
+        args += _encode_jobs(batch.units)
         args += map(limits.of_log, logs)
-        keys = [self.keys.state, self.keys.logs, self.keys.used, self.keys.marks, *(prefix + log for log in logs)]
-        base, refused = await self._call("commit", keys, args + body)
-        return Committed(base, frozenset(refused))
+        droppable = [(unit, *each) for unit, asked in enumerate(batch.units, start=1) for each in asked.droppable]
+        args.append(len(droppable))
+        for each in droppable:
+            args += each
+        fixed = (keys.state, keys.logs, keys.used, keys.marks, keys.expiring, keys.due, keys.jobs)
+        base, refused, dropped = await self._call("commit", [*fixed, *(prefix + log for log in logs)], args + body)
+        return _committed(base, refused, dropped, logs)
 
     async def read(self, log: str, after: int, count: int) -> list[StoredEntry]:
         """Up to `count` entries with a number above `after`, in order.
@@ -88,6 +98,32 @@ class RedisStore:
         rows = await self._call("read", [self.keys.log(log)], arguments)
         return [_entry(row) for row in rows if row[1]]
 
+    async def late_logs(self, now_ms: int) -> list[str]:
+        """The logs that hold messages past their time."""
+        names = await self._call("late", [self.keys.expiring], [self.keys.expiring_prefix, now_ms])
+        return [name.decode() for name in names]
+
+    async def expired(self, log: str, now_ms: int, skip: int, count: int) -> list[StoredEntry]:
+        """Up to `count` entries past their time, after the first `skip` of these; fewer when they are large."""
+        keys = [self.keys.log(log), self.keys.expiring_prefix + log]
+        rows = await self._call("expired", keys, [self.keys.payload_prefix, now_ms, skip, count, READ_BYTES])
+        return [_entry(row) for row in rows if row[1]]
+
+    async def jobs(self, start_ms: int, end_ms: int, skip: int, count: int) -> list[StoredJob]:
+        """Up to `count` jobs due from one moment to another, in that order, after the first `skip`."""
+        arguments = [start_ms, end_ms, skip, count, READ_BYTES]
+        rows = await self._call("waiting", [self.keys.due, self.keys.jobs], arguments)
+        return [StoredJob(id.decode(), int(due), record) for id, due, record in rows]
+
+    async def next_due(self) -> int | None:
+        """When the next job is due, milliseconds since the epoch; None when there is none."""
+        first = await self._do("ZRANGE", self.keys.due, 0, 0, "WITHSCORES")
+        return int(first[1]) if first else None
+
+    async def job_count(self) -> int:
+        """How many jobs there are."""
+        return await self._do("ZCARD", self.keys.due)
+
     async def drop(self, log: str, session: str, keep: bool = False) -> int:
         """Remove a log with what it holds, or only what it holds (`keep`); how many messages that were.
 
@@ -95,11 +131,12 @@ class RedisStore:
         """
         await self.open()
         keys = self.keys
+        places = (keys.state, keys.logs, keys.used, keys.marks)
         removed, left = 0, 1
         while left:
             gone, left = await self._call(
                 "drop",
-                [keys.state, keys.logs, keys.used, keys.marks, keys.log(log), keys.node],
+                [*places, keys.log(log), keys.node, keys.expiring_prefix + log, keys.returned_prefix + log],
                 [session, keys.payload_prefix, log, DROP_BATCH, int(keep)],
             )
             removed += gone
@@ -126,7 +163,22 @@ class RedisStore:
         logs = await self.logs()
         depths = await self.depths(list(logs))
         marks = {name.decode(): mark.decode() for name, mark in _pairs(await self._do("HGETALL", self.keys.marks))}
-        return [LogState(name, each, depths[name], marks.get(name, "")) for name, each in logs.items()]
+        returned = await self._returned(list(logs))
+        return [
+            LogState(name, each, depths[name], marks.get(name, ""), returned.get(name, {}))
+            for name, each in logs.items()
+        ]
+
+    async def _returned(self, logs: Sequence[str]) -> dict[str, dict[int, int]]:
+        """Deliveries of the entries that came back, by log."""
+        if not int(await self._do("HGET", self.keys.state, "returned") or 0):
+            return {}
+        found = await self._many(("HGETALL", self.keys.returned_prefix + log) for log in logs)
+        return {
+            log: {int(id.partition(b"-")[0]): int(count) for id, count in _pairs(rows)}
+            for log, rows in zip(logs, found, strict=True)
+            if rows
+        }
 
     async def beat(self, session: str, status: Mapping[str, Any]) -> None:
         """Say that the session's node lives; raises Fenced when another one took over."""
@@ -323,12 +375,27 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+#: Why a unit was refused when no single log is full, see broker.lua.
+_REASONS = {-1: STORE, -2: GONE}
+
+
+def _committed(base: int, refused: list, dropped: list, logs: Sequence[str]) -> Committed:
+    """The answer of the commit function, which knows the logs by their index."""
+    if not refused and not dropped:
+        return Committed(base)
+    by_unit: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for unit, message, copy in dropped:
+        by_unit[unit].append((message, copy))
+    reasons = {unit: logs[index] if index >= 0 else _REASONS[index] for unit, index in refused}
+    return Committed(base, reasons, dict(by_unit))
+
+
 def _encode_units(units: list) -> tuple[list[str], list[Any]]:
     """The logs the units touch, and the units as arguments of the commit function."""
     indices: dict[str, int] = {}
     args: list[Any] = [len(units)]
     for unit in units:
-        args.append(-len(unit.appends) if unit.moves else len(unit.appends))
+        args.append(f"-{len(unit.appends)}" if unit.moves else len(unit.appends))
         for stored, copies in unit.appends:
             args += (stored, len(copies))
             for log, original, shown in copies:
@@ -338,6 +405,14 @@ def _encode_units(units: list) -> tuple[list[str], list[Any]]:
         else:
             args += _NO_SETTLES
     return list(indices), args
+
+
+def _encode_jobs(units: list) -> list[Any]:
+    changes = [(position, each) for position, unit in enumerate(units, start=1) if unit.jobs for each in unit.jobs]
+    args: list[Any] = [len(changes)]
+    for position, each in changes:
+        args += (position, each.id, int(each.new), each.due_ms, each.record)
+    return args
 
 
 #: No groups of settled entries, no payloads, no bytes freed.

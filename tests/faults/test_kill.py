@@ -142,6 +142,7 @@ def test_after_kill_9_of_the_store_the_load_goes_on_and_every_message_is_there_o
             assert set(remaining.values()) | set(delivered.values()) == {1}, f"twice in {queue}"
 
 
+@pytest.mark.scenario("VT-28")
 def test_a_transaction_is_all_or_nothing_across_kill_9(broker):
     size, commits = 40, []
     client = StompClient(broker.port)

@@ -17,6 +17,7 @@ from tests.protocol.running_node import until
 @pytest.mark.parametrize(
     ("offered", "agreed"), [(None, "1.0"), ("1.0", "1.0"), ("1.1", "1.1"), ("1.0,1.1,1.2", "1.2"), ("1.1, 3.0", "1.1")]
 )
+@pytest.mark.scenario("S1-01")
 def test_the_best_common_version_is_agreed_on(raw, offered, agreed):
     client = raw(version=None)
     client.tell("CONNECT", {"accept-version": offered} if offered else {})
@@ -26,6 +27,7 @@ def test_the_best_common_version_is_agreed_on(raw, offered, agreed):
     assert connected.headers["server"].startswith("Sluice/")
 
 
+@pytest.mark.scenario("ST-01")
 def test_stomp_is_another_word_for_connect_and_request_ids_are_answered(raw):
     client = raw(version=None)
     client.tell("STOMP", {"accept-version": "1.2", "request-id": "7", "client-id": "myself"})
@@ -63,6 +65,7 @@ FATAL = [
 
 
 @pytest.mark.parametrize(("data", "version", "says"), FATAL, ids=[str(number) for number in range(len(FATAL))])
+@pytest.mark.scenario("ST-09", "ST-44", "S1-05")
 def test_what_breaks_the_protocol_gets_an_error_and_the_connection_ends(raw, data, version, says):
     client = raw(version=version)
     client.write(data)
@@ -95,6 +98,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("command", "headers", "says"), REFUSED, ids=[f"{c}-{n}" for n, (c, *_) in enumerate(REFUSED)])
+@pytest.mark.scenario("S1-06", "S1-07", "S2-02", "SC-04", "SE-24")
 def test_what_is_refused_gets_an_error_and_the_connection_goes_on(raw, command, headers, says):
     client = raw()
     client.tell(command, {**headers, "receipt": "asked"})
@@ -112,6 +116,7 @@ def test_nack_is_unknown_in_1_0_and_browsing_and_durable_subscriptions_say_that_
     assert "NACK is not a command of STOMP 1.0" in client.hear().headers["message"]
 
 
+@pytest.mark.scenario("SC-07")
 def test_a_client_id_in_use_is_refused_to_the_newcomer_until_the_first_leaves(connect, raw):
     first = connect(**{"client-id": "only-one"})
     newcomer = raw(version=None)
@@ -122,6 +127,7 @@ def test_a_client_id_in_use_is_refused_to_the_newcomer_until_the_first_leaves(co
     connect(**{"client-id": "only-one"})
 
 
+@pytest.mark.scenario("ST-10")
 def test_disconnect_is_answered_after_everything_before_it_and_then_the_broker_closes(raw, node, name):
     client = raw()
     for number in range(100):
@@ -132,6 +138,7 @@ def test_disconnect_is_answered_after_everything_before_it_and_then_the_broker_c
     assert client.is_closed()
 
 
+@pytest.mark.scenario("SC-06")
 def test_a_socket_that_never_connects_is_closed(raw, node, monkeypatch):
     monkeypatch.setattr("brokerapp.stomp.listener.CONNECT_SECONDS", 0.05)
     assert raw(version=None).is_closed()
@@ -140,6 +147,7 @@ def test_a_socket_that_never_connects_is_closed(raw, node, monkeypatch):
 # -- heart-beats
 
 
+@pytest.mark.scenario("S1-03")
 def test_heart_beats_keep_both_sides_content(connect):
     client = connect(heartbeats=(200, 200))
     assert client.heard["heart-beat"] == "200,200"
@@ -148,6 +156,7 @@ def test_heart_beats_keep_both_sides_content(connect):
     client.round_trip()
 
 
+@pytest.mark.scenario("S1-04")
 def test_a_client_that_promised_heart_beats_and_is_silent_is_closed_and_what_it_held_goes_back(raw, connect, name):
     silent = raw(**{"heart-beat": "100,0"})
     silent.tell("SUBSCRIBE", {"destination": f"/queue/{name}", "id": "1", "ack": "client"})
@@ -187,6 +196,7 @@ def test_a_client_the_store_keeps_waiting_is_not_taken_for_dead(raw, store, name
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
+@pytest.mark.scenario("ST-13")
 def test_a_body_may_hold_nuls_and_any_bytes(raw, version, name):
     client = raw(version=version)
     body = bytes(range(256)) * 3 + b"\0\n\n\0"
@@ -207,6 +217,7 @@ def test_without_content_length_the_body_ends_at_the_first_nul(raw, name):
 
 
 @pytest.mark.parametrize("version", ["1.1", "1.2"])
+@pytest.mark.scenario("ST-03", "S1-10", "ST-43")
 def test_header_values_keep_colons_newlines_backslashes_and_any_script(raw, version, name):
     value = "a:b\nc\\d ☃ \U0001f600 "
     client = raw(version=version)
@@ -215,6 +226,7 @@ def test_header_values_keep_colons_newlines_backslashes_and_any_script(raw, vers
     assert client.hear().headers["x:y"] == value
 
 
+@pytest.mark.scenario("ST-40", "S1-13")
 def test_values_are_trimmed_in_1_0_only(raw, name):
     for version, expected in (("1.0", "v"), ("1.1", " v "), ("1.2", " v ")):
         client = raw(version=version)
@@ -224,6 +236,7 @@ def test_values_are_trimmed_in_1_0_only(raw, name):
         client.close()
 
 
+@pytest.mark.scenario("S1-11")
 def test_of_a_repeated_header_the_first_counts(raw, name):
     client = raw()
     client.tell("SUBSCRIBE", {"destination": f"/queue/{name}", "id": "1"})
@@ -231,6 +244,7 @@ def test_of_a_repeated_header_the_first_counts(raw, name):
     assert client.hear().headers["x"] == "first"
 
 
+@pytest.mark.scenario("ST-31")
 def test_what_the_broker_writes_itself_a_client_cannot_set(raw, name):
     client = raw()
     client.tell("SUBSCRIBE", {"destination": f"/queue/{name}", "id": "1"})
@@ -242,6 +256,7 @@ def test_what_the_broker_writes_itself_a_client_cannot_set(raw, name):
     assert not {"redelivered", "JMSXUserID", "ack"} & set(headers)
 
 
+@pytest.mark.scenario("ST-41")
 def test_a_body_of_5_mb_arrives_whole_in_whatever_pieces_it_comes(raw, name):
     producer, consumer = raw(), raw()
     consumer.tell("SUBSCRIBE", {"destination": f"/queue/{name}", "id": "1"})
@@ -275,6 +290,7 @@ def test_many_subscriptions_on_one_connection_each_get_their_own(raw, name):
     assert {int(each.body) for each in found} == set(range(0, count, 100))
 
 
+@pytest.mark.scenario("ST-19", "SC-07")
 def test_many_connections_come_and_go(node, name):
     clients = [StompClient(node.port) for _ in range(50)]
     for client in clients:

@@ -51,6 +51,7 @@ def alice(connect):
     "headers",
     [{}, {"login": "alice"}, {"login": "alice", "passcode": "wrong"}, {"login": "nobody", "passcode": "wonder"}],
 )
+@pytest.mark.scenario("ST-20")
 def test_a_wrong_login_gets_one_sentence_and_the_connection_ends(raw, headers):
     client = raw(version=None)
     client.tell("CONNECT", {"accept-version": "1.2", **headers})
@@ -69,6 +70,7 @@ def test_frames_that_come_right_behind_the_login_are_carried_out_after_it(raw):
     assert [client.hear().command, client.hear().command] == ["CONNECTED", "RECEIPT"]
 
 
+@pytest.mark.scenario("ST-21")
 def test_who_may_not_write_is_refused_and_stays_connected(alice, node):
     alice.send("/queue/OTHERS.a", "x")
     error = alice.error()
@@ -79,6 +81,7 @@ def test_who_may_not_write_is_refused_and_stays_connected(alice, node):
     assert node.bodies("USERS.a") == ["x"]
 
 
+@pytest.mark.scenario("ST-21")
 def test_who_may_not_read_is_refused_and_stays_connected(root, alice):
     root.send("/queue/OTHERS.b", "x")
     alice.subscribe("/queue/OTHERS.b")

@@ -31,6 +31,7 @@ def test_a_message_whose_receipt_came_is_stored(connect, node, version, name):
     assert node.bodies(name) == ["kept"]
 
 
+@pytest.mark.scenario("ST-12")
 def test_auto_acked_messages_are_gone(connect, node, version, name):
     client = connect(version)
     client.subscribe(f"/queue/{name}")
@@ -41,6 +42,7 @@ def test_auto_acked_messages_are_gone(connect, node, version, name):
     assert node.bodies(name) == []
 
 
+@pytest.mark.scenario("S2-03")
 def test_ack_mode_client_settles_all_up_to_the_message(connect, node, version, name):
     client = connect(version)
     client.subscribe(f"/queue/{name}", ack="client")
@@ -51,6 +53,7 @@ def test_ack_mode_client_settles_all_up_to_the_message(connect, node, version, n
     assert node.bodies(name) == ["d"]
 
 
+@pytest.mark.scenario("S2-04")
 def test_ack_mode_client_individual_settles_the_one_message(connect, node, version, name):
     client = connect(version)
     client.subscribe(f"/queue/{name}", ack="client-individual")
@@ -62,6 +65,7 @@ def test_ack_mode_client_individual_settles_the_one_message(connect, node, versi
     assert node.bodies(name) == ["b", "d"]
 
 
+@pytest.mark.scenario("ST-26")
 def test_a_consumer_gets_no_more_than_its_prefetch_before_it_acks(connect, version, name):
     client = connect(version)
     for body in "abcde":
@@ -83,6 +87,7 @@ def test_prefetch_zero_is_accepted_and_delivers_nothing(connect, name):
     assert client.has_no_more()
 
 
+@pytest.mark.scenario("ST-15")
 def test_a_broken_connection_gives_back_what_it_held_in_order_and_flagged(connect, version, name):
     first, second = connect(version), connect(version)
     first.subscribe(f"/queue/{name}", ack="client-individual", prefetch=3)
@@ -118,6 +123,7 @@ def test_competing_consumers_share_a_queue_in_turn(connect, name):
     assert other.bodies(5) == ["1", "3", "5", "7", "9"]
 
 
+@pytest.mark.scenario("SE-21", "ST-05")
 def test_a_selector_takes_only_what_it_matches_and_blocks_nobody(connect, node, name):
     producer, red, rest = connect(), connect(), connect()
     red.subscribe(f"/queue/{name}", selector="colour = 'red'")
@@ -130,6 +136,7 @@ def test_a_selector_takes_only_what_it_matches_and_blocks_nobody(connect, node, 
 
 
 @pytest.mark.parametrize("version", ["1.1", "1.2"])
+@pytest.mark.scenario("S1-12", "DL-01")
 def test_nack_sends_a_persistent_message_to_the_dead_letters_with_its_cause(connect, node, version, name):
     client = connect(version)
     client.subscribe(f"/queue/{name}", ack="client-individual")
@@ -157,6 +164,7 @@ def test_nack_drops_a_non_persistent_message(connect, node, name):
     assert node.depth(name) == 0
 
 
+@pytest.mark.scenario("ST-32")
 def test_an_expired_persistent_message_goes_to_the_dead_letters(connect, node, name):
     client = connect()
     client.send(f"/queue/{name}", "late", persistent="true", expires="1000")

@@ -37,6 +37,7 @@ def test_a_topic_subscriber_with_acks_gets_no_more_than_its_prefetch(connect, na
     assert client.bodies(2) == ["c", "d"]
 
 
+@pytest.mark.scenario("SE-21", "SE-23")
 def test_topic_subscribers_filter_by_selector(connect, name):
     client = connect()
     client.subscribe(f"/topic/{name}", selector="size > 5")
@@ -46,6 +47,7 @@ def test_topic_subscribers_filter_by_selector(connect, name):
     assert client.has_no_more()
 
 
+@pytest.mark.scenario("S1-08", "CT-03")
 def test_wildcard_subscribers_of_topics_get_each_message_once_and_see_its_topic(connect, name):
     client = connect()
     client.subscribe(f"/topic/{name}.>,/topic/{name}.*.b")
@@ -56,6 +58,7 @@ def test_wildcard_subscribers_of_topics_get_each_message_once_and_see_its_topic(
     assert client.has_no_more()
 
 
+@pytest.mark.scenario("S1-08")
 def test_wildcard_consumers_of_queues_get_present_and_later_ones(connect, name):
     client = connect()
     client.send(f"/queue/{name}.old", "1")
@@ -73,6 +76,7 @@ def test_wildcard_consumers_of_queues_get_present_and_later_ones(connect, name):
     assert client.errors.empty()
 
 
+@pytest.mark.scenario("CT-03", "SC-01")
 def test_a_list_of_queues_and_topics_is_one_subscription(connect, name):
     client = connect()
     client.subscribe(f"/queue/{name}.q,/topic/{name}.t")
@@ -81,11 +85,13 @@ def test_a_list_of_queues_and_topics_is_one_subscription(connect, name):
     assert client.bodies(2) == ["q", "t"]
 
 
+@pytest.mark.scenario("CT-01", "CT-02", "CT-05", "SC-01")
 def test_a_message_sent_to_a_list_reaches_each_element_once(connect, node, name):
     connect().send(f"/queue/{name}.a,/queue/{name}.b,/queue/{name}.a,{name}.c", "x")
     assert [node.bodies(f"{name}.{each}") for each in "abc"] == [["x"], ["x"], ["x"]]
 
 
+@pytest.mark.scenario("VT-06", "VT-33", "VT-35", "VT-14")
 def test_a_virtual_topic_feeds_its_consumer_queues_also_while_nobody_consumes(connect, node, name):
     virtual = f"VirtualTopic.{name}"
     client, plain = connect(), connect()
@@ -106,6 +112,7 @@ def test_a_virtual_topic_feeds_its_consumer_queues_also_while_nobody_consumes(co
     assert client.bodies() == ["two"]
 
 
+@pytest.mark.scenario("VT-01", "F02")
 def test_consumers_of_one_consumer_queue_compete(connect, name):
     virtual = f"VirtualTopic.{name}"
     one, other = connect(), connect()
@@ -116,6 +123,7 @@ def test_consumers_of_one_consumer_queue_compete(connect, name):
     assert sorted(one.bodies(2) + other.bodies(2)) == ["0", "1", "2", "3"]
 
 
+@pytest.mark.scenario("VT-37")
 def test_without_original_destination_the_copy_names_the_topic(connect, define, name):
     define(VirtualTopic(name=f"{name}.>", prefix="Copy.*.", set_original_destination=False))
     client = connect()
@@ -126,6 +134,7 @@ def test_without_original_destination_the_copy_names_the_topic(connect, define, 
     assert "original-destination" not in message.headers
 
 
+@pytest.mark.scenario("CD-01", "CD-20")
 def test_a_forward_only_composite_queue_forwards_and_keeps_nothing(connect, node, define, name):
     define(Composite(queue(f"{name}.in"), (Leg(queue(f"{name}.a")), Leg(topic(f"{name}.b")))))
     client = connect()
@@ -140,6 +149,7 @@ def test_a_forward_only_composite_queue_forwards_and_keeps_nothing(connect, node
     assert kept.original_destination == f"/queue/{name}.in"
 
 
+@pytest.mark.scenario("CD-02")
 def test_an_open_composite_topic_reaches_its_own_subscribers_too(connect, node, define, name):
     define(Composite(topic(f"{name}.in"), (Leg(queue(f"{name}.a")),), forward_only=False))
     client = connect()
@@ -149,6 +159,7 @@ def test_an_open_composite_topic_reaches_its_own_subscribers_too(connect, node, 
     assert node.bodies(f"{name}.a") == ["x"]
 
 
+@pytest.mark.scenario("CD-03", "CD-05")
 def test_filtered_legs_take_what_their_selector_matches(connect, node, define, name):
     legs = (Leg(queue(f"{name}.odd"), "odd = 'yes'"), Leg(queue(f"{name}.five"), "i = 5"))
     define(Composite(queue(f"{name}.in"), legs, send_when_not_matched=True))
@@ -160,6 +171,7 @@ def test_filtered_legs_take_what_their_selector_matches(connect, node, define, n
     assert node.bodies(f"{name}.in") == ["0", "2", "4", "6", "8"]
 
 
+@pytest.mark.scenario("CD-18")
 def test_a_composite_may_feed_a_virtual_topic(connect, node, define, name):
     virtual = f"VirtualTopic.{name}"
     define(DEFAULT_VIRTUAL_TOPIC, Composite(queue(name), (Leg(topic(virtual)),)))
@@ -170,6 +182,7 @@ def test_a_composite_may_feed_a_virtual_topic(connect, node, define, name):
     assert message.headers["original-destination"] == f"/topic/{virtual}"
 
 
+@pytest.mark.scenario("CD-12")
 def test_a_mirrored_queue_shows_its_messages_to_a_topic(connect, node, define, name):
     define(MirroredQueue())
     client = connect()
@@ -180,6 +193,7 @@ def test_a_mirrored_queue_shows_its_messages_to_a_topic(connect, node, define, n
     assert node.bodies(name) == ["x"]
 
 
+@pytest.mark.scenario("VT-15")
 def test_a_selector_aware_queue_gets_only_what_its_consumers_want(connect, node, define, name):
     define(VirtualTopic(name=f"{name}.>", prefix="Aware.*.", selector_aware=True))
     client = connect()
@@ -192,6 +206,7 @@ def test_a_selector_aware_queue_gets_only_what_its_consumers_want(connect, node,
     assert node.bodies(f"Aware.A.{name}.x") == ["red", "red"]
 
 
+@pytest.mark.scenario("RC-01")
 def test_definitions_that_change_while_messages_flow_lose_none(connect, node, define, name):
     """Every message is either stored by the old routing or forwarded by the new one, whichever held when it came."""
     way = f"{name}.in"

@@ -10,6 +10,7 @@ def client(request, connect):
     return connect(request.param)
 
 
+@pytest.mark.scenario("ST-18")
 def test_sends_are_seen_at_commit_in_order(client, node, name):
     client.frame("BEGIN", transaction="t")
     for body in "abc":
@@ -27,6 +28,7 @@ def test_sends_vanish_at_abort(client, node, name):
     assert node.bodies(name) == ["b"]
 
 
+@pytest.mark.scenario("ST-18")
 def test_a_name_may_be_used_again_after_its_end(client, node, name):
     for body in "ab":
         client.frame("BEGIN", transaction="t")
@@ -35,6 +37,7 @@ def test_a_name_may_be_used_again_after_its_end(client, node, name):
     assert node.bodies(name) == ["a", "b"]
 
 
+@pytest.mark.scenario("ST-42")
 def test_acks_take_effect_at_commit(client, node, name):
     for body in "abc":
         client.send(f"/queue/{name}", body)
@@ -49,6 +52,7 @@ def test_acks_take_effect_at_commit(client, node, name):
     assert node.numbers(Destination.queue(name)).DequeueCount == 2
 
 
+@pytest.mark.scenario("ST-27")
 def test_acks_in_a_transaction_make_room_for_more(client, name):
     for number in range(10):
         client.send(f"/queue/{name}", str(number))
@@ -60,6 +64,7 @@ def test_acks_in_a_transaction_make_room_for_more(client, name):
         client.ack(message, transaction="t")
 
 
+@pytest.mark.scenario("S1-16", "S2-08")
 def test_after_abort_the_acks_can_be_given_again_with_the_same_ids(client, node, name):
     for body in "abc":
         client.send(f"/queue/{name}", body)

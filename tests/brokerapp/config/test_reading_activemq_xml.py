@@ -124,6 +124,7 @@ def found(config, what):
             (Composite(topic("A"), (), False, True, True, False),),
         ),
         (composite("", 'id="x" name="A"'), (Composite(queue("A")),)),
+        (composite("", 'name="A" xmlns:s="urn:sluice" s:strict="true"'), (Composite(queue("A"), strict=True),)),
         (
             broker('<destinationInterceptors><mirroredQueue prefix="M." postfix=".C"/></destinationInterceptors>'),
             (MirroredQueue("M.", ".C"),),

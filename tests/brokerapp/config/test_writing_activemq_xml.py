@@ -15,18 +15,19 @@ from brokerapp.definitions import (
     PolicyEntry,
     VirtualTopic,
 )
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.engine.loops import find_loop
 from brokerapp.errors import DefinitionRefused
 
 #: Any character a name may have: no blanks, nothing that separates, nothing XML cannot hold.
 characters = st.characters(
-    blacklist_categories=("Cs", "Cc", "Zs", "Zl", "Zp"), blacklist_characters=",.*>$/:\ufffe\uffff"
+    blacklist_categories=("Cs", "Cc", "Zs", "Zl", "Zp"), blacklist_characters=",.*>$/:?\ufffe\uffff"
 )
 elements = st.text(characters, min_size=1, max_size=4) | st.sampled_from(["orders", "*", 'qu"ote', "a&b", "<c"])
 names = st.lists(elements, min_size=1, max_size=3).map(".".join)
 affixes = st.sampled_from(["", "Consumer.*.", "*.", ".Q", "x y."])
-destinations = st.builds(Destination, st.sampled_from(Kind), names)
+destinations = st.builds(Destination, st.sampled_from(NAMED_KINDS), names)
+temporary = st.sampled_from([Destination(Kind.TEMP_QUEUE, ">"), Destination(Kind.TEMP_TOPIC, ">")])
 selectors = st.sampled_from(["region = 'eu' AND amount > 100", "a <> 'it''s' -- so\n OR b", "x LIKE '%<\"&>%'"])
 flags = st.booleans()
 
@@ -34,7 +35,7 @@ virtual_topics = st.builds(
     VirtualTopic, names, affixes, affixes, flags, flags, flags, flags, flags, flags
 )  # fmt: skip
 legs = st.lists(st.builds(Leg, destinations, st.none() | selectors), max_size=3).map(tuple)
-composites = st.builds(Composite, destinations, legs, flags, flags, flags, flags)
+composites = st.builds(Composite, destinations, legs, flags, flags, flags, flags, flags)
 mirrors = st.builds(MirroredQueue, affixes, affixes, flags)
 
 common = {
@@ -54,8 +55,8 @@ strategies = st.one_of(
 options = st.lists(
     st.sampled_from(
         [
-            ("prioritizedMessages", "true"),
-            ("expireMessagesPeriod", "200"),
+            ("useCache", "true"),
+            ("maxPageSize", "200"),
             ("pendingQueuePolicy", "<vmQueueCursor/>"),
             ("subscriptionRecoveryPolicy", '<fixedCountSubscriptionRecoveryPolicy maximumSize="3"/>'),
         ]
@@ -63,8 +64,10 @@ options = st.lists(
     unique=True,
 ).map(lambda pairs: tuple(sorted(pairs, key=lambda pair: pair[1].startswith("<"))))  # elements come after attributes
 policies = st.builds(
-    PolicyEntry, destinations, st.none() | strategies, st.none() | st.integers(0, 9), st.none() | st.integers(0, 9),
-    st.none() | st.integers(0, 1 << 40), st.none() | flags, options,
+    PolicyEntry, destinations | temporary, st.none() | strategies, queue_prefetch=st.none() | st.integers(0, 9),
+    topic_prefetch=st.none() | st.integers(0, 9), memory_limit=st.none() | st.integers(0, 1 << 40),
+    send_fail_if_no_space=st.none() | flags, expire_messages_period=st.none() | st.integers(0, 9),
+    max_expire_page_size=st.none() | st.integers(0, 9), options=options,
 )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ MATCHING = [
 
 
 @pytest.mark.parametrize(("pattern", "expected"), MATCHING, ids=[pattern for pattern, _ in MATCHING])
+@pytest.mark.scenario("SE-19")
 def test_a_pattern_matches_names(pattern, expected):
     assert tuple(matches(pattern, name) for name in NAMES) == expected
 
@@ -92,6 +93,7 @@ def plain(name):
 @example(["A.B.>"], "A.B")
 @example(["A.>.>"], "A")
 @example([">", ">.A"], "A")
+@pytest.mark.scenario("SE-20")
 def test_find_agrees_with_looking_at_every_value(patterns, name):
     filed = DestinationMap()
     for pattern in patterns:

@@ -14,7 +14,7 @@ from brokerapp.definitions import (
     MirroredQueue,
     VirtualTopic,
 )
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.engine.loops import find_loop
 from brokerapp.engine.routing import MAX_HOPS, explain, route
 from brokerapp.engine.topology import Topology
@@ -207,6 +207,7 @@ CASES = [
 @pytest.mark.parametrize(
     ("definitions", "queues", "destination", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
+@pytest.mark.scenario("VT-03", "VT-21", "VT-22", "VT-40", "CD-04", "CD-17")
 def test_a_message_reaches(definitions, queues, destination, expected):
     where = topology(*definitions, queues=queues)
     for _ in range(2):  # the second time it may come from memory
@@ -227,6 +228,7 @@ def test_a_message_reaches(definitions, queues, destination, expected):
         (False, True, False, True),
     ],
 )
+@pytest.mark.scenario("CD-05", "CD-06", "CD-07", "CD-08", "CD-09", "CD-10")
 def test_whether_a_composite_keeps_a_message_itself(kind, forward_only, send_when_not_matched, some_match, keeps):
     own = Destination(kind, "in")
     legs = (leg("queue://red", "colour = 'red'"), leg("queue://large", "size > 100"))
@@ -255,6 +257,12 @@ def test_a_filtered_leg_takes_what_its_selector_says_is_true(selector, taken):
     assert reached(where, queue("in")) == (["queue://a < queue://in"] if taken else [])
 
 
+@pytest.mark.parametrize(("strict", "taken"), [(False, True), (True, False)])
+def test_a_composite_may_ask_for_text_headers_to_be_text_only(strict, taken):
+    where = topology(Composite(queue("in"), (leg("queue://a", "size = 7"),), strict=strict))
+    assert bool(reached(where, queue("in"))) is taken
+
+
 def test_each_message_is_filtered_by_its_own_headers():
     legs = leg("queue://red", "colour = 'red'"), leg("queue://rest", "colour <> 'red'")
     where = topology(composite("queue://in", *legs))
@@ -279,7 +287,21 @@ def test_a_selector_aware_queue_is_asked_with_what_it_would_get():
 
 def test_queues_that_may_drop_are_named():
     where = topology(VirtualTopic(name="v.>", drop_on_resource_limit=True), VT, queues=["Consumer.A.v.x"])
-    assert route(message(), topic("v.x"), where).dropping == {"Consumer.A.v.x"}
+    [copy] = route(message(), topic("v.x"), where).dropping
+    assert str(copy.destination) == "queue://Consumer.A.v.x"
+
+
+def test_a_queue_that_one_of_two_definitions_insists_on_may_not_drop():
+    dropping, insisting = VirtualTopic(name="v.>", drop_on_resource_limit=True), VirtualTopic(name="v.*")
+    for definitions in ((dropping, insisting), (insisting, dropping)):
+        where = topology(*definitions, queues=["Consumer.A.v.x"])
+        assert route(message(), topic("v.x"), where).dropping == set()
+
+
+def test_what_a_dropping_virtual_topic_reaches_through_a_composite_may_drop_too():
+    forwarding = Composite(queue("Consumer.A.v.x"), (Leg(queue("far")),))
+    where = topology(VirtualTopic(name="v.>", drop_on_resource_limit=True), forwarding, queues=["Consumer.A.v.x"])
+    assert {str(each.destination) for each in route(message(), topic("v.x"), where).dropping} == {"queue://far"}
 
 
 def test_new_and_deleted_queues_count_at_once():
@@ -331,7 +353,7 @@ def test_a_virtual_topic_may_have_very_many_consumer_queues():
 
 
 NAMES = st.sampled_from(["a", "b", "a.b", "VirtualTopic.x", "Consumer.A.VirtualTopic.x", "a.>", "*"])
-DESTINATIONS = st.builds(Destination, st.sampled_from(Kind), NAMES)
+DESTINATIONS = st.builds(Destination, st.sampled_from(NAMED_KINDS), NAMES)
 SELECTORS = st.sampled_from([None, "colour = 'red'", "colour = 'blue'", "missing = 1"])
 LEGS = st.lists(st.builds(Leg, DESTINATIONS, SELECTORS), max_size=3).map(tuple)
 DEFINITIONS = st.one_of(

@@ -22,6 +22,7 @@ PATTERNS = (queue(">"), queue("A.>"), queue("A.B.>"), queue("A.B.*.*.C.D"), queu
         (topic("B"), None),
     ],
 )
+@pytest.mark.scenario("PO-01")
 def test_the_most_specific_policy_wins(destination, pattern):
     entries = tuple(PolicyEntry(each, queue_prefetch=number) for number, each in enumerate(PATTERNS))
     for policies in (entries, entries[::-1]):

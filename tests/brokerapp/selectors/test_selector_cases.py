@@ -12,6 +12,26 @@ from tests.brokerapp.selectors.cases import CASES, REFUSED
 
 
 @pytest.mark.parametrize(("text", "headers", "expected"), CASES)
+@pytest.mark.scenario(
+    "SE-01",
+    "SE-02",
+    "SE-03",
+    "SE-04",
+    "SE-05",
+    "SE-06",
+    "SE-07",
+    "SE-08",
+    "SE-09",
+    "SE-10",
+    "SE-11",
+    "SE-12",
+    "SE-14",
+    "SE-15",
+    "SE-17",
+    "SE-18",
+    "SE-23",
+    "SE-25",
+)
 def test_a_selector_is_true_false_or_unknown(text, headers, expected):
     selector = compile_selector(text)
     assert selector.evaluate(headers) is expected
@@ -19,6 +39,7 @@ def test_a_selector_is_true_false_or_unknown(text, headers, expected):
 
 
 @pytest.mark.parametrize(("text", "position"), REFUSED)
+@pytest.mark.scenario("SE-13")
 def test_what_cannot_be_meant_is_refused_with_its_position(text, position):
     with pytest.raises(SelectorSyntaxError) as refused:
         compile_selector(text)

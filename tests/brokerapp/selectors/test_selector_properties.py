@@ -1,5 +1,6 @@
 """What holds of every selector: agreement with a simple reading of the rules, and no surprises for any text."""
 
+import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
@@ -32,6 +33,7 @@ def test_the_predicate_agrees_with_a_simple_reading_of_the_tree(random):
 
 @settings(max_examples=300, deadline=None)
 @given(st.randoms(use_true_random=False))
+@pytest.mark.scenario("SE-16")
 def test_a_rendered_tree_is_read_as_the_same_tree(random):
     tree = random_condition(random)
     assert parse(render(tree)) == tree

@@ -136,6 +136,7 @@ def test_send_says_what_to_do_with_the_message_and_keeps_the_rest_as_its_propert
     )
 
 
+@pytest.mark.scenario("ST-08", "ST-34")
 def test_send_has_the_defaults_of_activemq(session):
     assert session.receive(Frame("SEND", {"destination": "a"})) == Send("a", "", b"", False, 4, 0, None, None, None)
 
@@ -146,6 +147,7 @@ def test_priorities_are_kept_within_their_range(text, priority):
 
 
 @pytest.mark.parametrize(("text", "persistent"), [("true", True), ("false", False), ("TRUE", False), ("1", False)])
+@pytest.mark.scenario("ST-34")
 def test_only_the_word_true_makes_a_message_persistent(text, persistent):
     assert connected().receive(Frame("SEND", {"destination": "a", "persistent": text})).persistent is persistent
 
@@ -270,6 +272,7 @@ def test_no_frame_makes_a_session_fail_in_any_other_way_than_it_says(version, co
 # -- what clients are told
 
 
+@pytest.mark.scenario("S1-02")
 def test_connected_is_never_escaped(session):
     data = session.connected({"version": session.version, "heart-beat": "0,0"}, "a:b\\c")
     assert b"session:a:b\\c\n" in data

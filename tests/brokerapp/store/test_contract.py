@@ -1,77 +1,20 @@
 """What the broker relies on in its store, on a real Valkey."""
 
 import asyncio
-import itertools
 import time
 
 import pytest
 
-from brokerapp.engine.message_log import Entry
 from brokerapp.errors import DefinitionConflict, Fenced, StoreUnavailable
-from brokerapp.message import Message
-from brokerapp.store import Batch, Limits, Unit
+from brokerapp.store import STORE, Batch, Limits, Unit
 from brokerapp.store import redis as redis_store
 from brokerapp.store.redis import RedisStore
-
-UNLIMITED = Limits()
-#: Bytes an entry counts beside its message, see ENTRY_BYTES in broker.lua.
-ENTRY = 64
-
-
-def message(body=b"x"):
-    return Message("ID:a:1", b"message-id:ID\\ca\\c1\nk:v\n", body, persistent=True, priority=4, expires=0, born_us=17)
-
-
-def append(*queues, body=b"x", original="", shown=""):
-    """One message with a copy for each queue."""
-    return message(body).stored(), [(queue, original, shown) for queue in queues]
-
-
-class Session:
-    """Commits batches, numbered as a node would."""
-
-    def __init__(self, store, name="me"):
-        self.store, self.name = store, name
-        self._numbers = itertools.count(1)
-
-    async def commit(self, *units, limits=UNLIMITED, **batch):
-        return await self.store.commit(self.name, Batch(next(self._numbers), list(units), **batch), limits)
-
-    async def append(self, *queues, **message):
-        """One message; its number."""
-        return (await self.commit(Unit([append(*queues, **message)]))).base + 1
-
-    async def settle(self, *entries):
-        await self.commit(Unit(settles=entries))
+from tests.brokerapp.store.committing import ENTRY, Session, append, bodies, entries, message, payloads, used
 
 
 @pytest.fixture
 def session(store):
     return Session(store)
-
-
-async def entries(store, log, after=0, count=1000):
-    return [
-        Entry(log, each.seq, each.message, each.payload, each.size, each.original, each.shown)
-        for each in await store.read(log, after, count)
-    ]
-
-
-async def bodies(store, log):
-    return [each.message.body for each in await store.read(log, 0, 1000)]
-
-
-async def payloads(store):
-    """Numbers of the payloads that are kept, with their references."""
-    found = await store._do("KEYS", store.keys.payload_prefix + "*")
-    return {int(key.rsplit(b":", 1)[1]): int(await store._do("HGET", key, "c")) for key in found}
-
-
-async def used(store):
-    """Bytes accounted for: in all, and by log."""
-    total = await store._do("HGET", store.keys.state, "bytes")
-    rows = await store._do("HVALS", store.keys.used)
-    return int(total or 0), sum(map(int, rows))
 
 
 # -- appending and reading
@@ -184,7 +127,7 @@ async def test_a_batch_repeated_is_done_once_and_answered_the_same(store, sessio
     limits = Limits(total=500)
     first = await store.commit("me", batch, limits)
     again = await store.commit("me", batch, limits)
-    assert (first.base, first.refused) == (again.base, again.refused) == (first.base, frozenset({2}))
+    assert (first.base, first.refused) == (again.base, again.refused) == (first.base, {2: STORE})
     assert len(await bodies(store, "a")) == 2
     await store.commit("me", Batch(2, [Unit([append("a")])]), limits)
     assert len(await bodies(store, "a")) == 3
@@ -199,7 +142,7 @@ async def test_a_unit_past_the_total_limit_is_refused_whole_and_its_neighbours_a
         Unit([append("e")]),
         limits=Limits(total=3 * (size + ENTRY)),
     )
-    assert committed.refused == {2}
+    assert committed.refused == {2: STORE}
     assert [len(await bodies(store, log)) for log in ("a", "b", "c", "d", "e", "old")] == [1, 0, 0, 0, 1, 1]
     [entry] = await store.read("e", 0, 1)
     assert entry.seq == committed.base + 5  # numbers of the refused are left out
@@ -210,30 +153,92 @@ async def test_a_unit_past_the_total_limit_is_refused_whole_and_its_neighbours_a
 async def test_a_unit_past_the_limit_of_one_log_is_refused_whole(store, session, count):
     """Also when it is its own messages that add up to too much."""
     size = len(message().stored())
-    limits = Limits(of_log=lambda log: 2 * size if log == "small" else 0)
-    if count == 1:
+    limits = Limits(of_log=lambda log: 3 * size if log == "small" else 0)
+    for _ in range(4 - count):
         await session.append("small")
-        await session.append("small")
-    unit = Unit([append("large", "small")] * (3 if count == 2 else 1))
-    committed = await session.commit(unit, limits=limits)
-    assert committed.refused == {1}
+    committed = await session.commit(Unit([append("large", "small")] * count), limits=limits)
+    assert committed.refused == {1: "small"}
     assert await bodies(store, "large") == []
-    assert len(await bodies(store, "small")) == (2 if count == 1 else 0)
+    assert len(await bodies(store, "small")) == 4 - count
+
+
+async def test_an_empty_log_takes_a_unit_however_large(store, session):
+    """Who waits for room would else wait for ever."""
+    limits = Limits(of_log=lambda _log: 100)
+    assert not (await session.commit(Unit([append("q", body=b"x" * 1000)] * 2), limits=limits)).refused
+    assert (await session.commit(Unit([append("q")]), limits=limits)).refused == {1: "q"}
+
+
+@pytest.mark.parametrize("limited", ["log", "store"])
+async def test_a_unit_may_use_the_room_that_its_own_settles_make(store, session, limited):
+    size = len(message().stored())
+    if limited == "log":
+        limits = Limits(of_log=lambda _log: 2 * size)
+    else:
+        limits = Limits(total=2 * (size + ENTRY))
+    await session.append("q")
+    await session.append("q")
+    [first, second] = await entries(store, "q")
+    full = {1: "q" if limited == "log" else STORE}
+    assert (await session.commit(Unit([append("q")] * 2, [first]), limits=limits)).refused == full
+    assert not (await session.commit(Unit([append("q")], [first]), limits=limits)).refused
+    assert not (await session.commit(Unit([append("q")], [second]), limits=limits)).refused
+    assert await used(store) == (2 * (size + ENTRY), 2 * size)
+
+
+async def test_a_copy_that_may_be_dropped_is_left_out_of_a_full_log_and_the_others_are_kept(store, session):
+    size = len(message().stored())
+    limits = Limits(of_log=lambda log: size if log == "small" else 0)
+    await session.append("small")
+    before = await used(store)
+    unit = Unit([append("a"), append("a", "small", "b")], droppable=[(2, 1, 2)])
+    committed = await session.commit(unit, limits=limits)
+    assert (committed.refused, committed.dropped) == ({}, {1: [(2, 2)]})
+    assert [len(await bodies(store, log)) for log in ("a", "small", "b")] == [2, 1, 1]
+    assert await payloads(store) == {committed.base + 2: 2}
+    await session.settle(*await entries(store, "a"), *await entries(store, "b"))
+    assert await used(store) == before
+    assert await payloads(store) == {}
+
+
+async def test_a_copy_that_may_not_be_dropped_refuses_the_unit_and_then_none_is_dropped(store, session):
+    size = len(message().stored())
+    limits = Limits(of_log=lambda log: size if log.startswith("small") else 0)
+    await session.append("small", "small too")
+    for droppable in ([(1, 1, 1)], [(1, 2, 2)], ()):
+        committed = await session.commit(Unit([append("small", "small too")], droppable=droppable), limits=limits)
+        assert committed.refused[1].startswith("small")
+        assert not committed.dropped
+    assert [len(await bodies(store, log)) for log in ("small", "small too")] == [1, 1]
+
+
+async def test_a_full_store_drops_a_message_all_of_whose_copies_may_be_dropped(store, session):
+    limits = Limits(total=1)
+    committed = await session.commit(
+        Unit([append("a", "b")], droppable=[(1, 1, 1)]),
+        Unit([append("a", "b")], droppable=[(1, 1, 2)]),
+        Unit([append("a")], droppable=[(1, 1, 1)]),
+        limits=limits,
+    )
+    assert (committed.refused, committed.dropped) == ({1: STORE}, {2: [(1, 1), (1, 2)], 3: [(1, 1)]})
+    assert await used(store) == (0, 0)
+    assert await payloads(store) == {}
+    assert await session.append("a") == committed.base + 4  # numbers of the dropped are left out
 
 
 async def test_there_is_room_again_after_settling(store, session):
     limits = Limits(total=len(message().stored()) + ENTRY)
     await session.append("a")
-    assert (await session.commit(Unit([append("a")]), limits=limits)).refused == {1}
+    assert (await session.commit(Unit([append("a")]), limits=limits)).refused == {1: STORE}
     await session.settle(*await entries(store, "a"))
-    assert (await session.commit(Unit([append("a")]), limits=limits)).refused == frozenset()
+    assert (await session.commit(Unit([append("a")]), limits=limits)).refused == {}
 
 
 async def test_a_move_is_not_held_up_by_limits(store, session):
     limits = Limits(total=1, of_log=lambda _log: 1)
     await session.append("a")
     unit = Unit([append("dead", body=b"larger than before")], await entries(store, "a"), moves=True)
-    assert (await session.commit(unit, limits=limits)).refused == frozenset()
+    assert (await session.commit(unit, limits=limits)).refused == {}
     assert await bodies(store, "a") == []
     assert await bodies(store, "dead") == [b"larger than before"]
 

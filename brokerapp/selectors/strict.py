@@ -1,0 +1,78 @@
+"""Strict typing: a tree that means what ActiveMQ's own filters mean, where text never stands for a number or a truth.
+
+The change is made in the tree, so that every reader of it follows: a comparison that can only come to one thing when
+the text is there becomes one of the text with itself, which is unknown while the text is missing.
+"""
+
+from __future__ import annotations
+
+from brokerapp.selectors.tree import (
+    And,
+    Arithmetic,
+    Between,
+    Compare,
+    IsNull,
+    Literal,
+    Negative,
+    Node,
+    Not,
+    Or,
+    Property,
+    type_of,
+)
+from brokerapp.selectors.values import ValueType
+
+
+def strictly(node: Node) -> Node:
+    """The condition, with text headers taken for text only."""
+    match node:
+        case And(operands):
+            return And(tuple(map(strictly, operands)))
+        case Or(operands):
+            return Or(tuple(map(strictly, operands)))
+        case Not(operand):
+            return Not(strictly(operand))
+        case Property() if _is_text(node):
+            return _never(node)
+        case Compare(relation, left, right) if (text := _text_against_other(left, right)) is not None:
+            return Compare("=" if relation == "<>" else "<>", text, text)
+        case Compare(relation, left, right):
+            return Compare(relation, _operand(left), _operand(right))
+        case Between(value, low, high):
+            return And((strictly(Compare(">=", value, low)), strictly(Compare("<=", value, high))))
+        case IsNull(operand):
+            return IsNull(_operand(operand))
+    return node
+
+
+def _operand(node: Node) -> Node:
+    match node:
+        case Arithmetic(operator, left, right):
+            return Arithmetic(operator, _number(left), _number(right))
+        case Negative(operand):
+            return Negative(_number(operand))
+        case And() | Or() | Not() | Compare() | Between() | IsNull():
+            return strictly(node)
+    return node
+
+
+def _number(node: Node) -> Node:
+    """An operand of arithmetic, in which text is unknown."""
+    return Literal(None) if _is_text(node) else _operand(node)
+
+
+def _text_against_other(left: Node, right: Node) -> Property | None:
+    """The text property that is compared with a number or a truth, if that is so."""
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Property) and _is_text(one) and type_of(other) in (ValueType.NUMBER, ValueType.BOOLEAN):
+            return one
+    return None
+
+
+def _never(text: Node) -> Node:
+    """FALSE when the text is there, else unknown."""
+    return Compare("<>", text, text)
+
+
+def _is_text(node: Node) -> bool:
+    return type_of(node) is ValueType.TEXT
