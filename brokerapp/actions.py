@@ -46,6 +46,7 @@ class Subscribe:
     browser: bool
     options: Mapping[str, str]
     receipt: str | None
+    transformation: str | None = None  #: the form in which the client wants what the broker itself writes
 
 
 @dataclass(slots=True)

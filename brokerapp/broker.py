@@ -1,8 +1,8 @@
 """Broker: what clients ask, decided with the engine and handed to the committer. Synchronous; nothing here waits.
 
 Its parts, a module each: `publishing` (SEND), `subscribing` (SUBSCRIBE, UNSUBSCRIBE), `settling` (ACK, NACK),
-`transactions`, `failures` (dead letters), `queues` (the logs), `delivery` (what goes out to consumers). `perform` says
-which part does which action.
+`transactions`, `failures` (dead letters), `queues` (the logs), `delivery` (what goes out to consumers), `advisories`
+(what the broker tells about itself). `perform` says which part does which action.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from brokerapp.actions import Abort, Action, Begin, Commit, Send, Settle, Subscribe, Unsubscribe
+from brokerapp.advisories import Advisories
 from brokerapp.client import Client
 from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions
@@ -57,19 +58,22 @@ class Broker:
         settings: Settings = DEFAULT_SETTINGS,
     ) -> None:
         self.name, self.session, self.settings = name, session, settings
+        self.url = ""  #: where clients reach this node, once it listens
         self.timers = Timers()  #: what is to be done later; the node does it when its time comes
         self.committer, self.recorder, self.stats = committer, recorder, stats
         self.access: Access | None = None  #: None: everybody may do everything
         self.clients: dict[str, Client] = {}
         self._client_ids: set[str] = set()
         self.failures = Failures(self)
-        self.delivery = Delivery(committer, recorder, stats, self.failures.expire, self._may)
-        self.queues = Queues(committer, self.delivery, stats, self._may, self.timers, _cache(settings))
+        self.delivery = Delivery(committer, recorder, stats, self.failures.expire, self.may)
+        self.queues = Queues(committer, self.delivery, stats, self.may, self.timers, _cache(settings))
         self.queues.topology = self.topology = Topology(definitions, self._interest)
         self.publishing, self.subscribing = Publishing(self), Subscribing(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
         if settings.selector_cache is not None and settings.selector_cache.expire_after:
             self.timers.every(SELECTOR_EXPIRY_MS, self.queues.expire_selectors, time.time_ns() // 1_000_000)
+        self.advisories = Advisories(self)
+        stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
         self.expiry = Expiry(self)
         self.expiry.watch()
         #: Who does what a client asks. Each may raise RequestRefused.
@@ -87,6 +91,7 @@ class Broker:
         """Route by these from now on. What is on its way keeps the way it was given."""
         self.queues.topology = self.topology = Topology(definitions, self._interest, self.topology.queues)
         self.queues.retune()
+        self.advisories.listeners_changed()
         self.expiry.watch()
 
     def _interest(self, queue: Destination, headers: Mapping[str, str]) -> bool:
@@ -133,6 +138,7 @@ class Broker:
             raise ProtocolError(f"client-id {client.client_id!r} is connected already")
         self._client_ids.add(client.client_id)
         self.clients[client.id] = client
+        self.advisories.connected(client)
 
     def disconnect(self, client: Client) -> None:
         """A client is gone: its transactions end in nothing, what it held goes back."""
@@ -145,6 +151,8 @@ class Broker:
             self.subscribing.end(client, subscription)
         for destination in client.producing_to:
             self.count_producer(destination, -1)  # none of these is deleted: see _forget_producers
+            self.advisories.producer_stopped(client, destination)
+        self.advisories.disconnected(client)
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
         """A client says good-bye: it goes when all that it asked before is done."""
@@ -169,7 +177,8 @@ class Broker:
             if not may(client.principal, each, destination):
                 raise AccessDenied(f"user {client.principal.name} is not authorized to {each} {destination}")
 
-    def _may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:
+    def may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:
+        """Whether who subscribed has a right at a destination."""
         return self.access is None or self.access.may(subscription.client.principal, verb, destination)
 
     # -- telling the client

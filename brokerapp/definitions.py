@@ -133,6 +133,15 @@ class PolicyEntry:
     message_group_map_factory_type: str | None = None
     expire_messages_period: int | None = None  #: between two looks for expired messages nobody reads; 0: none
     max_expire_page_size: int | None = None  #: messages looked at in one step of that
+    advisory_for_consumed: bool = False
+    advisory_for_delivery: bool = False
+    advisory_for_dispatched: bool = False
+    advisory_for_discarding_messages: bool = False
+    advisory_for_fast_producers: bool = False
+    advisory_for_slow_consumers: bool = False
+    advisory_when_full: bool = False
+    send_advisory_if_no_consumers: bool = False
+    include_body_for_advisory: bool = False
     options: tuple[tuple[str, str], ...] = ()
 
     @property

@@ -200,23 +200,34 @@ class Delivery:
             found = self._subscribers_of[topic] = [each for each in matching if self._may(each, "read", topic)]
         return found
 
+    def is_heard(self, topic: Destination) -> bool:
+        """Whether somebody subscribes to this topic, or to one that matches the pattern."""
+        return bool(self._topics[topic.kind].find(topic.name))
+
     def publish(self, message: Message, copy: Copy) -> None:
         """Give a message to the subscribers of its topic."""
         stats = self._stats.of(copy.destination)
         stats.EnqueueCount += 1
         stats.EnqueueBytes += len(message.body)
         self._stats.changed.add(stats)
-        original, topic = copy.original.stomp if copy.original else "", copy.destination
-        wants = Wants(Entry(topic.name, 0, message, original=original, shown=topic.stomp), topic)
-        for subscription in self.subscribers(topic):
-            if subscription.selector is None or wants(subscription.selector):
-                entry = Entry(str(topic), 0, message, original=original, shown=topic.stomp)
-                subscription.pending.append(entry)
-                subscription.pending_bytes += len(message.body)
-                self.waiting[subscription] = None
-                if _too_much_waits(subscription):
-                    self._drain(subscription)
-                    self._bound(subscription)
+        wants = Wants(topic_entry(message, copy), copy.destination)
+        for subscription in self.subscribers(copy.destination):
+            self.tell(subscription, message, copy, wants)
+            if _too_much_waits(subscription):
+                self._drain(subscription)
+                self._bound(subscription)
+
+    def tell(self, subscription: Subscription, message: Message, copy: Copy, wants: Wants | None = None) -> None:
+        """Let a message of a topic wait for one subscriber, if that takes it.
+
+        `wants` remembers what selectors say of it.
+        """
+        entry = topic_entry(message, copy)
+        wants = wants or Wants(entry, copy.destination)
+        if subscription.selector is None or wants(subscription.selector):
+            subscription.pending.append(entry)
+            subscription.pending_bytes += len(message.body)
+            self.waiting[subscription] = None
 
     def _bound(self, subscription: Subscription) -> None:
         while _too_much_waits(subscription):
@@ -274,6 +285,12 @@ class Delivery:
 def entry_of(log: str, stored: StoredEntry) -> Entry:
     """What the store holds, as the log's entry."""
     return Entry(log, stored.seq, stored.message, stored.payload, stored.size, stored.original, stored.shown)
+
+
+def topic_entry(message: Message, copy: Copy) -> Entry:
+    """A topic's message, as one subscriber is given it."""
+    original = copy.original.stomp if copy.original else ""
+    return Entry(str(copy.destination), 0, message, original=original, shown=copy.destination.stomp)
 
 
 def partition(entries: list[Entry], wanted: Callable[[Entry], bool]) -> tuple[list[Entry], list[Entry]]:

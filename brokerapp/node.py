@@ -130,6 +130,7 @@ class Node:
         for name, work in work_by_name.items():
             self._tasks.append(asyncio.create_task(self._guard(name, work), name=name))
         await self._listen()
+        self.broker.url = next(iter(self.addresses), "")
         await self._beat()
 
     async def _store_limit(self) -> int:

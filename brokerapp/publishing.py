@@ -168,10 +168,27 @@ class Publishing:
         if destination not in client.producing_to:
             client.producing_to.add(destination)
             self._broker.count_producer(destination, 1)
+            self._broker.advisories.producer_started(client, destination)
         found = route(message, destination, self._broker.topology)
         if found.groups is None:
             found.groups = self.groups(found)
         return Placed(message, message.stored() if found.groups else b"", destination, found)
+
+    def originate(self, message: Message, destination: Destination) -> None:
+        """Publish what no client sent, but the broker itself."""
+        found = route(message, destination, self._broker.topology)
+        if found.groups is None:
+            found.groups = self.groups(found)
+        placed = Placed(message, message.stored() if found.groups else b"", destination, found)
+        if not found.groups:
+            self.happened([placed], 0)
+            return
+
+        def done(seq: int, refused: str) -> None:
+            if not refused:
+                self.happened([placed], seq)
+
+        self._broker.committer.submit(Unit([(placed.stored, group.rows) for group in found.groups], then=done))
 
     def groups(self, found: Route) -> list[Group]:
         """The queues of a route, which exist from now on, in groups of which none has a queue twice."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from brokerapp.destination import Destination
 from brokerapp.snapshot import DestinationStats
 
@@ -13,6 +15,9 @@ class Stats:
         self._by_destination: dict[Destination, DestinationStats] = {}
         self.changed: set[DestinationStats] = set()  #: whoever changes numbers adds them here
         self._gone: set[Destination] = set()
+        #: Told of a destination that has numbers from now on, and of one that has none any more.
+        self.appeared: Callable[[Destination], None] = _ignore
+        self.vanished: Callable[[Destination], None] = _ignore
 
     def __contains__(self, destination: Destination) -> bool:
         return destination in self._by_destination
@@ -24,6 +29,7 @@ class Stats:
             stats = self._by_destination[destination] = DestinationStats(destination)
             self._gone.discard(destination)
             self.changed.add(stats)
+            self.appeared(destination)
         return stats
 
     def find(self, destination: Destination) -> DestinationStats | None:
@@ -35,6 +41,7 @@ class Stats:
         stats = self._by_destination.pop(destination, None)
         if stats is not None:
             self.changed.discard(stats)
+            self.vanished(destination)
         self._gone.add(destination)
 
     def known(self) -> list[Destination]:
@@ -54,3 +61,7 @@ class Stats:
         self.changed.clear()
         self._gone.clear()
         return changed, gone
+
+
+def _ignore(_destination: Destination) -> None:
+    """Nobody wants to know."""

@@ -50,7 +50,7 @@ class Subscribing:
         client.keys += 1
         subscription = Subscription(
             subscribe.id, name, str(client.keys), client, targets, subscribe.ack_mode,
-            prefetch, selector, priority=_number(subscribe.options, "priority", 0),
+            prefetch, selector, subscribe.transformation, priority=_number(subscribe.options, "priority", 0),
             exclusive=self._exclusive(targets[0], subscribe.options),
         )  # fmt: skip
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
@@ -66,6 +66,7 @@ class Subscribing:
             for log in subscription.logs:
                 self._broker.delivery.touched[log] = None
 
+        self._broker.advisories.consumer_started(subscription)
         self._broker.barrier(client, subscribe.receipt, start)
 
     def _prefetch(self, destination: Destination) -> int:
@@ -104,11 +105,13 @@ class Subscribing:
             if not target.is_queue:
                 self._broker.delivery.part(subscription, target)
                 self._note_subscribers(target)
+        self._broker.advisories.consumer_stopped(subscription)
 
     def _note_subscribers(self, target: Destination) -> None:
         """Those of a topic, or of all that match a pattern, are others now."""
         names = [target] if not target.is_pattern else [d for d in self._broker.stats.known() if d.kind is Kind.TOPIC]
         self._broker.stats.changed.update(map(self._broker.stats.of, names))
+        self._broker.advisories.listeners_changed()
 
 
 def subscription_name(id: str | None, destination: str | None) -> str:

@@ -12,10 +12,11 @@ PACKAGES = ("brokerapp", "analytics", "console")
 
 VALUES = (
     "brokerapp.errors", "brokerapp.destination", "brokerapp.message", "brokerapp.definitions", "brokerapp.snapshot",
-    "brokerapp.settings",
+    "brokerapp.settings", "brokerapp.transformations",
 )  # fmt: skip
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
+    "brokerapp.advisories",
     "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery", "brokerapp.expiry",
     "brokerapp.failures", "brokerapp.publishing", "brokerapp.queues", "brokerapp.settling",
     "brokerapp.stats", "brokerapp.subscribing", "brokerapp.timers", "brokerapp.transactions",
@@ -35,6 +36,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.settings": (),
     "brokerapp.destination": ("brokerapp.errors",),
     "brokerapp.message": ("brokerapp.destination",),
+    "brokerapp.transformations": ("brokerapp.message",),
     "brokerapp.actions": (),
     "brokerapp.definitions": ("brokerapp.destination", "brokerapp.errors"),
     "brokerapp.snapshot": ("brokerapp.destination",),
@@ -83,7 +85,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
     "__future__", "collections", "dataclasses", "decimal", "enum", "functools", "heapq", "itertools", "json", "math",
-    "operator", "re", "types", "typing", "urllib",
+    "operator", "re", "types", "typing", "urllib", "xml", "zlib",
 }  # fmt: skip
 PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",

@@ -27,23 +27,30 @@ _SIZES = frozenset({"memory_limit"})
 
 
 #: Fields ActiveMQ knows nothing of: attributes in a namespace of their own, which it passes over.
-_EXTENSIONS = frozenset({"strict"})
+_EXTENSIONS = frozenset({"strict", "advisory_for_dispatched", "expire_after"})
+
+#: Types of fields that fit into an attribute.
+FIELD_TYPES = frozenset(_READ)
 
 
 def attribute_name(field: str) -> str:
     """What ActiveMQ calls the attribute of this field, or what we do when it does not know it."""
-    name = re.sub(r"_([a-z])", lambda match: match[1].upper(), field)
-    return EXTENSION + name if field in _EXTENSIONS else name
+    return EXTENSION + _camel_case(field) if field in _EXTENSIONS else _camel_case(field)
+
+
+def _camel_case(field: str) -> str:
+    return re.sub(r"_([a-z])", lambda match: match[1].upper(), field)
 
 
 def read_fields(element: Element, cls: type, names: Collection[str]) -> dict[str, Any]:
-    """The values of those fields that have an attribute in the element."""
+    """The values of those fields that have an attribute in the element. One of ours may have no namespace there."""
     values = {}
     for each in fields(cls):
         if each.name in names:
             read = Element.take_size if each.name in _SIZES else _READ[each.type]
-            if (value := read(element, attribute_name(each.name))) is not None:
-                values[each.name] = value
+            for attribute in (_camel_case(each.name), attribute_name(each.name)):
+                if (value := read(element, attribute)) is not None:
+                    values[each.name] = value
     return values
 
 

@@ -63,8 +63,7 @@ def read_plugins(element: Element) -> Plugins:
 
 
 def _selector_cache(element: Element) -> SelectorCacheSettings:
-    names = [each.name for each in fields(SelectorCacheSettings) if each.name != "expire_after"]
-    values = read_fields(element, SelectorCacheSettings, names)
+    values = read_fields(element, SelectorCacheSettings, [each.name for each in fields(SelectorCacheSettings)])
     if (path := element.take("persistFile")) is not None:
         element.note(Outcome.ADAPTED, f"kept in the store instead of in {path}, and kept for export", "persistFile")
     element.note_rest()

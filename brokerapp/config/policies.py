@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from lxml import etree
 
-from brokerapp.config.attributes import read_fields, written_fields
+from brokerapp.config.attributes import FIELD_TYPES, read_fields, written_fields
 from brokerapp.config.broker_config import Outcome
 from brokerapp.config.document import Element
 from brokerapp.config.virtual_destinations import destinations, entry_targets, read_destination
@@ -16,26 +16,19 @@ from brokerapp.destination import ANY_REST, Destination, Kind
 from brokerapp.engine.message_groups import group_map
 from brokerapp.errors import DefinitionRefused
 
-#: Attributes that have a field of their own.
-_FIELDS = (
-    "queue_prefetch", "topic_prefetch", "memory_limit", "send_fail_if_no_space", "queue_browser_prefetch",
-    "prioritized_messages", "strict_order_dispatch", "use_consumer_priority", "all_consumers_exclusive_by_default",
-    "consumers_before_dispatch_starts", "time_before_dispatch_starts", "message_group_map_factory_type",
-    "expire_messages_period", "max_expire_page_size",
-)  # fmt: skip
+#: Attributes that have a field of their own: whatever a PolicyEntry holds that fits into one.
+_FIELDS = tuple(each.name for each in fields(PolicyEntry) if each.type in FIELD_TYPES)
 
 #: ActiveMQ's other attributes of a policyEntry: kept as options under these names.
 _OPTIONS = frozenset((
-    "advisoryForConsumed", "advisoryForDelivery", "advisoryForDiscardingMessages", "advisoryForDispatched",
-    "advisoryForFastProducers", "advisoryForSlowConsumers", "advisoryWhenFull",
     "alwaysRetroactive", "blockedProducerWarningInterval",
     "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "durableTopicPrefetch", "enableAudit",
     "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
-    "inactiveTimoutBeforeGC", "includeBodyForAdvisory", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
+    "inactiveTimoutBeforeGC", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
     "maxDestinations", "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
     "minimumMessageSize", "optimizeMessageStoreInFlightLimit", "optimizedDispatch",
     "persistJMSRedelivered", "producerFlowControl",
-    "reduceMemoryFootprint", "sendAdvisoryIfNoConsumers", "sendDuplicateFromStoreToDLQ",
+    "reduceMemoryFootprint", "sendDuplicateFromStoreToDLQ",
     "sendFailIfNoSpaceAfterTimeout", "storeUsageHighWaterMark",
     "useCache", "usePrefetchExtension", "useTopicSubscriptionInflightStats",
 ))  # fmt: skip

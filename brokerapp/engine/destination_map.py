@@ -119,6 +119,18 @@ def covers(pattern: str, other: str) -> bool:
     )
 
 
+def overlap(pattern: str, other: str) -> bool:
+    """Whether some name is matched by both patterns (or is the name, where one of them is none)."""
+    ours, theirs = _elements(pattern), _elements(other)
+    for mine, its in zip(ours, theirs, strict=False):
+        if ANY_REST in (mine, its):
+            return True
+        if mine != its and ANY_ELEMENT not in (mine, its):
+            return False
+    longer = max(ours, theirs, key=len)
+    return longer[min(len(ours), len(theirs)) :] in ([], [ANY_REST])
+
+
 def specificity(pattern: str) -> tuple[int, ...]:
     """Sort key of patterns, the most specific last: judged element by element, a name above `*` above `>`."""
     return tuple(0 if each == ANY_REST else 1 if each == ANY_ELEMENT else 2 for each in pattern.split(SEPARATOR))

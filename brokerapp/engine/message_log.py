@@ -66,6 +66,7 @@ class Subscription:
     ack_mode: str
     prefetch: int
     selector: Selector | None = None
+    transformation: str | None = None  #: the form in which it wants what the broker itself writes
     priority: int = 0  #: those of lower priority get only what the higher ones have no credit for
     exclusive: bool = False  #: wants all messages of a queue for itself
     credit: int = 0  #: messages it may still be given

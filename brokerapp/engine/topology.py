@@ -10,13 +10,12 @@ from dataclasses import dataclass
 
 from brokerapp.definitions import Composite, Definitions, MirroredQueue, PolicyEntry, VirtualDestination, VirtualTopic
 from brokerapp.destination import SEPARATOR, Destination, Kind
+from brokerapp.engine.advisory_topics import is_advisory
 from brokerapp.engine.destination_map import DestinationMap, specificity
 from brokerapp.selectors import Selector, compile_selector
 
 #: Routes and policies remembered by destination: their names come from clients.
 MAX_REMEMBERED = 10_000
-#: Topics of this family tell about the broker itself; no definition applies to them.
-ADVISORY_PREFIX = "ActiveMQ.Advisory."
 
 #: Asked for `selectorAware`: would a consumer of this queue, present or remembered, take a message with these headers?
 Interest = Callable[[Destination, Mapping[str, str]], bool]
@@ -64,9 +63,10 @@ class Topology:
 
     def virtual_destinations_for(self, destination: Destination) -> list[VirtualDestination]:
         """The definitions that apply to a message sent to this destination."""
-        if destination.kind is Kind.TOPIC and destination.name.startswith(ADVISORY_PREFIX):
-            return []
-        return self._virtual[destination.kind].find(destination.name)
+        found = self._virtual[destination.kind].find(destination.name)
+        if is_advisory(destination):  # these never fan out; a composite may forward them
+            return [each for each in found if isinstance(each, Composite)]
+        return found
 
     def legs_of(self, composite: Composite) -> tuple[CompiledLeg, ...]:
         """Its legs, compiled, in the order defined."""

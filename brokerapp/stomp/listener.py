@@ -20,6 +20,7 @@ from brokerapp.engine.message_log import Entry, Subscription
 from brokerapp.errors import AuthenticationFailed, BrokerError, ProtocolError, RequestRefused
 from brokerapp.stomp.frames import MAX_BODY_BYTES, Frame, FrameParser
 from brokerapp.stomp.session import StompSession
+from brokerapp.transformations import as_wanted
 
 logger = logging.getLogger(__name__)
 
@@ -246,7 +247,11 @@ class StompConnection(asyncio.Protocol):
             out.append(session.header("original-destination", entry.original))
         if entry.first_of_group:
             out.append(b"JMSXGroupFirstForConsumer:true\n")
-        message = entry.message
+        message = (
+            entry.message
+            if subscription.transformation is None
+            else as_wanted(entry.message, subscription.transformation)
+        )
         out += (session.head(message.head), b"\n", message.body, b"\0\n")
         self._out_size += len(message.body)
         if self._out_size > WRITE_HIGH_WATER:

@@ -154,6 +154,7 @@ class StompSession:
             headers.get("browser") == "true",
             options,
             headers.get("receipt"),
+            headers.get("transformation"),
         )
 
     def _unsubscribe(self, headers: dict[str, str], _frame: Frame) -> Action:

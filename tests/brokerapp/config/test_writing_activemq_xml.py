@@ -1,5 +1,7 @@
 """Writing: what is read back is what was written."""
 
+from dataclasses import fields
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -63,12 +65,15 @@ options = st.lists(
     ),
     unique=True,
 ).map(lambda pairs: tuple(sorted(pairs, key=lambda pair: pair[1].startswith("<"))))  # elements come after attributes
+#: Type of a field -> its values: whatever is one attribute of a policyEntry.
+plain = {"bool": flags, "bool | None": st.none() | flags, "int | None": st.none() | st.integers(0, 1 << 40)}
 policies = st.builds(
-    PolicyEntry, destinations | temporary, st.none() | strategies, queue_prefetch=st.none() | st.integers(0, 9),
-    topic_prefetch=st.none() | st.integers(0, 9), memory_limit=st.none() | st.integers(0, 1 << 40),
-    send_fail_if_no_space=st.none() | flags, expire_messages_period=st.none() | st.integers(0, 9),
-    max_expire_page_size=st.none() | st.integers(0, 9), options=options,
-)  # fmt: skip
+    PolicyEntry,
+    destinations | temporary,
+    dead_letter=st.none() | strategies,
+    options=options,
+    **{each.name: plain[each.type] for each in fields(PolicyEntry) if each.type in plain},
+)
 
 
 def name_of(definition):

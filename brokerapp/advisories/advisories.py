@@ -1,0 +1,348 @@
+"""Advisories: a part of the broker that is told what happens and publishes it, as far as somebody listens.
+
+Who has news calls the method named after it. Nothing is made, and hardly anything asked, while nobody subscribes to
+advisory topics and no composite forwards them; `watching` guards what happens to each message. Whoever starts to listen
+is told what exists already. Advisory topics, their consumers and their messages are no news themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from brokerapp.advisories import documents
+from brokerapp.advisories.documents import Document
+from brokerapp.client import Client
+from brokerapp.definitions import PolicyEntry
+from brokerapp.destination import Destination, Kind
+from brokerapp.engine import advisory_topics as topics
+from brokerapp.engine.advisory_topics import is_advisory, topic_of
+from brokerapp.engine.destination_map import matches, overlap
+from brokerapp.engine.message_log import Subscription
+from brokerapp.message import Copy, Message, escape
+from brokerapp.transformations import ADVISORY_JSON, HEADER
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+
+#: One thing to tell: topic, headers of its own, body.
+News = tuple[str, dict[str, object], Document]
+
+#: Messages tell their own story only where the policy of their destination says so.
+_ASKED_FOR: dict[str, Callable[[PolicyEntry], bool]] = {
+    topics.DELIVERED: lambda policy: policy.advisory_for_delivery,
+    topics.DISPATCHED: lambda policy: policy.advisory_for_dispatched,
+    topics.CONSUMED: lambda policy: policy.advisory_for_consumed,
+    topics.DISCARDED: lambda policy: policy.advisory_for_discarding_messages,
+    topics.NO_CONSUMER: lambda policy: policy.send_advisory_if_no_consumers,
+    topics.SLOW_CONSUMER: lambda policy: policy.advisory_for_slow_consumers,
+    topics.FAST_PRODUCER: lambda policy: policy.advisory_for_fast_producers,
+    topics.FULL: lambda policy: policy.advisory_when_full,
+}
+#: Those of them that concern each message on its ordinary way.
+_PER_MESSAGE = (topics.DELIVERED, topics.DISPATCHED, topics.CONSUMED, topics.NO_CONSUMER)
+
+
+class Advisories:
+    """What the broker tells about itself."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._origin = {"originBrokerId": f"ID:{broker.name}-{broker.session}", "originBrokerName": broker.name}
+        self._numbers = 0
+        self._bridges: dict[str, Document] = {}
+        self._heard: dict[str, bool] = {}
+        self.watching = False  #: whether somebody wants to hear what happens to each message
+
+    # -- whether somebody listens
+
+    def listeners_changed(self) -> None:
+        """Subscriptions to topics, or the definitions, are others now."""
+        self._heard.clear()
+        self.watching = self._is_heard(topics.ALL) and any(
+            _ASKED_FOR[event](policy) for policy in self._broker.topology.definitions.policies for event in _PER_MESSAGE
+        )
+
+    def _is_heard(self, topic: str) -> bool:
+        """Whether somebody gets what is published on such a topic (a name, or all that match a pattern)."""
+        if not self._broker.settings.advisory_support:
+            return False
+        heard = self._heard.get(topic)
+        if heard is None:
+            if len(self._heard) >= MAX_REMEMBERED:
+                self._heard.clear()
+            destination = Destination.topic(topic)
+            heard = self._heard[topic] = self._broker.delivery.is_heard(destination) or bool(
+                self._broker.topology.virtual_destinations_for(destination)
+            )
+        return heard
+
+    def _asks_for(self, event: str, destination: Destination) -> bool:
+        """Whether somebody wants to hear of such an event at this destination."""
+        if is_advisory(destination) or not self._is_heard(topics.ALL):
+            return False
+        wanted = _ASKED_FOR.get(event)
+        if wanted is not None:
+            policy = self._broker.topology.policy_for(destination)
+            if policy is None or not wanted(policy):
+                return False
+        return self._is_heard(topic_of(event, destination))
+
+    # -- connections, destinations, consumers, producers
+
+    def connected(self, client: Client) -> None:
+        """A client logged in."""
+        self._tell(topics.CONNECTION, lambda: documents.connection_info(client, self._broker.name))
+
+    def disconnected(self, client: Client) -> None:
+        """A client is gone, with all it had."""
+        self._tell(topics.CONNECTION, lambda: documents.connection_gone(client, self._broker.name))
+
+    def destination_added(self, destination: Destination) -> None:
+        """A queue or topic came to exist."""
+        self._tell_destination(destination, documents.ADDED)
+
+    def destination_removed(self, destination: Destination) -> None:
+        """A queue or topic exists no more; nor do the topics about it."""
+        self._tell_destination(destination, documents.REMOVED)
+        if not is_advisory(destination):
+            for event in topics.EVENTS:
+                topic = Destination.topic(topic_of(event, destination))
+                if self._broker.stats.find(topic) is not None:
+                    self._broker.stats.forget(topic)
+
+    def _tell_destination(self, destination: Destination, operation: int) -> None:
+        if not is_advisory(destination):
+            self._tell(topics.OF_KIND[destination.kind], lambda: documents.destination_info(destination, operation))
+
+    def consumer_started(self, subscription: Subscription) -> None:
+        """A subscription is served from now on. When it is one to advisories, it is told what exists."""
+        if any(overlap(each.name, topics.ALL) for each in subscription.destinations if each.kind is Kind.TOPIC):
+            self._replay(subscription)
+        self._tell_consumer(subscription, lambda: documents.consumer_info(subscription, self._broker.name))
+
+    def consumer_stopped(self, subscription: Subscription) -> None:
+        """A subscription is served no more."""
+        self._tell_consumer(subscription, lambda: documents.consumer_gone(subscription, self._broker.name))
+
+    def subscription_removed(self, client_id: str, name: str, topic: Destination) -> None:
+        """A durable subscription was deleted, with what it kept."""
+        self._tell(
+            topic_of(topics.CONSUMER, topic),
+            lambda: documents.subscription_gone(client_id, name),
+            lambda: self._consumer_count([topic]),
+        )
+
+    def _tell_consumer(self, subscription: Subscription, document: Callable[[], Document]) -> None:
+        destinations = subscription.destinations
+        if not any(map(is_advisory, destinations)):
+            self._tell(topic_of(topics.CONSUMER, *destinations), document, lambda: self._consumer_count(destinations))
+
+    def _consumer_count(self, destinations: Iterable[Destination]) -> Document:
+        return {"consumerCount": sum(map(self._consumers, destinations))}
+
+    def _consumers(self, destination: Destination) -> int:
+        """Consumers of a destination, or of all that exist and match a pattern."""
+        stats = self._broker.stats
+        if destination.is_pattern:
+            known = (each for each in stats.known() if each.kind is destination.kind)
+            return sum(self._consumers(each) for each in known if matches(destination.name, each.name))
+        numbers = stats.find(destination)
+        if numbers is None:
+            return 0
+        self._broker.measure(numbers)
+        return numbers.ConsumerCount
+
+    def producer_started(self, client: Client, destination: Destination) -> None:
+        """A client sends to a destination for the first time."""
+        self._tell_producer(destination, lambda: documents.producer_info(client, destination, self._broker.name))
+
+    def producer_stopped(self, client: Client, destination: Destination) -> None:
+        """A client that sent to a destination is gone."""
+        self._tell_producer(destination, lambda: documents.producer_gone(client, self._broker.name))
+
+    def _tell_producer(self, destination: Destination, document: Callable[[], Document]) -> None:
+        if not is_advisory(destination):
+            self._tell(topic_of(topics.PRODUCER, destination), document, lambda: self._producer_count(destination))
+
+    def _producer_count(self, destination: Destination) -> Document:
+        numbers = self._broker.stats.find(destination)
+        return {"producerCount": numbers.ProducerCount if numbers is not None else 0}
+
+    # -- messages
+
+    def expired(self, destination: Destination, message: Message) -> None:
+        """A message is past its time."""
+        self._tell_message(topics.EXPIRED, destination, message)
+
+    def dead_lettered(self, destination: Destination, message: Message) -> None:
+        """A message goes to where dead letters go."""
+        self._tell_message(topics.DEAD_LETTERED, destination, message)
+
+    def delivered(self, destination: Destination, message: Message) -> None:
+        """A message reached its destination."""
+        self._tell_message(topics.DELIVERED, destination, message)
+
+    def dispatched(self, destination: Destination, messages: Iterable[Message]) -> None:
+        """Messages were handed to a consumer."""
+        self._tell_messages(topics.DISPATCHED, destination, messages)
+
+    def consumed(self, destination: Destination, message: Message) -> None:
+        """A consumer is done with a message."""
+        self._tell_message(topics.CONSUMED, destination, message)
+
+    def discarded(self, subscription: Subscription, destination: Destination, message: Message, count: int) -> None:
+        """A message was dropped for a subscriber that is too slow, the `count`th since it subscribed."""
+        consumer = documents.id_text(documents.consumer_id(subscription, self._broker.name))
+        self._tell_message(topics.DISCARDED, destination, message, {"consumerId": consumer, "discardedCount": count})
+
+    def no_consumer(self, destination: Destination, message: Message) -> None:
+        """A message came to where nobody listens; if it is one that nobody keeps, it is told of whole, as it is."""
+        if not message.persistent and self._asks_for(topics.NO_CONSUMER, destination):
+            self._publish(message, topic_of(topics.NO_CONSUMER, destination))
+
+    def _tell_message(
+        self, event: str, destination: Destination, message: Message, headers: Document | None = None
+    ) -> None:
+        self._tell_messages(event, destination, (message,), headers)
+
+    def _tell_messages(
+        self, event: str, destination: Destination, messages: Iterable[Message], headers: Document | None = None
+    ) -> None:
+        if not self._asks_for(event, destination):
+            return
+        policy = self._broker.topology.policy_for(destination)
+        with_body = policy is not None and policy.include_body_for_advisory
+        for message in messages:
+            about = {
+                "orignalMessageId": message.id,
+                "orignalDestination": destination,
+                **(headers or {}),
+            }  # their spelling
+            document = documents.message_document(message, destination, with_body=with_body)
+            self._publish(self._message(about, document), topic_of(event, destination))
+
+    # -- pressure
+
+    def slow_consumer(self, subscription: Subscription, destination: Destination) -> None:
+        """A consumer does not keep up: once, until it does again."""
+        if self._asks_for(topics.SLOW_CONSUMER, destination):
+            broker = self._broker.name
+            headers = {"consumerId": documents.id_text(documents.consumer_id(subscription, broker))}
+            topic = topic_of(topics.SLOW_CONSUMER, destination)
+            self._tell(topic, lambda: documents.consumer_info(subscription, broker), lambda: headers)
+
+    def fast_producer(self, client: Client, destination: Destination) -> None:
+        """A producer is held back: once, until it is not any more."""
+        if self._asks_for(topics.FAST_PRODUCER, destination):
+            document = documents.producer_info(client, destination, self._broker.name)
+            headers = {"producerId": documents.id_text(document["ProducerInfo"]["producerId"])}
+            self._tell(topic_of(topics.FAST_PRODUCER, destination), lambda: document, lambda: headers)
+
+    def full(self, destination: Destination, usage: str) -> None:
+        """A limit stands in the way of what is sent to a destination; `usage` names it."""
+        if self._asks_for(topics.FULL, destination):
+            self._tell(topic_of(topics.FULL, destination), lambda: documents.NOTHING, lambda: {"usageName": usage})
+
+    # -- bridges to other brokers
+
+    def bridge_started(self, name: str, url: str, *, by_duplex: bool) -> None:
+        """A bridge to another broker works."""
+        self._bridges[name] = {"createdByDuplex": by_duplex, "remoteIp": url}
+        self._tell_bridge(name, started=True)
+
+    def bridge_stopped(self, name: str) -> None:
+        """A bridge to another broker works no more."""
+        self._tell_bridge(name, started=False)
+        del self._bridges[name]
+
+    def _tell_bridge(self, name: str, *, started: bool) -> None:
+        about = self._bridges[name]
+        document = documents.bridge_info(name, str(about["remoteIp"]))
+        self._tell(topics.NETWORK_BRIDGE, lambda: document, lambda: {"started": started, **about})
+
+    # -- what exists already, for whoever starts to listen
+
+    def _replay(self, listener: Subscription) -> None:
+        """Tell this subscription, and nobody else, what exists of what it wants to hear of."""
+        if not self._broker.settings.advisory_support:
+            return
+        wanted = [each for each in listener.destinations if each.kind is Kind.TOPIC]
+        for family, existing in self._existing().items():
+            if not any(overlap(each.name, family) for each in wanted):
+                continue
+            for name, headers, document in existing():
+                topic = Destination.topic(name)
+                if any(matches(each.name, name) for each in wanted) and self._broker.may(listener, "read", topic):
+                    self._broker.delivery.tell(listener, self._message(headers, document), Copy(topic))
+
+    def _existing(self) -> dict[str, Callable[[], Iterator[News]]]:
+        """Topics, by name or pattern -> what a new listener is told."""
+        return {
+            topics.CONNECTION: self._connections,
+            **{topic: lambda kind=kind: self._destinations(kind) for kind, topic in topics.OF_KIND.items()},
+            f"{topics.PREFIX}{topics.CONSUMER}.>": self._existing_consumers,
+            f"{topics.PREFIX}{topics.PRODUCER}.>": self._existing_producers,
+            topics.MASTER_BROKER: lambda: iter([(topics.MASTER_BROKER, {}, documents.NOTHING)]),
+            topics.NETWORK_BRIDGE: self._existing_bridges,
+        }
+
+    def _connections(self) -> Iterator[News]:
+        for client in self._broker.clients.values():
+            yield topics.CONNECTION, {}, documents.connection_info(client, self._broker.name)
+
+    def _destinations(self, kind: Kind) -> Iterator[News]:
+        for each in self._broker.stats.known():
+            if each.kind is kind and not is_advisory(each):
+                yield topics.OF_KIND[kind], {}, documents.destination_info(each, documents.ADDED)
+
+    def _existing_consumers(self) -> Iterator[News]:
+        for client in self._broker.clients.values():
+            for each in client.subscriptions.values():
+                if not any(map(is_advisory, each.destinations)):
+                    headers = self._consumer_count(each.destinations)
+                    topic = topic_of(topics.CONSUMER, *each.destinations)
+                    yield topic, headers, documents.consumer_info(each, self._broker.name)
+
+    def _existing_producers(self) -> Iterator[News]:
+        for client in self._broker.clients.values():
+            for each in client.producing_to:
+                if not is_advisory(each):
+                    document = documents.producer_info(client, each, self._broker.name)
+                    yield topic_of(topics.PRODUCER, each), self._producer_count(each), document
+
+    def _existing_bridges(self) -> Iterator[News]:
+        for name, about in self._bridges.items():
+            headers = {"started": True, **about}
+            yield topics.NETWORK_BRIDGE, headers, documents.bridge_info(name, str(about["remoteIp"]))
+
+    # -- publishing
+
+    def _tell(self, topic: str, document: Callable[[], Document], headers: Callable[[], Document] = dict) -> None:
+        """Publish what `document` and `headers` say, if somebody hears it."""
+        if self._is_heard(topics.ALL) and self._is_heard(topic):
+            self._publish(self._message(headers(), document()), topic)
+
+    def _publish(self, message: Message, topic: str) -> None:
+        self._broker.publishing.originate(message, Destination.topic(topic))
+
+    def _message(self, headers: Document, document: Document) -> Message:
+        """An advisory. As in ActiveMQ it bears no time."""
+        self._numbers += 1
+        id = f"{self._origin['originBrokerId']}-advisory:{self._numbers}"
+        lines = {
+            "message-id": id, "expires": 0, "priority": 0, "timestamp": 0, "type": "Advisory",
+            HEADER: ADVISORY_JSON, **self._origin, "originBrokerURL": self._broker.url, **headers,
+        }  # fmt: skip
+        head = "".join(f"{name}:{escape(_text(value))}\n" for name, value in lines.items())
+        body = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+        return Message(id, head.encode(), body.encode(), priority=0)
+
+
+#: Topics remembered as heard or not: their names come from clients.
+MAX_REMEMBERED = 10_000
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,179 @@
+"""Advisory topics: what listeners are told of, and in which words."""
+
+import json
+
+import pytest
+
+from brokerapp.definitions import Composite, Leg, VirtualTopic
+from brokerapp.destination import Destination
+
+ADVISORY = "/topic/ActiveMQ.Advisory."
+
+
+@pytest.fixture
+def listen(connect):
+    """Makes clients that listen to advisory topics, named without their common prefix."""
+
+    def make(topics: str, **headers):
+        client = connect()
+        client.subscribe(",".join(ADVISORY + each for each in topics.split(",")), **headers)
+        return client
+
+    return make
+
+
+def said(frame) -> dict:
+    """What an advisory says."""
+    return json.loads(frame.body)
+
+
+@pytest.mark.scenario("AV-01", "SC-12")
+def test_consumers_that_come_and_go_are_counted(listen, connect, name):
+    listener = listen(f"Consumer.Queue.{name}")
+    first, second = connect(), connect()
+    first.subscribe(f"/queue/{name}", selector="x = 1", prefetch=10, **{"activemq.priority": "3"})
+    second.subscribe(f"/queue/{name}")
+    first.leave()
+    second.unsubscribe()
+    come, again, gone, last = listener.take(4)
+    assert [each.headers["consumerCount"] for each in (come, again, gone, last)] == ["1", "2", "1", "0"]
+    assert {each.headers["destination"] for each in (come, again, gone, last)} == {f"{ADVISORY}Consumer.Queue.{name}"}
+    info = said(come)["ConsumerInfo"]
+    assert (info["selector"], info["prefetchSize"], info["priority"]) == ("x = 1", 10, 3)
+    assert info["destination"] == {"@class": "ActiveMQQueue", "string": name, "null": ""}
+    assert said(gone)["RemoveInfo"]["objectId"] == {"@class": "ConsumerId", **info["consumerId"]}
+
+
+@pytest.mark.scenario("AV-01", "SC-12")
+def test_connections_are_told_of_without_passwords(listen, connect):
+    listener = listen("Connection")
+    listener.take()  # its own
+    client = connect(**{"client-id": "advised", "login": "me", "passcode": "secret"})
+    client.leave()
+    come, gone = listener.take(2)
+    info = said(come)["ConnectionInfo"]
+    assert (info["clientId"], info["password"]) == ("advised", "")
+    assert "secret" not in come.body
+    assert said(gone)["RemoveInfo"]["objectId"] == {"@class": "ConnectionId", **info["connectionId"]}
+
+
+@pytest.mark.scenario("AV-01")
+def test_advisories_bear_the_headers_of_activemq(listen, connect, node):
+    listener = listen("Connection", id="7")
+    [frame] = listener.take()
+    assert frame.headers == {
+        "destination": f"{ADVISORY}Connection",
+        "subscription": "7",
+        "message-id": frame.headers["message-id"],
+        "expires": "0",
+        "priority": "0",
+        "timestamp": "0",
+        "type": "Advisory",
+        "transformation": "jms-advisory-json",
+        "originBrokerId": f"ID:{node.name}-{node.node.session}",
+        "originBrokerName": node.name,
+        "originBrokerURL": node.node.addresses[0],
+    }
+
+
+@pytest.mark.scenario("AV-01")
+def test_destinations_that_come_and_go_are_told_of(listen, connect, name, node):
+    queue, topic = Destination.queue(f"{name}.q"), Destination.topic(f"{name}.t")
+    listener = listen("Queue,Topic", selector="timestamp = 0")
+    before = len(listener.take(listener.messages.qsize()))
+    client = connect()
+    client.send(queue.stomp, "x")
+    client.send(topic.stomp, "x")
+    node.ask(lambda admin: admin.purge(queue))
+    node.ask(lambda admin: admin.delete(queue))
+    found = [said(each)["DestinationInfo"] for each in listener.take(3) if name in each.body]
+    assert before >= 0
+    assert [(each["destination"]["string"], each["operationType"]) for each in found] == [
+        (queue.name, 0),
+        (topic.name, 0),
+        (queue.name, 1),
+    ]
+
+
+@pytest.mark.scenario("AV-01", "VD-04")
+def test_a_new_listener_and_only_it_is_told_what_exists(listen, connect, name):
+    early = listen(f"Consumer.Queue.{name},Consumer.Topic.{name}")
+    consumer = connect()
+    consumer.subscribe(f"/queue/{name}")
+    consumer.subscribe(f"/topic/{name}", id="t")
+    early.take(2)
+    late = listen("Consumer.>")
+    told = {each.headers["destination"] for each in late.take(2)}
+    assert told == {f"{ADVISORY}Consumer.Queue.{name}", f"{ADVISORY}Consumer.Topic.{name}"}
+    assert late.has_no_more()
+    assert early.has_no_more()
+
+
+@pytest.mark.scenario("AV-01")
+def test_producers_are_told_of_when_they_first_send_and_when_they_leave(listen, connect, name):
+    listener = listen(f"Producer.Queue.{name}")
+    producer = connect()
+    producer.send(f"/queue/{name}", "1")
+    producer.send(f"/queue/{name}", "2")
+    late = listen(f"Producer.Queue.{name}")
+    assert said(late.take()[0])["ProducerInfo"]["destination"]["string"] == name
+    producer.leave()
+    come, gone = listener.take(2)
+    assert [each.headers["producerCount"] for each in (come, gone)] == ["1", "0"]
+    assert said(gone)["RemoveInfo"]["objectId"]["@class"] == "ProducerId"
+
+
+@pytest.mark.scenario("AV-01")
+def test_consumers_of_advisories_are_not_told_of(listen, connect):
+    listener = listen("Consumer.>")
+    other = listen("Queue")
+    other.unsubscribe()
+    assert listener.has_no_more()
+
+
+def test_a_pattern_and_a_list_have_a_topic_each(listen, connect, name):
+    listener = listen("Consumer.>")
+    client = connect()
+    client.subscribe(f"/queue/{name}.>", id="w", wait=False)
+    client.subscribe(f"/queue/{name}.1,/queue/{name}.2", id="l")
+    pattern, both = listener.take(2)
+    assert pattern.headers["destination"] == f"{ADVISORY}Consumer.Queue.{name}.>"
+    assert both.headers["destination"] == f"{ADVISORY}Consumer.Queue.{name}.1&sbquo;queue://{name}.2"
+    assert both.headers["consumerCount"] == "4"  # both queues have both consumers
+
+
+@pytest.mark.scenario("SC-12")
+@pytest.mark.parametrize("asked", ["jms-advisory-xml", "jms-xml"])
+def test_whoever_asks_for_xml_gets_it(listen, connect, name, asked):
+    listener = listen(f"Consumer.Queue.{name}", transformation=asked)
+    connect().subscribe(f"/queue/{name}")
+    [frame] = listener.take()
+    assert frame.headers["transformation"] == "jms-advisory-xml"
+    assert frame.body.startswith("<ConsumerInfo>\n  <consumerId>\n    <connectionId>ID:")
+    assert f'<destination class="ActiveMQQueue">\n    <string>{name}</string>\n    <null/>' in frame.body
+
+
+def test_a_virtual_topic_never_fans_out_advisories_but_a_composite_forwards_them(node, connect):
+    node.define(
+        VirtualTopic(name=">", prefix="VA.*."),
+        Composite(
+            Destination.topic("ActiveMQ.Advisory.Connection"), (Leg(Destination.queue("Conns")),), forward_only=False
+        ),
+    )
+    try:
+        reader = connect()
+        reader.subscribe("/queue/VA.X.ActiveMQ.Advisory.Connection", id="never")
+        connect(**{"client-id": "forwarded"}).leave()
+        reader.subscribe("/queue/Conns")
+        _, come, gone = reader.take(3)  # the first is the reader's own
+        assert said(come)["ConnectionInfo"]["clientId"] == "forwarded"
+        assert come.headers["original-destination"] == f"{ADVISORY}Connection"
+        assert list(said(gone)) == ["RemoveInfo"]
+    finally:
+        node.define(VirtualTopic(name="VirtualTopic.>"))
+
+
+def test_clients_may_publish_there_too(listen, connect):
+    listener = listen("Mine")
+    connect().send(f"{ADVISORY}Mine", "hello")
+    assert listener.bodies() == ["hello"]
