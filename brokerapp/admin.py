@@ -7,12 +7,13 @@ done on the store itself when no node is alive.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from brokerapp.definitions import Definitions, from_json, to_json
 from brokerapp.destination import Destination
+from brokerapp.engine.job import Job
 from brokerapp.engine.loops import find_loop
 from brokerapp.errors import (
     BrokerError,
@@ -22,12 +23,14 @@ from brokerapp.errors import (
     StoreUnavailable,
 )
 from brokerapp.selectors import compile_selector
-from brokerapp.snapshot import BrowsedMessage, BrowsePage, DestinationStats, NodeStatus
-from brokerapp.store import StoredEntry
+from brokerapp.snapshot import BrowsedMessage, BrowsePage, DestinationStats, NodeStatus, WaitingMessage
+from brokerapp.store import StoredEntry, StoredJob
 from brokerapp.store.redis import RedisStore, now_ms
 
 #: Seconds a node may take over a request; a purge of a million messages takes some ten.
 REQUEST_SECONDS = 60.0
+#: A moment after all others, milliseconds since the epoch.
+END_OF_TIME_MS = 10**15
 #: Messages looked at in one call of the store while browsing.
 BROWSE_PAGE = 500
 
@@ -126,6 +129,7 @@ class BrokerAdmin:
         """Remove all messages not in flight; how many."""
         log = await self._log(destination)
         if await self._store.node() is None:
+            await self._open()
             return await self._store.drop(log, "", keep=True)
         return await self._ask("purge", destination)
 
@@ -136,16 +140,33 @@ class BrokerAdmin:
     async def delete(self, destination: Destination) -> int:
         """Remove the queue or topic with all it holds; how many messages. Refused while it has consumers."""
         if destination.is_queue and await self._store.node() is None:
+            await self._open()
             return await self._store.drop(await self._log(destination), "")
         return await self._ask("delete", destination)
 
     async def _ask(self, verb: str, destination: Destination) -> Any:
+        return await self._request(verb, {"destination": str(destination)})
+
+    async def _request(self, verb: str, args: Mapping[str, Any]) -> Any:
         if await self._store.node() is None:
             raise StoreUnavailable(f"no node of broker {self.broker!r} is running")
-        reply = await self._store.request(verb, {"destination": str(destination)}, REQUEST_SECONDS)
+        reply = await self._store.request(verb, args, REQUEST_SECONDS)
         if "error" in reply:
             raise _ERRORS.get(reply["code"], BrokerError)(reply["error"])
         return reply["result"]
+
+    # -- messages that wait until they are due
+
+    async def waiting(
+        self, start_ms: int = 0, end_ms: int = END_OF_TIME_MS, skip: int = 0, limit: int = 50
+    ) -> tuple[int, list[WaitingMessage]]:
+        """How many wait, and those due from one moment to another, in order of time, after the first `skip`."""
+        found = await self._store.jobs(start_ms, end_ms, skip, limit)
+        return await self._store.job_count(), [_waiting(each) for each in found]
+
+    async def forget_waiting(self, job: str) -> None:
+        """Let a message that waits be delivered no more. Needs a live node; RequestRefused for no such job."""
+        await self._request("forget_waiting", {"job": job})
 
     # -- definitions
 
@@ -211,6 +232,12 @@ def _browsed(entry: StoredEntry, destination: Destination) -> BrowsedMessage:
         entry.seq, message.id, destination.stomp, headers.get("original-destination"), headers, message.body,
         len(message.body),
     )  # fmt: skip
+
+
+def _waiting(stored: StoredJob) -> WaitingMessage:
+    job = Job.load(stored.record)
+    headers = {**job.message.headers, **job.schedule.headers()}
+    return WaitingMessage(stored.id, stored.due_ms, job.purpose, job.to, headers, len(job.message.body))
 
 
 _ERRORS: dict[str, type[BrokerError]] = {

@@ -25,15 +25,18 @@ from brokerapp.engine.topology import Topology
 from brokerapp.errors import AccessDenied, ProtocolError, RequestRefused
 from brokerapp.expiry import Expiry
 from brokerapp.failures import Failures
+from brokerapp.jobs import Jobs
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
 from brokerapp.recording.recorder import Recorder
+from brokerapp.scheduling import Scheduling
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.settling import Settling
 from brokerapp.snapshot import DestinationStats
 from brokerapp.stats import Stats
 from brokerapp.store import Unit
 from brokerapp.subscribing import Subscribing
+from brokerapp.temporaries import Temporaries
 from brokerapp.timers import Timers
 from brokerapp.transactions import Transactions
 
@@ -70,15 +73,18 @@ class Broker:
         self.queues.topology = self.topology = Topology(definitions, self._interest)
         self.publishing, self.subscribing = Publishing(self), Subscribing(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
+        self.temporaries = Temporaries(self)
         if settings.selector_cache is not None and settings.selector_cache.expire_after:
             self.timers.every(SELECTOR_EXPIRY_MS, self.queues.expire_selectors, time.time_ns() // 1_000_000)
         self.advisories = Advisories(self)
         stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
-        self.expiry = Expiry(self)
+        self.expiry, self.jobs = Expiry(self), Jobs(self)
+        self.scheduling = Scheduling(self)
         self.expiry.watch()
+        self.jobs.start()
         #: Who does what a client asks. Each may raise RequestRefused.
         self.perform: dict[type[Action], Callable[[Client, Any], None]] = {
-            Send: self.publishing.send,
+            Send: self.scheduling.send if settings.scheduler_support else self.publishing.send,
             Subscribe: self.subscribing.subscribe,
             Unsubscribe: self.subscribing.unsubscribe,
             Settle: self.settling.settle,
@@ -152,6 +158,7 @@ class Broker:
         for destination in client.producing_to:
             self.count_producer(destination, -1)  # none of these is deleted: see _forget_producers
             self.advisories.producer_stopped(client, destination)
+        self.temporaries.end(client)
         self.advisories.disconnected(client)
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
@@ -171,7 +178,7 @@ class Broker:
         may, verbs = self.access.may, [verb]
         if destination.is_pattern and verb == "read":
             may = self.access.may_some  # it is given what it may read
-        elif destination.is_queue and destination not in self.queues:
+        elif destination.is_queue and not destination.is_temporary and destination not in self.queues:
             verbs.append("admin")
         for each in verbs:
             if not may(client.principal, each, destination):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, Kind
 from brokerapp.engine.access import ANONYMOUS, Principal
 from brokerapp.engine.message_log import Entry, Subscription
 from brokerapp.engine.routing import Route
@@ -63,7 +64,10 @@ class Transaction:
 
     placed: list[Placed] = field(default_factory=list)
     settled: list[tuple[Subscription, str, Entry]] = field(default_factory=list)
-    bytes: int = 0  #: of the messages placed
+    jobs: list[Callable[[], Any]] = field(
+        default_factory=list
+    )  #: what makes a job of each message to be delivered later
+    bytes: int = 0  #: of the messages placed, and of jobs
     copies: int = 0  #: in queues, of the messages placed
 
 
@@ -88,6 +92,8 @@ class Client:
     sent: int = 0
     delivered: int = 0
     producing_to: set[Destination] = field(default_factory=set)
+    temporaries: dict[tuple[Kind, str], Destination] = field(default_factory=dict)  #: its own, by its names for them
+    own_names: dict[str, str] = field(default_factory=dict)  #: how it writes them, by how others do
     ack_numbers: int = 0
     keys: int = 0
 
@@ -100,7 +106,7 @@ class Client:
 
     def check_room(self, transaction: Transaction, more: int = 0) -> None:
         """Raise RequestRefused when an open transaction may not grow, by so many bytes."""
-        if len(transaction.placed) + len(transaction.settled) >= MAX_TRANSACTION_ACTIONS:
+        if len(transaction.placed) + len(transaction.settled) + len(transaction.jobs) >= MAX_TRANSACTION_ACTIONS:
             raise RequestRefused(f"a transaction holds at most {MAX_TRANSACTION_ACTIONS} messages and acks")
         if transaction.copies > MAX_TRANSACTION_COPIES:
             raise RequestRefused(f"a transaction makes at most {MAX_TRANSACTION_COPIES} copies of messages in queues")

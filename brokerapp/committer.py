@@ -44,6 +44,8 @@ class CommitStore(Protocol):
 
     async def jobs(self, start_ms: int, end_ms: int, skip: int, count: int) -> list[StoredJob]: ...
 
+    async def drop(self, log: str, session: str) -> int: ...
+
     async def next_due(self) -> int | None: ...
 
 
@@ -87,6 +89,10 @@ class Committer:
         """Let a log exist no longer, if it is empty; before anything submitted later."""
         self._declarations.append((log, None))
         self._rouse()
+
+    def drop(self, log: str) -> None:
+        """Let a log exist no longer, with all it holds, when all that was submitted before is done."""
+        self.ask(lambda store: store.drop(log, self._session), lambda _removed: None)
 
     def mark(self, log: str, mark: str) -> None:
         """Set a log's mark, before anything submitted later."""

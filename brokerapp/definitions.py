@@ -76,6 +76,7 @@ class MirroredQueue:
     prefix: str = "VirtualTopic.Mirror."
     postfix: str = ""
     copy_message: bool = True
+    temporary: bool = True  #: temporary queues are mirrored too
 
     kind = "mirroredQueue"
 

@@ -151,10 +151,20 @@ def is_pattern(name: str) -> bool:
     return ANY_ELEMENT in elements or elements[-1] == ANY_REST
 
 
-def list_text(destinations: Iterable[Destination]) -> str:
-    """A list of destinations as one text, which says where a message was sent to: `/queue/A,queue://B`."""
+def check_name(name: str) -> None:
+    """Raise InvalidDestination when this can be no destination's name."""
+    if not name:
+        raise InvalidDestination(name)
+    if len(name) > MAX_NAME:
+        raise InvalidDestination(name[:80], f"a name has at most {MAX_NAME} characters")
+    if _CONTROL.search(name):  # it would end up in frames, keys and pages
+        raise InvalidDestination(name[:80], "a name has no control characters")
+
+
+def as_one(destinations: Iterable[Destination]) -> Destination:
+    """A list of destinations as the one that a message was sent to: `/queue/A,queue://B`."""
     first, *others = destinations
-    return LIST_SEPARATOR.join((first.stomp, *map(str, others)))
+    return Destination(first.kind, LIST_SEPARATOR.join((first.name, *map(str, others))))
 
 
 _PREFIXES = tuple((form, kind) for kind in Kind for form in (STOMP_PREFIX[kind], f"{kind}://"))
@@ -171,10 +181,7 @@ def _parse(text: str, default: Kind) -> Destination:
     name = name.strip()
     if not name:
         raise InvalidDestination(text)
-    if len(name) > MAX_NAME:
-        raise InvalidDestination(text[:80], f"a name has at most {MAX_NAME} characters")
-    if _CONTROL.search(name):  # it would end up in frames, keys and pages
-        raise InvalidDestination(text[:80], "a name has no control characters")
+    check_name(name)
     if name.startswith(tuple(OWN_TEMPORARY)):
         raise InvalidDestination(name, "only the connection it belongs to calls a temporary destination so")
     found = Destination(kind, name, _options(options) if options else NO_OPTIONS)

@@ -7,7 +7,9 @@ storing and delivering need no conversion: a MESSAGE frame is a few lines about 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from brokerapp.destination import Destination
 
@@ -64,6 +66,13 @@ class Message:
         """The message as one value of the store: a line of broker's fields, the head, an empty line, the body."""
         fields = f"{self.persistent:d} {self.priority} {self.expires} {self.born_us}\n"
         return fields.encode() + self.head + b"\n" + self.body
+
+    def with_headers(self, changed: Mapping[str, str | None], **fields: Any) -> Message:
+        """The message with these headers in place of, or beside, those it has (None: without), and these fields."""
+        merged = {**self.headers, **changed}
+        headers = {name: value for name, value in merged.items() if value is not None}
+        head = "".join(f"{escape(name)}:{escape(value)}\n" for name, value in headers.items()).encode()
+        return replace(self, head=head, _headers=headers, **fields)
 
     @staticmethod
     def load(stored: bytes) -> Message:

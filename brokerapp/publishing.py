@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from brokerapp.actions import Send
 from brokerapp.client import Client, Placed
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, as_one
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
 from brokerapp.engine.routing import Route, route
 from brokerapp.errors import LimitExceeded
 from brokerapp.message import Copy, Message, escape
 from brokerapp.recording.schema import DROP, FORWARD
-from brokerapp.store import Unit
+from brokerapp.store import JobChange, Unit
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
@@ -91,6 +91,17 @@ class ClientUnit(Unit):
         self.publishing.finish(self, seq, refused)
 
 
+class SchedulingUnit(ClientUnit):
+    """A client's unit with messages to be delivered later."""
+
+    __slots__ = ("jobs",)
+
+    def done(self, seq: int, refused: str) -> None:
+        super().done(seq, refused)
+        if not refused:
+            self.publishing.kept(self.jobs)
+
+
 class Publishing:
     """What concerns sending. A part of the broker."""
 
@@ -103,11 +114,12 @@ class Publishing:
     def send(self, client: Client, send: Send) -> None:
         """Publish. Raises RequestRefused; the receipt follows when the message is stored."""
         transaction = client.transaction(send.transaction) if send.transaction is not None else None
-        message = self._message(send)
+        message = self.message(send)
         targets = Destination.parse_list(send.destination)
         for each in targets:
             self._broker.require(client, "write", each)
-        placed = [self.place(client, message, each) for each in targets]
+        sent_to = as_one(targets) if len(targets) > 1 else None
+        placed = [self.place(client, message, each, sent_to) for each in targets]
         client.sent += 1
         if transaction is None:
             if message.persistent or client.pending or not self._passed_through(placed):
@@ -148,7 +160,13 @@ class Publishing:
         self._broker.delivery.give(log, consumer, [entry], message.born_us)
         return True
 
-    def _message(self, send: Send) -> Message:
+    def next_id(self) -> str:
+        """A message-id nobody had."""
+        self._messages += 1
+        return f"{self._prefix}{self._messages}"
+
+    def message(self, send: Send) -> Message:
+        """What a client sends, as a message."""
         now_us = time.time_ns() // 1000
         self._messages += 1
         number = self._messages
@@ -162,14 +180,22 @@ class Publishing:
         grouped = "JMSXGroupID:" in send.properties
         return Message(id, head.encode(), send.body, send.persistent, send.priority, send.expires, now_us, grouped)
 
-    def place(self, client: Client, message: Message, destination: Destination) -> Placed:
-        """Find the message's way, and let the queues on it exist."""
-        self._broker.recorder.enqueue(message.born_us, message, str(destination))
+    def place(
+        self, client: Client, message: Message, destination: Destination, sent_to: Destination | None = None
+    ) -> Placed:
+        """Find the message's way, and let the queues on it exist. `sent_to` is the list it is an element of."""
         if destination not in client.producing_to:
+            if destination.is_temporary:
+                self._broker.temporaries.sent_by(client, destination)
             client.producing_to.add(destination)
             self._broker.count_producer(destination, 1)
             self._broker.advisories.producer_started(client, destination)
-        found = route(message, destination, self._broker.topology)
+        return self.on_its_way(message, destination, sent_to)
+
+    def on_its_way(self, message: Message, destination: Destination, sent_to: Destination | None = None) -> Placed:
+        """The way of a message that no client sends right now; its queues exist from now on."""
+        self._broker.recorder.enqueue(message.born_us, message, str(destination))
+        found = route(message, destination, self._broker.topology, sent_to)
         if found.groups is None:
             found.groups = self.groups(found)
         return Placed(message, message.stored() if found.groups else b"", destination, found)
@@ -208,16 +234,20 @@ class Publishing:
         settled: Sequence[tuple[Subscription, str, Entry]],
         receipt: str | None,
         undo: Callable[[], None] | None = None,
+        jobs: Sequence[JobChange] = (),
     ) -> None:
         """Let it happen, all or nothing; then tell the client if it asked. `undo` is called when a limit refuses it."""
         appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
         stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
-        if not appends and not stored and not client.pending:
+        if not appends and not stored and not client.pending and not jobs:
             self._broker.settling.account(settled)
             self.happened(placed, 0)
             self._broker.confirm(client, receipt)
             return
-        request = ClientUnit(self, client, placed, appends, settled, stored, receipt, undo)
+        kind = SchedulingUnit if jobs else ClientUnit
+        request = kind(self, client, placed, appends, settled, stored, receipt, undo)
+        if jobs:
+            request.jobs = jobs
         client.started_unit(request.size)
         self._broker.committer.submit(request)
 
@@ -241,6 +271,10 @@ class Publishing:
             request.receipt,
         )
 
+    def kept(self, jobs: Sequence[JobChange]) -> None:
+        """The store holds these messages until they are due."""
+        self._broker.jobs.note(min([each.due_ms for each in jobs]))
+
     def happened(self, placed: Sequence[Placed], seq: int) -> None:
         """The store did it."""
         for each in placed:
@@ -249,7 +283,8 @@ class Publishing:
                     self._stored(each, group, seq)
                 seq += 1
             for copy in each.route.topics:
-                self._broker.delivery.publish(each.message, copy)
+                if not copy.destination.is_temporary or copy.destination in self._broker.temporaries:
+                    self._broker.delivery.publish(each.message, copy)
 
     def _stored(self, placed: Placed, group: Group, seq: int) -> None:
         """The store holds these copies: count them, and offer them to those who consume now."""

@@ -21,7 +21,7 @@ from brokerapp.engine.dispatch_rules import rules_of
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
 from brokerapp.engine.selector_cache import SelectorCache
 from brokerapp.engine.topology import Topology
-from brokerapp.errors import DestinationNotFound
+from brokerapp.errors import DestinationNotFound, RequestRefused
 from brokerapp.stats import Stats
 from brokerapp.store import LogState
 from brokerapp.timers import Timers
@@ -76,7 +76,11 @@ class Queues:
             suspect = last if state.mark == OPEN else int(state.mark or 0)
             if state.mark == OPEN:  # the node that opened it died: what comes from now on was delivered by nobody
                 self._committer.mark(state.name, str(last))
-            log = self._add(Destination.parse(state.name), depth=state.depth, suspect=suspect)
+            queue = Destination.parse(state.name)
+            if queue.is_temporary:
+                self._committer.drop(state.name)
+                continue
+            log = self._add(queue, depth=state.depth, suspect=suspect)
             log.paused = bool(state.attributes.get("paused"))
             if self.selectors is not None:
                 self.selectors.load(log.name, state.attributes.get("selectors", {}))
@@ -85,19 +89,27 @@ class Queues:
         """The queue, created when it is not there."""
         log = self._logs.get(str(queue))
         if log is None:
-            log = self._add(queue)
-            self._describe(log)
+            if queue.is_temporary:
+                raise RequestRefused(f"the destination {queue} does not exist: its connection has ended")
+            log = self.create(queue)
             for subscription in self._patterns.find(queue.name):
                 wanted = not queue.is_pattern or queue in subscription.destinations
                 if wanted and self._may(subscription, "read", queue):
                     self._attach(subscription, log)
         return log
 
+    def create(self, queue: Destination) -> MessageLog:
+        """A queue that does not exist yet."""
+        log = self._add(queue)
+        self._describe(log)
+        return log
+
     def _add(self, queue: Destination, depth: int = 0, suspect: int = 0) -> MessageLog:
         rules = rules_of(self.topology.policy_for(queue))
         log = MessageLog(self._stats.of(queue), depth, suspect, rules)
         self._logs[log.name] = log
-        self.topology.add_queue(queue.name)
+        if not queue.is_temporary:
+            self.topology.add_queue(queue.name)
         return log
 
     def _describe(self, log: MessageLog) -> None:
@@ -130,6 +142,21 @@ class Queues:
         self._stats.forget(log.destination)
         self._committer.remove(log.name)
 
+    def discard(self, log: MessageLog) -> None:
+        """Remove a temporary queue with all it holds, whoever consumes from it."""
+        for subscription in log.consumers:
+            subscription.lose(log)
+            for transaction in subscription.client.transactions.values():
+                transaction.settled = [each for each in transaction.settled if each[2].log != log.name]
+        log.consumers.clear()
+        del self._logs[log.name]
+        self._stats.forget(log.destination)
+        self._delivery.touched.pop(log, None)
+        if log.counts.EnqueueCount or self._committer.brings_to(log.name):
+            self._committer.drop(log.name)
+        else:
+            self._committer.remove(log.name)
+
     # -- consumers
 
     def join(self, subscription: Subscription, queue: Destination) -> None:
@@ -139,8 +166,8 @@ class Queues:
             return
         self._patterns.add(queue.name, subscription)
         for log in list(self._logs.values()):
-            found = matches(queue.name, log.destination.name) and not log.destination.is_pattern
-            if found and self._may(subscription, "read", log.destination):
+            found = not log.destination.is_temporary and matches(queue.name, log.destination.name)
+            if found and not log.destination.is_pattern and self._may(subscription, "read", log.destination):
                 self._attach(subscription, log)
         if self._collects(queue) and self._may(subscription, "read", queue) and self._may_exist(subscription, queue):
             self._attach(subscription, self.ensure(queue))
@@ -169,8 +196,9 @@ class Queues:
         self._delivery.touched[log] = None
         if log.rules.patience_ms:
             self._gather(log)
-        if self.selectors is not None and self.selectors.came(log.name, subscription.selector, _now_ms()):
-            self._describe(log)
+        if self.selectors is not None and not log.destination.is_temporary:
+            if self.selectors.came(log.name, subscription.selector, _now_ms()):
+                self._describe(log)
 
     def _gather(self, log: MessageLog) -> None:
         """Let the first consumer wait for others, as the queue's policy wants it."""

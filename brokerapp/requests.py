@@ -85,6 +85,13 @@ class Desk:
         else:
             self._broker.stats.of(wanted)
 
+    async def forget_waiting(self, job: str) -> None:
+        """Let a message that waits until it is due be delivered no more."""
+        found = asyncio.get_running_loop().create_future()
+        self._broker.scheduling.remove(job, found.set_result)
+        if not await found:
+            raise RequestRefused(f"no message waits as job {job!r}")
+
     async def delete(self, destination: str) -> int:
         """Remove a queue with all it holds, or a topic; refused while it has consumers."""
         wanted = Destination.parse(destination)
@@ -120,6 +127,7 @@ async def answer(
         "purge": desk.purge,
         "create": desk.create,
         "delete": desk.delete,
+        "forget_waiting": desk.forget_waiting,
         "refresh": desk.refresh,
     }
     verb = verbs.get(request["verb"])

@@ -54,7 +54,9 @@ class Settling:
         """These messages are done with."""
         for subscription, _, entry in settled:
             if is_queue(entry):
-                self._broker.delivery.acked(self._broker.queues[entry.log], entry, subscription.client.client_id)
+                log = self._broker.queues.get(entry.log)
+                if log is not None:
+                    self._broker.delivery.acked(log, entry, subscription.client.client_id)
             else:
                 self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
                 self._broker.delivery.account_topic_ack(subscription, entry, time.time_ns() // 1000)

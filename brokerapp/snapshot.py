@@ -92,6 +92,18 @@ class BrowsedMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingMessage:
+    """A message that waits until it is due."""
+
+    job: str  #: what names it: `scheduledJobId`
+    due_ms: int  #: since the epoch
+    purpose: str  #: `send`: its producer wants it later; `return`: it failed, and its queue gets it again
+    to: str  #: where it goes then
+    headers: dict[str, str]  #: as a consumer would get them, and what asks for the delay
+    size: int  #: bytes of the body
+
+
+@dataclass(frozen=True, slots=True)
 class BrowsePage:
     """Part of a log, in order. Ask on with `after=next`; `next` is None at the end."""
 

@@ -37,9 +37,7 @@ class Subscribing:
             raise RequestRefused("browser:true is not served yet: browse with the console or brokerctl")
         if "subscriptionName" in subscribe.options:
             raise RequestRefused("activemq.subscriptionName: durable subscriptions are not served yet")
-        targets = Destination.parse_list(subscribe.destination)
-        for each in targets:
-            self._broker.require(client, "read", each)
+        targets = self._sources(client, subscribe)
         selector = compile_selector(subscribe.selector) if subscribe.selector else None
         prefetch = _number(subscribe.options, "prefetchSize", self._prefetch(targets[0]))
         if prefetch < 0:
@@ -68,6 +66,15 @@ class Subscribing:
 
         self._broker.advisories.consumer_started(subscription)
         self._broker.barrier(client, subscribe.receipt, start)
+
+    def _sources(self, client: Client, subscribe: Subscribe) -> tuple[Destination, ...]:
+        """What it consumes from: all of it may be read. Raises RequestRefused."""
+        targets = Destination.parse_list(subscribe.destination)
+        for each in targets:
+            if each.is_temporary:
+                self._broker.temporaries.check(each)
+            self._broker.require(client, "read", each)
+        return targets
 
     def _prefetch(self, destination: Destination) -> int:
         """How much a consumer may hold when it does not say: as its policy has it, or ActiveMQ."""
@@ -109,6 +116,8 @@ class Subscribing:
 
     def _note_subscribers(self, target: Destination) -> None:
         """Those of a topic, or of all that match a pattern, are others now."""
+        if target.is_temporary and target not in self._broker.temporaries:
+            return
         names = [target] if not target.is_pattern else [d for d in self._broker.stats.known() if d.kind is Kind.TOPIC]
         self._broker.stats.changed.update(map(self._broker.stats.of, names))
         self._broker.advisories.listeners_changed()

@@ -35,15 +35,26 @@ class Transactions:
         """All that was done in the transaction happens, or the client gets an ERROR and nothing does."""
         transaction = client.transaction(commit.transaction)
         del client.transactions[commit.transaction]
-        for each in transaction.placed:
-            if any(not self._broker.queues.holds(log) for group in each.route.groups for log in group.logs):
-                each.route = replace(each.route, groups=self._broker.publishing.groups(each.route))  # deleted since
+        try:
+            self._find_queues_again(transaction)
+        except RequestRefused:
+            self.roll_back(client, transaction)
+            raise
 
         def undo() -> None:
             self._broker.queues.take_back(entry for _, _, entry in transaction.settled if is_queue(entry))
 
-        self._broker.publishing.submit(client, transaction.placed, transaction.settled, commit.receipt, undo)
+        jobs = [each() for each in transaction.jobs]
+        self._broker.publishing.submit(client, transaction.placed, transaction.settled, commit.receipt, undo, jobs)
         self._broker.expiry.arrived(transaction.placed)
+
+    def _find_queues_again(self, transaction: Transaction) -> None:
+        """Queues deleted since something was sent to them come back; raises RequestRefused when that cannot be."""
+        for each in transaction.placed:
+            if each.destination.is_temporary:
+                self._broker.temporaries.check(each.destination)
+            if any(not self._broker.queues.holds(log) for group in each.route.groups for log in group.logs):
+                each.route = replace(each.route, groups=self._broker.publishing.groups(each.route))
 
     def abort(self, client: Client, abort: Abort) -> None:
         """Nothing of it happens: what was acked in it waits for an ack again, with the same ids."""

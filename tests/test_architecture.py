@@ -18,8 +18,9 @@ VALUES = (
 CORE = (
     "brokerapp.advisories",
     "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery", "brokerapp.expiry",
-    "brokerapp.failures", "brokerapp.publishing", "brokerapp.queues", "brokerapp.settling",
-    "brokerapp.stats", "brokerapp.subscribing", "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.failures", "brokerapp.jobs", "brokerapp.publishing", "brokerapp.queues", "brokerapp.scheduling",
+    "brokerapp.settling", "brokerapp.stats", "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers",
+    "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",
@@ -61,11 +62,16 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.committer": ("brokerapp.errors", "=brokerapp.store"),
     "brokerapp.stomp": (),
     "brokerapp.stomp.frames": ("brokerapp.errors", "brokerapp.message"),
-    "brokerapp.stomp.session": ("brokerapp.errors", "brokerapp.message", "brokerapp.actions", "brokerapp.stomp.frames"),
+    "brokerapp.stomp.naming": (*VALUES, "brokerapp.engine"),
+    "brokerapp.stomp.session": (
+        "brokerapp.errors", "brokerapp.message", "brokerapp.actions", "brokerapp.stomp.frames",
+        "brokerapp.stomp.naming",
+    ),
     "brokerapp.stomp.listener": (*PARTS_OF_CORE, "brokerapp.stomp"),
     "brokerapp.requests": PARTS_OF_CORE,
     "brokerapp.admin": (
-        *VALUES, "brokerapp.engine.loops", "brokerapp.selectors", "=brokerapp.store", "brokerapp.store.redis",
+        *VALUES, "brokerapp.engine.job", "brokerapp.engine.loops", "brokerapp.selectors", "=brokerapp.store",
+        "brokerapp.store.redis",
     ),
     "brokerapp.node": (*PARTS_OF_CORE, "brokerapp.requests", "brokerapp.stomp", "brokerapp.store.redis"),
     "brokerapp.wiring": (
@@ -84,13 +90,14 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
-    "__future__", "collections", "dataclasses", "decimal", "enum", "functools", "heapq", "itertools", "json", "math",
-    "operator", "re", "types", "typing", "urllib", "xml", "zlib",
+    "__future__", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "heapq", "itertools",
+    "json", "math", "operator", "re", "types", "typing", "urllib", "xml", "zlib",
 }  # fmt: skip
 PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",
     "brokerapp.engine",
-    "brokerapp.stomp.frames", "brokerapp.stomp.session", "=brokerapp.store", "brokerapp.store.keys",
+    "brokerapp.stomp.frames", "brokerapp.stomp.naming", "brokerapp.stomp.session", "=brokerapp.store",
+    "brokerapp.store.keys",
 )  # fmt: skip
 
 #: Packages from outside that have a home: who alone may import them.

@@ -130,6 +130,7 @@ class BrokerConfig:
     advisory_support: bool = True
     use_virtual_topics: bool = True
     use_mirrored_queues: bool = False
+    use_temp_mirrored_queues: bool = True
     use_virtual_dest_subs: bool = False
     use_virtual_dest_subs_on_creation: bool = False
     network_connector_start_async: bool = False

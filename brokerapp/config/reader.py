@@ -32,6 +32,7 @@ from brokerapp.errors import ConfigurationRefused
 #: Attributes of the broker that are fields of a BrokerConfig.
 _FIELDS = (
     "persistent", "scheduler_support", "advisory_support", "use_virtual_topics", "use_mirrored_queues",
+    "use_temp_mirrored_queues",
     "use_virtual_dest_subs", "use_virtual_dest_subs_on_creation", "network_connector_start_async",
     "schedule_period_for_destination_purge",
 )  # fmt: skip
@@ -150,7 +151,7 @@ def _read_broker(broker: Element) -> BrokerConfig:
         broker.note(Outcome.IGNORED if why else Outcome.UNKNOWN, why or f"nothing here has it ({value})", attribute)
     config = BrokerConfig(name=name or BrokerConfig().name, **values)
     config = replace(config, definitions=Definitions(virtual_destinations=tuple(_built_in(config))))
-    return _read_parts(config, broker.children)
+    return _with_temporary_mirrors(_read_parts(config, broker.children))
 
 
 def _built_in(config: BrokerConfig) -> Iterator[VirtualDestination]:
@@ -159,6 +160,17 @@ def _built_in(config: BrokerConfig) -> Iterator[VirtualDestination]:
         yield DEFAULT_VIRTUAL_TOPIC
     if config.use_mirrored_queues:
         yield MirroredQueue()
+
+
+def _with_temporary_mirrors(config: BrokerConfig) -> BrokerConfig:
+    """The broker says whether its mirrors are for temporary queues too."""
+    if config.use_temp_mirrored_queues:
+        return config
+    found = tuple(
+        replace(each, temporary=False) if isinstance(each, MirroredQueue) else each
+        for each in config.definitions.virtual_destinations
+    )
+    return replace(config, definitions=replace(config.definitions, virtual_destinations=found))
 
 
 # -- the parts of a broker

@@ -18,7 +18,6 @@ ACTING_PLUGINS = frozenset({"virtualSelectorCacheBrokerPlugin"})
 #: Attributes of the broker, by their values that would ask for something.
 BROKER_FLAGS = {
     "persistent": (False, 'persistent="false": messages are stored all the same'),
-    "scheduler_support": (True, "schedulerSupport: delayed delivery is not served yet"),
     "use_virtual_dest_subs": (True, "useVirtualDestSubs: networks of brokers are not served yet"),
 }
 

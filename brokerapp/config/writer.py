@@ -26,6 +26,8 @@ def export_xml(
     _refuse_repeated_names(definitions)
     try:
         broker = etree.Element("broker", xmlns=CORE, brokerName=broker_name)
+        if any(isinstance(each, MirroredQueue) and not each.temporary for each in definitions.virtual_destinations):
+            broker.set("useTempMirroredQueues", "false")
         broker.append(write_interceptors(definitions.virtual_destinations))
         if definitions.policies:
             broker.append(write_policies(definitions.policies))

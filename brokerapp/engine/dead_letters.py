@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from brokerapp.definitions import DeadLetterStrategy
 from brokerapp.destination import Destination
-from brokerapp.message import Message, escape
+from brokerapp.message import Message
 
 DEFAULT_STRATEGY = DeadLetterStrategy()
 
@@ -49,6 +47,4 @@ def dead_letter(
         changed["originalExpiration"] = str(message.expires)
     if not message.persistent:
         changed["originalDeliveryMode"] = "NON_PERSISTENT"
-    headers = {**message.headers, **changed}
-    head = "".join(f"{escape(name)}:{escape(value)}\n" for name, value in headers.items()).encode()
-    return replace(message, head=head, expires=expires, persistent=True, _headers=headers)
+    return message.with_headers(changed, expires=expires, persistent=True)

@@ -87,6 +87,14 @@ class Subscription:
         """Whether it may be given a message now."""
         return self.credit > 0 and self.started and not self.client.blocked
 
+    def lose(self, log: MessageLog) -> None:
+        """A log is gone with all it held."""
+        self.logs.remove(log)
+        self.tested.pop(log.name, None)
+        for ack_id in [ack_id for ack_id, entry in self.unacked.items() if entry.log == log.name]:
+            del self.unacked[ack_id]
+            self.credit += 1
+
     def hold(self, ack_id: str, entry: Entry) -> None:
         """A message was delivered and waits for its ACK.
 

@@ -47,16 +47,20 @@ class Route:
     groups: Any = None  #: where the broker keeps its own form of `queues`
 
 
-def route(message: Message, destination: Destination, topology: Topology) -> Route:
-    """Where a message sent to `destination` goes. Routes that do not depend on the message are kept in the topology."""
-    plan = topology.plans.get(destination)
+def route(message: Message, destination: Destination, topology: Topology, sent_to: Destination | None = None) -> Route:
+    """Where a message sent to `destination` goes. Routes that do not depend on the message are kept in the topology.
+
+    `sent_to` is the list of which the destination is an element, when there is one: copies say so.
+    """
+    key = destination if sent_to is None else (destination, sent_to)
+    plan = topology.plans.get(key)
     if plan is not None:
         return plan  # type: ignore[return-value]
-    result = _Walk(message.headers, topology).walk(destination)
+    result = _Walk(message.headers, topology).walk(destination, sent_to)
     if not result.depends_on_message:
         if len(topology.plans) >= MAX_REMEMBERED:
             topology.plans.clear()
-        topology.plans[destination] = result
+        topology.plans[key] = result
     return result
 
 
@@ -76,8 +80,8 @@ class _Walk:
         self._visits = 0
         self._dropping = 0  # virtual topics on the way here that rather drop than refuse
 
-    def walk(self, destination: Destination) -> Route:
-        self._visit(Copy(destination), 0)
+    def walk(self, destination: Destination, sent_to: Destination | None = None) -> Route:
+        self._visit(Copy(destination, sent_to), 0)
         return self.route
 
     def _visit(self, copy: Copy, depth: int) -> None:
@@ -112,10 +116,9 @@ class _Walk:
             self.route.dropping.discard(copy)
 
     def _mirror(self, copy: Copy, depth: int) -> None:
-        mirror = self.topology.mirror
-        if mirror is not None and copy not in self._reached:
-            topic = Destination.topic(mirror.prefix + copy.destination.name + mirror.postfix)
-            self._note(copy.destination, mirror.id, topic, depth=depth)
+        topic = self.topology.mirror_of(copy.destination)
+        if topic is not None and copy not in self._reached:
+            self._note(copy.destination, self.topology.mirror.id, topic, depth=depth)
             self._visit(Copy(topic), depth + 1)
 
     def _virtual_topic(self, definition: VirtualTopic, copy: Copy, depth: int) -> None:

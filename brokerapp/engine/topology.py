@@ -35,7 +35,7 @@ class Topology:
     def __init__(self, definitions: Definitions, interest: Interest, queues: DestinationMap[str] | None = None) -> None:
         self.definitions, self.interest = definitions, interest
         self.queues: DestinationMap[str] = queues if queues is not None else DestinationMap()
-        self.plans: dict[Destination, object] = {}  # routing.py keeps here what does not depend on the message
+        self.plans: dict[object, object] = {}  # routing.py keeps here what does not depend on the message
         self.mirror: MirroredQueue | None = None
         self._virtual: dict[Kind, DestinationMap[VirtualDestination]] = {kind: DestinationMap() for kind in Kind}
         self._legs: dict[str, tuple[CompiledLeg, ...]] = {}
@@ -67,6 +67,13 @@ class Topology:
         if is_advisory(destination):  # these never fan out; a composite may forward them
             return [each for each in found if isinstance(each, Composite)]
         return found
+
+    def mirror_of(self, queue: Destination) -> Destination | None:
+        """The topic that gets what is sent to a queue; None when it is not mirrored."""
+        mirror = self.mirror
+        if mirror is None or (queue.is_temporary and not mirror.temporary):
+            return None
+        return Destination.topic(mirror.prefix + queue.name + mirror.postfix)
 
     def legs_of(self, composite: Composite) -> tuple[CompiledLeg, ...]:
         """Its legs, compiled, in the order defined."""

@@ -15,10 +15,12 @@ from typing import Any
 from brokerapp.actions import Action, Connect, Disconnect
 from brokerapp.broker import Broker
 from brokerapp.client import Client
+from brokerapp.destination import Destination, Kind
 from brokerapp.engine.access import ANONYMOUS, Principal
 from brokerapp.engine.message_log import Entry, Subscription
 from brokerapp.errors import AuthenticationFailed, BrokerError, ProtocolError, RequestRefused
 from brokerapp.stomp.frames import MAX_BODY_BYTES, Frame, FrameParser
+from brokerapp.stomp.naming import Naming, with_own_names
 from brokerapp.stomp.session import StompSession
 from brokerapp.transformations import as_wanted
 
@@ -57,7 +59,7 @@ class StompConnection(asyncio.Protocol):
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint, self._broker = endpoint, endpoint.broker
-        self._parser, self._session = FrameParser(MAX_CONNECT_BODY_BYTES), StompSession()
+        self._parser, self._session = FrameParser(MAX_CONNECT_BODY_BYTES), StompSession(Naming(self._own))
         self._perform: dict[type[Action], Callable[[Client, Any], None]] = {
             **self._broker.perform,
             Connect: self._connect,
@@ -191,6 +193,9 @@ class StompConnection(asyncio.Protocol):
         self._broker.delivery.dirty[client] = None
         self._start_heart_beats()
 
+    def _own(self, kind: Kind, name: str) -> Destination:
+        return self._broker.temporaries.own(self.client, kind, name)
+
     def _disconnect(self, _client: Client, disconnect: Disconnect) -> None:
         self._broker.leave(self.client, disconnect.receipt, self.close)
         self._closing = True
@@ -236,6 +241,7 @@ class StompConnection(asyncio.Protocol):
         prefix = subscription.prefix.get(place)
         if prefix is None:
             destination = entry.shown or self._broker.queues[entry.log].destination.stomp
+            destination = self.client.own_names.get(destination, destination)
             prefix = subscription.prefix[place] = session.message_prefix(destination, subscription.id)
         out = self._out
         out.append(prefix)
@@ -252,7 +258,10 @@ class StompConnection(asyncio.Protocol):
             if subscription.transformation is None
             else as_wanted(entry.message, subscription.transformation)
         )
-        out += (session.head(message.head), b"\n", message.body, b"\0\n")
+        head = message.head
+        if self.client.own_names:
+            head = with_own_names(head, self.client.own_names)
+        out += (session.head(head), b"\n", message.body, b"\0\n")
         self._out_size += len(message.body)
         if self._out_size > WRITE_HIGH_WATER:
             self.flush()  # so that a socket that is full says so before more is given to it

@@ -16,6 +16,7 @@ from brokerapp.actions import Abort, Action, Begin, Commit, Connect, Disconnect,
 from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
 from brokerapp.message import DEFAULT_PRIORITY, escape, unescape
 from brokerapp.stomp.frames import Frame, encode, flat
+from brokerapp.stomp.naming import NO_NAMES, Naming
 
 SERVER = "Sluice/0.1.0"
 #: Best first.
@@ -74,7 +75,8 @@ class State(StrEnum):
 class StompSession:
     """What the client has said so far, as far as the protocol cares."""
 
-    def __init__(self) -> None:
+    def __init__(self, naming: Naming = NO_NAMES) -> None:
+        self._naming = naming
         self._enter(State.NEW)
         self.version = "1.0"
         self.heart_beat = (0, 0)  #: milliseconds: what the server sends, what it expects
@@ -115,8 +117,11 @@ class StompSession:
         destination = headers.get("destination")
         if not destination:
             raise RequestRefused("SEND without a destination header")
+        destination = self._naming.for_all(destination)
         if not JMS_SETTERS.keys().isdisjoint(headers):
             headers = _with_jms_setters(headers)
+        if "reply-to" in headers:
+            headers = {**headers, "reply-to": self._naming.for_all(headers["reply-to"])}
         get = headers.get
         properties = ""
         for name, value in headers.items():
@@ -142,6 +147,7 @@ class StompSession:
             raise RequestRefused("SUBSCRIBE without a destination header")
         if id is None and self.version != "1.0":
             raise RequestRefused("SUBSCRIBE without an id header")
+        destination = self._naming.for_all(destination)
         ack_mode = headers.get("ack", "auto")
         options = {
             name[len(ACTIVEMQ_OPTION) :]: value for name, value in headers.items() if name.startswith(ACTIVEMQ_OPTION)
@@ -161,7 +167,8 @@ class StompSession:
         id = headers.get("id")
         if id is None and (self.version != "1.0" or "destination" not in headers):
             raise RequestRefused("UNSUBSCRIBE without an id header")
-        return Unsubscribe(id, headers.get("destination"), headers.get("receipt"))
+        destination = headers.get("destination")
+        return Unsubscribe(id, destination and self._naming.for_all(destination), headers.get("receipt"))
 
     def _settle(self, headers: dict[str, str], frame: Frame) -> Action:
         if frame.command == "NACK" and self.version == "1.0":

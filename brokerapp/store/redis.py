@@ -129,7 +129,6 @@ class RedisStore:
 
         `session` is the node's, or "" when no node runs; raises Fenced when one does.
         """
-        await self.open()
         keys = self.keys
         places = (keys.state, keys.logs, keys.used, keys.marks)
         removed, left = 0, 1

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from brokerapp.destination import Destination, Kind, list_text
+from brokerapp.destination import Destination, Kind, as_one
 from brokerapp.errors import InvalidDestination
 
 queue, topic = Destination.queue, Destination.topic
@@ -94,4 +94,4 @@ def test_a_list_names_each_destination_once(text, expected):
 
 
 def test_a_list_is_written_as_activemq_writes_where_a_message_was_sent_to():
-    assert list_text([queue("A"), queue("B"), topic("C")]) == "/queue/A,queue://B,topic://C"
+    assert as_one([queue("A"), queue("B"), topic("C")]).stomp == "/queue/A,queue://B,topic://C"

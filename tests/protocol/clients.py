@@ -87,8 +87,8 @@ class StompClient(stomp.ConnectionListener):
         self._wait(receipt)
 
     def send(self, destination: str, body: str | bytes = "", wait: bool = True, **headers: str) -> None:
-        """SEND. Header names may be written with _ for -."""
-        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        """SEND. Header names may be written with _ for -, but for those in capital letters."""
+        headers = {name if name.isupper() else name.replace("_", "-"): value for name, value in headers.items()}
         receipt = self._with_receipt(headers, wait)
         self.connection.send(destination, body, headers=headers)
         self._wait(receipt)

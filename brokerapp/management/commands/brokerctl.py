@@ -8,6 +8,7 @@ import json
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,11 @@ class Command(BaseCommand):
             ("delete", "remove a queue or topic with all it holds"),
         ):
             verbs.add_parser(verb, help=text).add_argument("destination", help=DESTINATION)
+        waiting = verbs.add_parser("waiting", help="messages that wait until they are due, the next one first")
+        waiting.add_argument("--skip", type=int, default=0, help="how many to pass over")
+        waiting.add_argument("--limit", type=int, default=BROWSE_LIMIT, help="how many (default: %(default)d)")
+        forgetting = verbs.add_parser("forget-waiting", help="let one of these be delivered no more")
+        forgetting.add_argument("job", help="its scheduledJobId")
         verbs.add_parser("definitions", help="the definitions in force")
         importing = verbs.add_parser("import", help="put the definitions of an ActiveMQ XML file in force")
         importing.add_argument("file", type=Path)
@@ -154,6 +160,21 @@ async def _delete(admin: BrokerAdmin, args: Namespace) -> Answer:
     return {"deleted": args.destination, "messages": count}, [f"{args.destination} deleted with {_messages(count)}"]
 
 
+async def _waiting(admin: BrokerAdmin, args: Namespace) -> Answer:
+    count, found = await admin.waiting(skip=args.skip, limit=args.limit)
+    lines = []
+    for each in found:
+        due = datetime.fromtimestamp(each.due_ms / 1000).astimezone().isoformat(sep=" ", timespec="milliseconds")
+        lines.append(f"{each.job}  {due}  {each.purpose} to {each.to}  {each.size} bytes")
+        lines += [f"    {name}: {value}" for name, value in each.headers.items()]
+    return {"count": count, "waiting": [asdict(each) for each in found]}, [*lines, f"{_messages(count)} in all"]
+
+
+async def _forget_waiting(admin: BrokerAdmin, args: Namespace) -> Answer:
+    await admin.forget_waiting(args.job)
+    return {"forgotten": args.job}, [f"{args.job} is delivered no more"]
+
+
 async def _definitions(admin: BrokerAdmin, _args: Namespace) -> Answer:
     definitions = await admin.definitions()
     lines = [json.dumps(virtual_destination_to_json(each)) for each in definitions.virtual_destinations]
@@ -195,6 +216,8 @@ VERBS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]] = {
     "create": _create,
     "purge": _purge,
     "delete": _delete,
+    "waiting": _waiting,
+    "forget-waiting": _forget_waiting,
     "definitions": _definitions,
     "import": _import,
     "export": _export,

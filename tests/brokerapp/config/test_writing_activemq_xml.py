@@ -38,7 +38,7 @@ virtual_topics = st.builds(
 )  # fmt: skip
 legs = st.lists(st.builds(Leg, destinations, st.none() | selectors), max_size=3).map(tuple)
 composites = st.builds(Composite, destinations, legs, flags, flags, flags, flags, flags)
-mirrors = st.builds(MirroredQueue, affixes, affixes, flags)
+mirrors = st.builds(MirroredQueue, affixes, affixes, flags, flags)
 
 common = {
     "process_expired": flags,

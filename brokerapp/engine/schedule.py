@@ -1,0 +1,109 @@
+"""Schedule: when a message is to be delivered, and again. ActiveMQ's AMQ_SCHEDULED_* headers, as a value. Pure.
+
+Without cron: once after `delay` (or else after `period`), then `repeat` times more, each a `period` later. With cron:
+that whole row from each minute on that the cron names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from brokerapp.engine.cron import parse_cron
+from brokerapp.errors import RequestRefused
+
+#: ActiveMQ's headers. One of the first three (or the fourth, which is Artemis') makes a message a scheduled one.
+CRON, PERIOD, DELAY = "AMQ_SCHEDULED_CRON", "AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_DELAY"
+TIME = "AMQ_SCHEDULED_TIME"
+REPEAT = "AMQ_SCHEDULED_REPEAT"
+HEADERS = frozenset({CRON, PERIOD, DELAY, TIME, REPEAT})
+#: `repeat` without end.
+FOR_EVER = -1
+#: Longest delay or period, milliseconds: a hundred years.
+LONGEST_MS = 100 * 366 * 86_400_000
+#: Shortest period of a row without end: each repetition is a write.
+SHORTEST_ENDLESS_MS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Times are milliseconds; those that are moments are since the epoch."""
+
+    delay: int = 0
+    period: int = 0
+    repeat: int = 0  #: deliveries after the first; FOR_EVER: without end
+    cron: str = ""
+    at: int = 0  #: the moment of the first delivery, when the client named one
+
+    def first(self, now_ms: int) -> int:
+        """When it is due first, asked for now."""
+        if self.cron:
+            return self._next_minute(now_ms)
+        return self.at or now_ms + (self.delay or self.period)
+
+    @property
+    def starts_row(self) -> bool:
+        """Whether each minute of the cron begins a row of deliveries rather than being one itself."""
+        return bool(self.cron) and bool(self.delay or self.repeat)
+
+    @property
+    def row(self) -> Schedule:
+        """The row that a minute of the cron begins."""
+        return replace(self, cron="")
+
+    @property
+    def recurs(self) -> bool:
+        """Whether there is more than one delivery, so that each needs an id of its own."""
+        return bool(self.cron) or self.repeat != 0
+
+    def after(self, due_ms: int, now_ms: int) -> tuple[int, Schedule] | None:
+        """When it is due again after it was, and what is left then; None when that was the last time.
+
+        What was missed while nobody could deliver it is not made up for: the next time is in the future.
+        """
+        if self.cron:
+            return self._next_minute(now_ms), self
+        if self.repeat == 0:
+            return None
+        following = due_ms + self.period
+        left = self.repeat if self.repeat == FOR_EVER else self.repeat - 1
+        return following if following > now_ms else now_ms + self.period, replace(self, repeat=left, at=0)
+
+    def _next_minute(self, now_ms: int) -> int:
+        following = parse_cron(self.cron).next_after(datetime.fromtimestamp(now_ms / 1000))
+        if following is None:
+            raise RequestRefused(f"{CRON}:{self.cron} names no minute that ever comes")
+        return int(following.timestamp() * 1000)
+
+    def headers(self) -> dict[str, str]:
+        """The headers that ask for it."""
+        values = {CRON: self.cron, DELAY: self.delay, PERIOD: self.period, REPEAT: self.repeat, TIME: self.at}
+        return {name: str(value) for name, value in values.items() if value}
+
+
+def read_schedule(headers: Mapping[str, str]) -> Schedule | None:
+    """What a message's headers ask for; None when that is nothing. Raises RequestRefused, which names the header."""
+    if not any(headers.get(name, "").strip() for name in (CRON, PERIOD, DELAY, TIME)):
+        return None
+    schedule = Schedule(
+        delay=_number(headers, DELAY, 0),
+        period=_number(headers, PERIOD, 0),
+        repeat=_number(headers, REPEAT, FOR_EVER),
+        cron=headers.get(CRON, "").strip(),
+        at=_number(headers, TIME, 0),
+    )
+    if schedule.cron:
+        parse_cron(schedule.cron)
+    if schedule.repeat == FOR_EVER and schedule.period < SHORTEST_ENDLESS_MS:
+        raise RequestRefused(f"{REPEAT}:-1 needs {PERIOD} of at least {SHORTEST_ENDLESS_MS} milliseconds")
+    return schedule
+
+
+def _number(headers: Mapping[str, str], name: str, least: int) -> int:
+    text = headers.get(name, "0").strip()
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 15 and least <= int(text) <= LONGEST_MS):
+        what = f"a whole number from {least} to {LONGEST_MS}"
+        raise RequestRefused(f"{name}:{text[:40]} is not {what}")
+    return int(text)

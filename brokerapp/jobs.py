@@ -1,0 +1,110 @@
+"""Jobs: messages that wait until they are due. They wait in the store; the node knows only when the next is.
+
+A job is done in one step: what it brings is stored in the very commit in which it goes, so that a crash loses none and
+doubles none.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.job import Job, Purpose
+from brokerapp.errors import RequestRefused
+from brokerapp.store import GONE, JobChange, StoredJob, Unit
+from brokerapp.timers import Timer
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+#: Jobs read, and done, at once.
+PAGE = 500
+#: Milliseconds until what could not be done (a queue is full) is tried again.
+RETRY_MS = 1_000
+
+
+class JobUnit(Unit):
+    """A unit with jobs."""
+
+    __slots__ = ("jobs",)
+
+    def __init__(
+        self,
+        jobs: Sequence[JobChange],
+        appends: Sequence[tuple[bytes, Sequence[tuple[str, str, str]]]] = (),
+        moves: bool = False,
+        then: Callable[[int, str], None] | None = None,
+    ) -> None:
+        super().__init__(appends, moves=moves, then=then)
+        self.jobs = jobs
+
+
+class Jobs:
+    """Does what is due, in order of time. A part of the broker.
+
+    `does` says for each purpose who knows what to do: given the job's id, when it was due, and the job, it submits a
+    unit that ends the job or puts it off. It may raise RequestRefused.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._timer: Timer | None = None
+        self._under_way = False
+        self._put_off = 0  # of those that are due: they stay where they are
+        self.does: dict[Purpose, Callable[[str, int, Job], None]] = {}
+
+    def start(self) -> None:
+        """Find out when the first job is due."""
+        self._broker.committer.ask(lambda store: store.next_due(), self._wait)
+
+    def note(self, due_ms: int) -> None:
+        """A job is due then."""
+        if self._timer is None or due_ms < self._timer.due_ms:
+            self._wait(due_ms)
+
+    def _wait(self, due_ms: int | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if due_ms is None else self._broker.timers.at(due_ms, self._begin)
+
+    def _begin(self) -> None:
+        self._timer = None
+        if not self._under_way:
+            self._under_way, self._put_off = True, 0
+            self._next_page()
+
+    def _next_page(self) -> None:
+        now_ms, skip = time.time_ns() // 1_000_000, self._put_off
+        self._broker.committer.ask(lambda store: store.jobs(0, now_ms, skip, PAGE), self._found)
+
+    def _found(self, due: list[StoredJob]) -> None:
+        if not due:
+            self._under_way = False
+            if self._put_off:
+                self.note(time.time_ns() // 1_000_000 + RETRY_MS)
+            else:
+                self._broker.committer.ask(lambda store: store.next_due(), self._found_next)
+            return
+        for each in due:
+            job = Job.load(each.record)
+            try:
+                self.does[job.purpose](each.id, each.due_ms, job)
+            except RequestRefused as error:  # as the definitions are now it cannot be sent
+                logger.warning("job %s for %s has to wait: %s", each.id, job.to, error)
+                self._put_off += 1
+        self._next_page()
+
+    def _found_next(self, due_ms: int | None) -> None:
+        if due_ms is not None:
+            self.note(due_ms)
+
+    def outcome(self, refused: str, then: Callable[[], None]) -> None:
+        """What became of a unit that does a job: `then` when it is done; when something was full, later."""
+        if not refused:
+            then()
+        elif refused != GONE:
+            self._put_off += 1

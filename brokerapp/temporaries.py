@@ -1,0 +1,82 @@
+"""Temporaries: queues and topics of one connection, made when it first mentions them, gone with it and all they hold.
+
+A client calls them by names of its own choice; the broker gives each a name nobody else has, by which anybody may send
+to it, and consume from it, as long as it is there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from brokerapp.client import Client
+from brokerapp.destination import Destination, Kind, check_name
+from brokerapp.errors import LimitExceeded, RequestRefused
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+
+#: Temporary destinations of one client: a bound on what a peer can make us keep.
+MAX_TEMPORARIES = 10_000
+
+
+class Temporaries:
+    """What concerns temporary destinations. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._producers: dict[Destination, list[Client]] = {}  # of each that exists, who sent to it
+
+    def __contains__(self, destination: Destination) -> bool:
+        return destination in self._producers
+
+    def own(self, client: Client, kind: Kind, name: str) -> Destination:
+        """The client's temporary destination of this name, which exists from now on. Raises RequestRefused."""
+        found = client.temporaries.get((kind, name))
+        if found is None:
+            found = self._create(client, kind, name)
+        return found
+
+    def _create(self, client: Client, kind: Kind, name: str) -> Destination:
+        check_name(name)
+        number = len(client.temporaries) + 1
+        if number > MAX_TEMPORARIES:
+            raise LimitExceeded(f"a connection has at most {MAX_TEMPORARIES} temporary destinations")
+        destination = Destination(kind, f"ID:{self._broker.name}-{client.id}:{number}")
+        self._broker.require(client, "admin", destination)
+        self._producers[destination] = []
+        if destination.is_queue:
+            self._broker.queues.create(destination)
+        else:
+            self._broker.stats.of(destination)
+        client.temporaries[kind, name] = destination
+        client.own_names[destination.stomp] = f"/{kind}/{name}"
+        return destination
+
+    def check(self, destination: Destination) -> None:
+        """Raise RequestRefused when a temporary destination is gone, or never was."""
+        if destination not in self._producers:
+            raise RequestRefused(f"the destination {destination} does not exist: its connection has ended")
+
+    def sent_by(self, client: Client, destination: Destination) -> None:
+        """A client sends there for the first time. Raises RequestRefused when it does not exist."""
+        self.check(destination)
+        self._producers[destination].append(client)
+
+    def end(self, client: Client) -> None:
+        """The client is gone, and all that was its own."""
+        for destination in client.temporaries.values():
+            self._remove(destination)
+        client.temporaries.clear()
+        client.own_names.clear()
+
+    def _remove(self, destination: Destination) -> None:
+        for producer in self._producers.pop(destination):
+            producer.producing_to.discard(destination)
+        if destination.is_queue:
+            self._broker.queues.discard(self._broker.queues.find(destination))
+            mirror = self._broker.topology.mirror_of(destination)
+            if mirror is not None and not self._broker.delivery.subscribers(mirror):
+                self._broker.delete_topic(mirror)
+        else:
+            self._broker.stats.forget(destination)
+        self._broker.topology.plans.pop(destination, None)

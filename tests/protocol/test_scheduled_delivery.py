@@ -1,0 +1,279 @@
+"""Delayed, repeated and scheduled delivery, and its management by messages and by operators."""
+
+import time
+
+import pytest
+
+from brokerapp.engine.job import Job
+from brokerapp.errors import RequestRefused
+from brokerapp.store.redis import RedisStore
+from tests.protocol.running_node import until
+
+MANAGEMENT = "/topic/ActiveMQ.Scheduler.Management"
+LATER = "600000"
+
+
+def now_ms():
+    return int(time.time() * 1000)
+
+
+def waiting(node, destination):
+    """Messages that wait for a destination."""
+    _, found = node.ask(lambda admin: admin.waiting(limit=1000))
+    return [each for each in found if each.to == destination]
+
+
+def soon(node, name):
+    """A cron's minute comes at once: jobs for a destination are due now."""
+
+    async def hasten():
+        store = RedisStore(node.redis_url, node.name)
+        for each in await store.jobs(0, 10**15, 0, 1000):
+            if Job.load(each.record).to == f"/queue/{name}":
+                await store._do("ZADD", store.keys.due, now_ms(), each.id)
+        await store.close()
+
+    node.do(hasten)
+    node.look(node.node.broker.jobs.start)
+
+
+@pytest.mark.scenario("ST-06", "SH-01")
+def test_a_delayed_message_comes_when_its_delay_is_over(connect, node, name):
+    client = connect()
+    client.subscribe(f"/queue/{name}")
+    begin = now_ms()
+    client.send(f"/queue/{name}", "later", AMQ_SCHEDULED_DELAY="400", colour="red", persistent="true")
+    assert client.has_no_more()
+    assert node.depth(name) == 0
+    [message] = client.take()
+    assert now_ms() - begin >= 400
+    assert (message.body, message.headers["colour"], message.headers["persistent"]) == ("later", "red", "true")
+    assert message.headers["scheduledJobId"] == message.headers["message-id"]
+    assert not [each for each in message.headers if each.startswith("AMQ_")]
+    assert waiting(node, f"/queue/{name}") == []
+
+
+@pytest.mark.scenario("SH-01")
+def test_a_message_is_repeated_each_time_with_an_id_of_its_own(connect, node, name):
+    client = connect()
+    client.subscribe(f"/queue/{name}")
+    client.send(
+        f"/queue/{name}", "again", AMQ_SCHEDULED_DELAY="50", AMQ_SCHEDULED_PERIOD="60", AMQ_SCHEDULED_REPEAT="9"
+    )
+    messages = client.take(10)
+    until(lambda: waiting(node, f"/queue/{name}") == [], "the row is over")
+    assert client.has_no_more()
+    assert len({message.headers["message-id"] for message in messages}) == 10
+    assert len({message.headers["scheduledJobId"] for message in messages}) == 1
+
+
+def test_a_topic_gets_scheduled_messages_too(connect, name):
+    client = connect()
+    client.subscribe(f"/topic/{name}")
+    client.send(f"/topic/{name}", "later", AMQ_SCHEDULED_DELAY="100")
+    assert client.bodies() == ["later"]
+
+
+def test_a_virtual_topic_is_copied_when_the_message_is_due(connect, node, name):
+    client = connect()
+    client.send(f"/topic/VirtualTopic.{name}", "later", AMQ_SCHEDULED_DELAY="300")
+    client.subscribe(f"/queue/Consumer.A.VirtualTopic.{name}")  # not there yet when it was sent
+    assert client.bodies() == ["later"]
+
+
+def test_time_to_live_counts_from_delivery(connect, node, name):
+    client = connect()
+    client.subscribe(f"/queue/{name}")
+    sent = now_ms()
+    client.send(f"/queue/{name}", "later", AMQ_SCHEDULED_DELAY="400", expires=str(sent + 200))
+    [message] = client.take()
+    assert int(message.headers["expires"]) >= sent + 600
+    assert int(message.headers["timestamp"]) >= sent + 400
+
+
+@pytest.mark.scenario("SH-01")
+def test_a_cron_sends_at_its_minutes_and_goes_on(connect, node, name):
+    client = connect()
+    client.subscribe(f"/queue/{name}")
+    client.send(f"/queue/{name}", "tick", AMQ_SCHEDULED_CRON="0 0 1 1 *")
+    for _ in range(2):
+        [job] = waiting(node, f"/queue/{name}")
+        assert job.due_ms > now_ms()
+        assert job.headers["AMQ_SCHEDULED_CRON"] == "0 0 1 1 *"
+        soon(node, name)
+        [message] = client.take()
+        assert (message.body, message.headers["scheduledJobId"]) == ("tick", job.job)
+    assert len(waiting(node, f"/queue/{name}")) == 1
+
+
+@pytest.mark.scenario("SH-01")
+def test_a_cron_begins_a_row_at_its_minutes(connect, node, name):
+    client = connect()
+    client.subscribe(f"/queue/{name}")
+    client.send(
+        f"/queue/{name}", "tick", AMQ_SCHEDULED_CRON="0 0 1 1 *", AMQ_SCHEDULED_DELAY="50", AMQ_SCHEDULED_PERIOD="50",
+        AMQ_SCHEDULED_REPEAT="2",
+    )  # fmt: skip
+    soon(node, name)
+    messages = client.take(3)
+    assert len({message.headers["message-id"] for message in messages}) == 3
+    until(lambda: len(waiting(node, f"/queue/{name}")) == 1, "only the cron is left")
+    assert client.has_no_more()
+
+
+@pytest.mark.scenario("SH-01")
+def test_in_a_transaction_a_message_is_scheduled_at_commit(connect, node, name):
+    client = connect()
+    client.subscribe(f"/queue/{name}")
+    for end in ("ABORT", "COMMIT"):
+        client.frame("BEGIN", transaction="t")
+        client.send(f"/queue/{name}", end, AMQ_SCHEDULED_DELAY="200", transaction="t")
+        client.send(f"/queue/{name}", f"{end} now", transaction="t")
+        assert waiting(node, f"/queue/{name}") == []
+        client.frame(end, transaction="t")
+    assert client.bodies(2) == ["COMMIT now", "COMMIT"]
+    assert client.has_no_more()
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        ({"AMQ_SCHEDULED_DELAY": "soon"}, "AMQ_SCHEDULED_DELAY:soon is not a whole number"),
+        ({"AMQ_SCHEDULED_CRON": "* * *"}, "is not five fields"),
+        ({"AMQ_SCHEDULED_CRON": "0 0 30 2 *"}, "names no minute that ever comes"),
+        ({"AMQ_SCHEDULED_DELAY": "1", "AMQ_SCHEDULED_REPEAT": "-1"}, "needs AMQ_SCHEDULED_PERIOD"),
+    ],
+)
+def test_a_wrong_schedule_is_an_error_and_nothing_is_sent(connect, node, name, headers, said):
+    client = connect()
+    client.connection.send(f"/queue/{name}", "x", headers={**headers, "receipt": "r"})
+    error = client.error()
+    assert said in error.headers["message"]
+    assert error.headers["receipt-id"] == "r"
+    client.round_trip()  # the connection goes on
+    assert waiting(node, f"/queue/{name}") == []
+
+
+def test_without_scheduler_support_the_headers_are_properties(connect, node, name, monkeypatch):
+    broker = node.node.broker
+    scheduling = broker.perform[type_of_send()]
+    broker.perform[type_of_send()] = broker.publishing.send
+    try:
+        client = connect()
+        client.subscribe(f"/queue/{name}")
+        client.send(f"/queue/{name}", "now", AMQ_SCHEDULED_DELAY=LATER)
+        [message] = client.take()
+        assert message.headers["AMQ_SCHEDULED_DELAY"] == LATER
+    finally:
+        broker.perform[type_of_send()] = scheduling
+
+
+def type_of_send():
+    from brokerapp.actions import Send
+
+    return Send
+
+
+# -- management
+
+
+def schedule(client, name, *bodies, delay=LATER):
+    for body in bodies:
+        client.send(f"/queue/{name}", body, AMQ_SCHEDULED_DELAY=delay, persistent="true")
+
+
+def manage(client, action, **headers):
+    client.send(MANAGEMENT, "", AMQ_SCHEDULER_ACTION=action, **headers)
+
+
+@pytest.fixture
+def empty(connect):
+    """Nothing waits when a test begins."""
+    manage(connect(), "REMOVEALL")
+
+
+@pytest.mark.scenario("SH-02")
+def test_what_waits_can_be_browsed(connect, node, name, empty):
+    client = connect()
+    schedule(client, name, "a", "b")
+    client.subscribe(f"/queue/{name}.answers")
+    manage(client, "BROWSE", reply_to=f"/queue/{name}.answers")
+    messages = client.take(2)
+    assert sorted(message.body for message in messages) == ["a", "b"]
+    assert {message.headers["AMQ_SCHEDULED_DELAY"] for message in messages} == {LATER}
+    assert {message.headers["original-destination"] for message in messages} == {f"/queue/{name}"}
+    ids = {each.job for each in waiting(node, f"/queue/{name}")}
+    assert {message.headers["scheduledJobId"] for message in messages} == ids
+    assert len(ids) == 2
+
+
+@pytest.mark.scenario("SH-02")
+def test_what_waits_can_be_browsed_with_a_selector(connect, name, empty):
+    client = connect()
+    schedule(client, name, "a")
+    schedule(client, name, "b", delay="500000")
+    client.subscribe(f"/queue/{name}.answers", selector="AMQ_SCHEDULED_DELAY = 500000")
+    manage(client, "BROWSE", reply_to=f"/queue/{name}.answers")
+    assert client.bodies() == ["b"]
+    assert client.has_no_more()
+
+
+@pytest.mark.scenario("SH-02")
+def test_a_window_of_what_waits_can_be_browsed_and_removed(connect, node, name, empty):
+    client = connect()
+    schedule(client, name, "soon", delay="300000")
+    schedule(client, name, "later")
+    client.subscribe(f"/queue/{name}.answers")
+    window = {"ACTION_START_TIME": str(now_ms()), "ACTION_END_TIME": str(now_ms() + 400_000)}
+    manage(client, "BROWSE", reply_to=f"/queue/{name}.answers", **window)
+    assert client.bodies() == ["soon"]
+    manage(client, "REMOVEALL", **window)
+    assert [each.headers["AMQ_SCHEDULED_DELAY"] for each in waiting(node, f"/queue/{name}")] == [LATER]
+    manage(client, "REMOVEALL")
+    assert waiting(node, f"/queue/{name}") == []
+    assert client.has_no_more()
+
+
+@pytest.mark.scenario("SH-02")
+def test_one_that_waits_can_be_removed_and_an_unknown_one_is_no_error(connect, node, name, empty):
+    client = connect()
+    schedule(client, name, "a", "b")
+    [first, second] = waiting(node, f"/queue/{name}")
+    manage(client, "REMOVE", scheduledJobId=first.job)
+    assert waiting(node, f"/queue/{name}") == [second]
+    manage(client, "REMOVE", scheduledJobId="ID:nobody")
+    assert client.errors.empty()
+    manage(client, "REMOVEALL")
+
+
+def test_removing_many_takes_them_all(connect, node, name, empty):
+    client = connect()
+    for number in range(1200):  # more than two pages
+        client.send(f"/queue/{name}", str(number), wait=False, AMQ_SCHEDULED_DELAY=LATER)
+    client.round_trip()
+    manage(client, "REMOVEALL")
+    assert node.ask(lambda admin: admin.waiting()) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        ({"AMQ_SCHEDULER_ACTION": "DANCE"}, "AMQ_SCHEDULER_ACTION:DANCE is none of BROWSE, REMOVE, REMOVEALL"),
+        ({"AMQ_SCHEDULER_ACTION": "BROWSE"}, "without reply-to"),
+        ({"AMQ_SCHEDULER_ACTION": "REMOVE"}, "without scheduledJobId"),
+        ({"AMQ_SCHEDULER_ACTION": "REMOVEALL", "ACTION_START_TIME": "noon"}, "ACTION_START_TIME:noon is not a moment"),
+    ],
+)
+def test_management_that_makes_no_sense_is_an_error(connect, headers, said):
+    client = connect()
+    client.connection.send(MANAGEMENT, "", headers=headers)
+    assert said in client.error().headers["message"]
+
+
+def test_operators_remove_what_waits(connect, node, name):
+    schedule(connect(), name, "a")
+    [job] = waiting(node, f"/queue/{name}")
+    node.ask(lambda admin: admin.forget_waiting(job.job))
+    assert waiting(node, f"/queue/{name}") == []
+    with pytest.raises(RequestRefused, match="no message waits as job"):
+        node.ask(lambda admin: admin.forget_waiting(job.job))
