@@ -6,8 +6,8 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 
 @dataclass(slots=True)
@@ -33,6 +33,20 @@ class Send:
     timestamp: int | None  #: milliseconds since the epoch, when the client sets it
     transaction: str | None
     receipt: str | None
+    is_bytes: bool = False  #: consumers are told the body's length
+
+
+@dataclass(slots=True)
+class SendRun:
+    """SENDs that came one after the other and differ in body and receipt only; `like` has neither."""
+
+    like: Send
+    bodies: list[bytes]
+    receipts: list[str | None]
+
+    def __iter__(self) -> Iterator[Send]:
+        for body, receipt in zip(self.bodies, self.receipts, strict=True):
+            yield replace(self.like, body=body, receipt=receipt)
 
 
 @dataclass(slots=True)
@@ -70,6 +84,17 @@ class Settle:
 
 
 @dataclass(slots=True)
+class SettleRun:
+    """Plain ACKs that came one after the other."""
+
+    ack_ids: list[str]
+
+    def __iter__(self) -> Iterator[Settle]:
+        for ack_id in self.ack_ids:
+            yield Settle(ack_id, None, True, None, None)
+
+
+@dataclass(slots=True)
 class Begin:
     """Start a transaction."""
 
@@ -100,4 +125,4 @@ class Disconnect:
     receipt: str | None
 
 
-Action = Connect | Send | Subscribe | Unsubscribe | Settle | Begin | Commit | Abort | Disconnect
+Action = Connect | Send | SendRun | Subscribe | Unsubscribe | Settle | SettleRun | Begin | Commit | Abort | Disconnect

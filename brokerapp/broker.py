@@ -1,8 +1,8 @@
 """Broker: what clients ask, decided with the engine and handed to the committer. Synchronous; nothing here waits.
 
-Its parts, a module each: `publishing` (SEND), `subscribing` (SUBSCRIBE, UNSUBSCRIBE), `settling` (ACK, NACK),
-`transactions`, `failures` (dead letters), `queues` (the logs), `delivery` (what goes out to consumers), `advisories`
-(what the broker tells about itself). `perform` says which part does which action.
+Its parts, a module each: `publishing` (SEND), `runs` (many at once), `subscribing` (SUBSCRIBE, UNSUBSCRIBE),
+`settling` (ACK, NACK), `transactions`, `failures` (dead letters), `queues` (the logs), `delivery` (what goes out to
+consumers), `advisories` (what the broker tells about itself). `perform` says which part does which action.
 """
 
 from __future__ import annotations
@@ -11,7 +11,18 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from brokerapp.actions import Abort, Action, Begin, Commit, Send, Settle, Subscribe, Unsubscribe
+from brokerapp.actions import (
+    Abort,
+    Action,
+    Begin,
+    Commit,
+    Send,
+    SendRun,
+    Settle,
+    SettleRun,
+    Subscribe,
+    Unsubscribe,
+)
 from brokerapp.advisories import Advisories
 from brokerapp.client import Client
 from brokerapp.committer import Committer
@@ -29,6 +40,7 @@ from brokerapp.jobs import Jobs
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
 from brokerapp.recording.recorder import Recorder
+from brokerapp.runs import Runs
 from brokerapp.scheduling import Scheduling
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.settling import Settling
@@ -72,6 +84,7 @@ class Broker:
         self.queues = Queues(committer, self.delivery, stats, self.may, self.timers, _cache(settings))
         self.queues.topology = self.topology = Topology(definitions, self._interest)
         self.publishing, self.subscribing = Publishing(self), Subscribing(self)
+        self.runs = Runs(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
         self.temporaries = Temporaries(self)
         if settings.selector_cache is not None and settings.selector_cache.expire_after:
@@ -85,9 +98,11 @@ class Broker:
         #: Who does what a client asks. Each may raise RequestRefused.
         self.perform: dict[type[Action], Callable[[Client, Any], None]] = {
             Send: self.scheduling.send if settings.scheduler_support else self.publishing.send,
+            SendRun: self.runs.send,
             Subscribe: self.subscribing.subscribe,
             Unsubscribe: self.subscribing.unsubscribe,
             Settle: self.settling.settle,
+            SettleRun: self.settling.settle_run,
             Begin: self.transactions.begin,
             Commit: self.transactions.commit,
             Abort: self.transactions.abort,
@@ -205,10 +220,18 @@ class Broker:
         else:
             done()
 
-    def confirm(self, client: Client, receipt: str | None) -> None:
+    def attempt(self, client: Client, perform: Callable[[Client, Any], None], action: Any) -> None:
+        """Do one of several things a client asked at once: what is refused does not stop the others."""
+        try:
+            perform(client, action)
+        except RequestRefused as error:
+            self.refuse(client, error, action.receipt)
+
+    def confirm(self, client: Client, *receipts: str | None) -> None:
         """Tell the client that what it asked is done, if it wants to know."""
-        if receipt is not None:
-            client.sink.receipt(receipt)
+        wanted = [receipt for receipt in receipts if receipt is not None]
+        if wanted:
+            client.sink.receipts(wanted)
             self.delivery.dirty[client] = None
 
     def refuse(self, client: Client, error: RequestRefused, receipt: str | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -29,11 +29,11 @@ MAX_PENDING_BYTES = 8 * 1024 * 1024
 class Sink(Protocol):
     """Where a client is told things. Implemented by the protocol's connection; nothing here waits."""
 
-    def deliver(self, subscription: Subscription, entry: Entry, ack_id: str) -> None:
-        """A message."""
+    def deliver(self, subscription: Subscription, entries: Sequence[Entry], ack_ids: Sequence[str]) -> None:
+        """Messages, with what the client acknowledges each by; without ids it need not."""
 
-    def receipt(self, id: str) -> None:
-        """What was asked is done."""
+    def receipts(self, ids: Sequence[str]) -> None:
+        """What was asked under these names is done."""
 
     def refuse(self, error: BrokerError, receipt: str | None) -> None:
         """What was asked cannot be done."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Protocol
 
 from brokerapp.errors import Fenced, StoreUnavailable
-from brokerapp.store import Batch, Committed, Limits, Settled, StoredEntry, StoredJob, Unit
+from brokerapp.store import Batch, Committed, Limits, Run, Settled, StoredEntry, StoredJob, Unit
 
 logger = logging.getLogger(__name__)
 
@@ -54,8 +54,8 @@ class Committer:
 
     def __init__(self, store: CommitStore, session: str, limits: Limits, after_batch: Callable[[], None]) -> None:
         self._store, self._session, self._limits, self._after_batch = store, session, limits, after_batch
-        self._units: list[Unit] = []
-        self._under_way: list[Unit] = []  # in the store's hands
+        self._units: list[Unit | Run] = []
+        self._under_way: list[Unit | Run] = []  # in the store's hands
         self._settles: list[Settled] = []
         self._declarations: list[tuple[str, str | None]] = []
         self._marks: dict[str, str] = {}
@@ -69,15 +69,16 @@ class Committer:
 
     # -- what the broker asks; none of it waits
 
-    def submit(self, unit: Unit) -> None:
+    def submit(self, unit: Unit | Run) -> None:
         """Do this unit."""
         self._units.append(unit)
         self._rouse()
 
-    def settle(self, entry: Settled) -> None:
-        """Remove one entry, if it was ever stored; nobody waits for it."""
-        if entry.seq:
-            self._settles.append(entry)
+    def settle(self, entries: Iterable[Settled]) -> None:
+        """Remove those of these entries that were ever stored; nobody waits for it."""
+        stored = [entry for entry in entries if entry.seq]
+        if stored:
+            self._settles += stored
             self._rouse()
 
     def create(self, log: str, attributes: str) -> None:
@@ -122,7 +123,7 @@ class Committer:
     def brings_to(self, log: str) -> bool:
         """Whether messages for this log are on their way to the store."""
         units = (*self._under_way, *self._units)
-        return any(row[0] == log for unit in units for _, rows in unit.appends for row in rows)
+        return any(row[0] == log for unit in units for rows in unit.ways for row in rows)
 
     async def barrier(self) -> None:
         """Wait until everything submitted so far is done, whatever is submitted meanwhile."""
@@ -208,15 +209,15 @@ class Committer:
                 return answer
 
 
-def _within_limits(units: list[Unit]) -> int:
+def _within_limits(units: list[Unit | Run]) -> int:
     """How many of the units make a batch; at least one."""
     if len(units) == 1:
         return 1
     copies = size = 0
     for count, unit in enumerate(units[:MAX_UNITS]):
-        for stored, rows in unit.appends:
-            copies += len(rows)
-            size += len(stored)
+        of_unit, bytes_of_unit = unit.weight
+        copies += of_unit
+        size += bytes_of_unit
         if (copies > MAX_COPIES or size > MAX_BYTES) and count:
             return count
     return min(len(units), MAX_UNITS)
@@ -225,13 +226,13 @@ def _within_limits(units: list[Unit]) -> int:
 def _writes(batch: Batch) -> bool:
     if batch.declarations or batch.marks or batch.returned:
         return True
-    return any(unit.appends or unit.settles or unit.jobs for unit in batch.units)
+    return any(unit.count or unit.settles or unit.jobs for unit in batch.units)
 
 
 def _report(batch: Batch, committed: Committed) -> None:
     seq, refused = committed.base + 1, committed.refused
-    for position, dropped in committed.dropped.items():
-        batch.units[position - 1].dropped = dropped
-    for position, unit in enumerate(batch.units, start=1):
-        unit.done(seq, refused.get(position, ""))
-        seq += len(unit.appends)
+    for position, unit in batch.numbered:
+        if committed.dropped and position in committed.dropped:
+            unit.dropped = committed.dropped[position]
+        unit.report(seq, position, refused)
+        seq += unit.count

@@ -6,8 +6,10 @@ Work gathers while the sockets are read (`touch`, `dirty`); `pump` does it once 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
+from itertools import groupby
+from operator import attrgetter
 
 from brokerapp.client import Client
 from brokerapp.committer import Committer
@@ -28,6 +30,8 @@ MAX_TOPIC_PENDING_BYTES = 16 * 1024 * 1024
 
 #: Topics whose subscribers are remembered: their names come from clients.
 MAX_REMEMBERED = 10_000
+_original = attrgetter("original")
+_expires = attrgetter("message.expires")
 #: What the names of topics begin with, among those of logs.
 _TOPICS = (f"{Kind.TOPIC}://", f"{Kind.TEMP_TOPIC}://")
 #: Whether a consumer may read (or create) a destination: a pattern matches also what it may not.
@@ -58,8 +62,6 @@ class Delivery:
         self.touched: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
         self.waiting: dict[Subscription, None] = {}  # of topics, with messages pending
         self.dirty: dict[Client, None] = {}
-        self._acked: dict[tuple[MessageLog, str], list[Entry]] = {}  # to be recorded together
-        self._now_us = 0  # of this pump
         self.stopped = False  #: the node ends: nothing more is given out
 
     # -- once a tick
@@ -69,17 +71,15 @@ class Delivery:
         if self.stopped:
             self.touched.clear()
             self.waiting.clear()
-        self._now_us = time.time_ns() // 1000
+        now_us = time.time_ns() // 1000
         while self.touched:
             touched, self.touched = self.touched, {}
             for log in touched:
                 for subscription, entries in log.dispatch():
-                    self.give(log, subscription, entries, self._now_us)
+                    self.give(log, subscription, entries, now_us)
                 self._page(log)
         for subscription in list(self.waiting):
             self._drain(subscription)
-        if self._acked:
-            self._record_acks()
         dirty, self.dirty = self.dirty, {}
         for client in dirty:
             client.sink.flush()
@@ -109,7 +109,7 @@ class Delivery:
     def give(self, log: MessageLog, subscription: Subscription, entries: list[Entry], now_us: int) -> None:
         """Hand these messages of a queue to a consumer; those that expired meanwhile go their own way."""
         now_ms = now_us // 1000
-        if any(entry.message.expires for entry in entries):
+        if any(map(_expires, entries)):
             entries, expired = partition(entries, lambda entry: not 0 < entry.message.expires <= now_ms)
             for entry in expired:
                 subscription.credit += 1
@@ -122,60 +122,44 @@ class Delivery:
         client.delivered += len(entries)
         self.dirty[client] = None
         self._record(DISPATCH, log, entries, client.client_id, now_us)
-        deliver = client.sink.deliver
         if subscription.ack_mode != "auto":
-            for entry in entries:
-                deliver(subscription, entry, self._ack_id(subscription, entry))
+            client.sink.deliver(subscription, entries, self._ack_ids(subscription, entries))
             return
         subscription.credit += len(entries)
         if log.ready:  # what its credit did not reach
             self.touched[log] = None
-        for entry in entries:
-            deliver(subscription, entry, "")
-            self.acked(log, entry, client.client_id)
-            self._committer.settle(entry)
+        client.sink.deliver(subscription, entries, ())
+        self.acked(log, entries, client.client_id, now_us)
+        self._committer.settle(entries)
 
-    def acked(self, log: MessageLog, entry: Entry, consumer: str) -> None:
-        """A consumer is done with a message of a queue."""
-        log.settled(entry)
+    def acked(self, log: MessageLog, entries: list[Entry], consumer: str, now_us: int) -> None:
+        """A consumer is done with these messages of a queue."""
+        log.settled(entries)
         counts = log.counts
-        counts.DequeueCount += 1
-        counts.DequeueBytes += len(entry.message.body)
+        counts.DequeueCount += len(entries)
+        counts.DequeueBytes += sum([entry.message.size for entry in entries])
         self._stats.changed.add(counts)
-        place = (log, consumer)
-        entries = self._acked.get(place)
-        if entries is None:
-            self._acked[place] = [entry]
-        else:
-            entries.append(entry)
-
-    def _record_acks(self) -> None:
-        acked, self._acked = self._acked, {}
-        for (log, consumer), entries in acked.items():
-            self._record(ACK, log, entries, consumer, self._now_us)
+        self._record(ACK, log, entries, consumer, now_us)
 
     def _record(self, kind: int, log: MessageLog, entries: list[Entry], consumer: str, now_us: int) -> None:
-        originals = [native(entry.original) if entry.original else log.name for entry in entries]
-        messages = [entry.message for entry in entries]
-        self._recorder.events(kind, now_us, messages, log.name, originals, consumer, None)
+        for original, run in groupby(entries, _original):
+            messages = [entry.message for entry in run]
+            sent_to = native(original) if original else log.name
+            self._recorder.run(kind, now_us, messages, (log.name,), sent_to, consumer)
 
     @staticmethod
-    def _ack_id(subscription: Subscription, entry: Entry) -> str:
-        """What the client will name the delivery by: its own in STOMP 1.2, the message-id before."""
+    def _ack_ids(subscription: Subscription, entries: list[Entry]) -> list[str]:
+        """What the client will name the deliveries by: its own ids in STOMP 1.2, message-ids before."""
         client: Client = subscription.client
         if client.protocol_version != "1.2":
-            ack_id = entry.message.id
-        else:
-            client.ack_numbers += 1
-            ack_id = f"{subscription.key}-{client.ack_numbers}"
-        subscription.hold(ack_id, entry)
-        return ack_id
-
-    def _hand_over(self, subscription: Subscription, entry: Entry, ack_id: str) -> None:
-        client: Client = subscription.client
-        client.delivered += 1
-        self.dirty[client] = None
-        client.sink.deliver(subscription, entry, ack_id)
+            for entry in entries:
+                subscription.hold(entry.message.id, entry)
+            return [entry.message.id for entry in entries]
+        first = client.ack_numbers + 1
+        client.ack_numbers += len(entries)
+        ack_ids = [f"{subscription.key}-{number}" for number in range(first, first + len(entries))]
+        subscription.unacked.update(zip(ack_ids, entries, strict=True))
+        return ack_ids
 
     # -- topics
 
@@ -261,15 +245,18 @@ class Delivery:
         self._recorder.event(
             DISPATCH, now_us, entry.message, entry.log, native(entry.original or entry.shown), consumer, None
         )
-        ack_id = ""
+        ack_ids: Sequence[str] = ()
         if subscription.ack_mode == "auto":
             self.account_topic_ack(subscription, entry, now_us)
         else:
             subscription.credit -= 1
             stats.InFlightCount += 1
-            ack_id = self._ack_id(subscription, entry)
+            ack_ids = self._ack_ids(subscription, [entry])
         self._stats.changed.add(stats)
-        self._hand_over(subscription, entry, ack_id)
+        client: Client = subscription.client
+        client.delivered += 1
+        self.dirty[client] = None
+        client.sink.deliver(subscription, (entry,), ack_ids)
 
     def account_topic_ack(self, subscription: Subscription, entry: Entry, now_us: int) -> None:
         """A subscriber is done with a message of a topic."""

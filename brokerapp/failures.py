@@ -36,11 +36,11 @@ class Failures:
         strategy = (policy and policy.dead_letter) or DEFAULT_STRATEGY
         target = dead_letter_destination(strategy, log.destination, entry.message, expired=expired)
         self.record(DROP if target is None else DEAD_LETTER, now_us, entry, consumer, cause)
-        log.settled(entry)
+        log.settled((entry,))
         log.counts.DequeueCount += 1
         self._broker.stats.changed.add(log.counts)
         if target is None:
-            self._broker.committer.settle(entry)
+            self._broker.committer.settle((entry,))
             return
         log.counts.DeadLetterCount += 1
         message = dead_letter(entry.message, log.destination, cause, strategy, now_us // 1000)

@@ -7,7 +7,7 @@ storing and delivering need no conversion: a MESSAGE frame is a few lines about 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -53,6 +53,15 @@ class Message:
     born_us: int = 0  #: when it reached the first broker, microseconds since the epoch
     grouped: bool = False  #: it may have a JMSXGroupID
     _headers: dict[str, str] | None = field(default=None, repr=False, compare=False)
+    facts: tuple[str, int, int] = field(init=False, repr=False, compare=False)  #: id, size and born_us, for the trace
+
+    def __post_init__(self) -> None:
+        self.facts = (self.id, len(self.body), self.born_us)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the body."""
+        return self.facts[1]
 
     @property
     def headers(self) -> dict[str, str]:
@@ -64,8 +73,7 @@ class Message:
 
     def stored(self) -> bytes:
         """The message as one value of the store: a line of broker's fields, the head, an empty line, the body."""
-        fields = f"{self.persistent:d} {self.priority} {self.expires} {self.born_us}\n"
-        return fields.encode() + self.head + b"\n" + self.body
+        return stored_alike((self,))[0]
 
     def with_headers(self, changed: Mapping[str, str | None], **fields: Any) -> Message:
         """The message with these headers in place of, or beside, those it has (None: without), and these fields."""
@@ -85,6 +93,13 @@ class Message:
         return Message(
             _id_of(head), head, stored[end_of_head + 1 :], persistent == 1, priority, expires, born_us, grouped
         )
+
+
+def stored_alike(messages: Sequence[Message]) -> list[bytes]:
+    """The stored form of messages that differ in head and body only; of one, of course, too."""
+    first = messages[0]
+    fields = f"{first.persistent:d} {first.priority} {first.expires} {first.born_us}\n".encode()
+    return [b"%b%b\n%b" % (fields, message.head, message.body) for message in messages]
 
 
 def _id_of(head: bytes) -> str:

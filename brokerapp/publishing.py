@@ -108,7 +108,7 @@ class Publishing:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._prefix = f"ID:{broker.name}-{broker.session}:"
-        self._escaped_prefix = escape(self._prefix)
+        self._first_line = f"message-id:{escape(self._prefix)}"
         self._messages = 0
 
     def send(self, client: Client, send: Send) -> None:
@@ -140,24 +140,22 @@ class Publishing:
         """Give a message that need not be kept straight to the one consumer that waits for it, if there is one."""
         first = placed[0]
         groups = first.route.groups
-        if (
-            len(placed) > 1
-            or len(groups) != 1
-            or len(groups[0].logs) > 1
-            or first.route.topics
-            or first.message.grouped
-        ):
+        if len(placed) > 1 or len(groups) != 1 or len(groups[0].logs) > 1 or first.route.topics:
             return False
-        [log], [(name, original, shown)] = groups[0].logs, groups[0].rows
-        consumer = log.pass_through()
-        if consumer is None:
+        return self.pass_through((first.message,), groups[0], str(first.destination))
+
+    def pass_through(self, messages: Sequence[Message], group: Group, sent_to: str) -> bool:
+        """Give messages for one queue straight to those who wait there for just such, if they take them all."""
+        [log], [(name, original, shown)] = group.logs, group.rows
+        given = log.pass_through([Entry(name, 0, message, original=original, shown=shown) for message in messages])
+        if not given:
             return False
-        message = first.message
-        log.counts.EnqueueCount += 1
-        log.counts.EnqueueBytes += len(message.body)
-        self._broker.recorder.copies(FORWARD, message.born_us, message, str(first.destination), groups[0].names)
-        entry = Entry(name, 0, message, original=original, shown=shown)
-        self._broker.delivery.give(log, consumer, [entry], message.born_us)
+        now_us = messages[0].born_us
+        log.counts.EnqueueCount += len(messages)
+        log.counts.EnqueueBytes += sum([message.size for message in messages])
+        self._broker.recorder.run(FORWARD, now_us, messages, group.names, sent_to)
+        for consumer, entries in given:
+            self._broker.delivery.give(log, consumer, entries, now_us)
         return True
 
     def next_id(self) -> str:
@@ -167,18 +165,24 @@ class Publishing:
 
     def message(self, send: Send) -> Message:
         """What a client sends, as a message."""
+        return self.messages(send, (send.body,))[0]
+
+    def messages(self, send: Send, bodies: Sequence[bytes]) -> list[Message]:
+        """New messages, like what was sent but with these bodies."""
         now_us = time.time_ns() // 1000
-        self._messages += 1
-        number = self._messages
         timestamp = now_us // 1000 if send.timestamp is None else send.timestamp
-        persistent = "persistent:true\n" if send.persistent else ""
-        head = (
-            f"message-id:{self._escaped_prefix}{number}\nexpires:{send.expires}\npriority:{send.priority}\ntimestamp:{timestamp}\n"
-            f"{persistent}{send.properties}"
-        )
-        id = f"{self._prefix}{number}"
+        rest = f"\nexpires:{send.expires}\npriority:{send.priority}\ntimestamp:{timestamp}\n"
+        rest += ("persistent:true\n" if send.persistent else "") + send.properties
+        first = self._messages + 1
+        self._messages += len(bodies)
         grouped = "JMSXGroupID:" in send.properties
-        return Message(id, head.encode(), send.body, send.persistent, send.priority, send.expires, now_us, grouped)
+        made = []
+        for number, body in enumerate(bodies, first):
+            length = f"content-length:{len(body)}\n" if send.is_bytes else ""
+            head = f"{self._first_line}{number}{rest}{length}".encode()
+            id = f"{self._prefix}{number}"
+            made.append(Message(id, head, body, send.persistent, send.priority, send.expires, now_us, grouped))
+        return made
 
     def place(
         self, client: Client, message: Message, destination: Destination, sent_to: Destination | None = None
@@ -194,7 +198,7 @@ class Publishing:
 
     def on_its_way(self, message: Message, destination: Destination, sent_to: Destination | None = None) -> Placed:
         """The way of a message that no client sends right now; its queues exist from now on."""
-        self._broker.recorder.enqueue(message.born_us, message, str(destination))
+        self._broker.recorder.enqueue(message.born_us, (message,), str(destination))
         found = route(message, destination, self._broker.topology, sent_to)
         if found.groups is None:
             found.groups = self.groups(found)
@@ -265,11 +269,12 @@ class Publishing:
             return
         if request.undo is not None:
             request.undo()
-        self._broker.refuse(
-            client,
-            LimitExceeded(f"the broker's store is full: nothing of this was kept{_named(placed)}"),
-            request.receipt,
-        )
+        self.refuse(client, refused, [each.destination for each in placed], request.receipt)
+
+    def refuse(self, client: Client, full: str, destinations: Sequence[Destination], receipt: str | None) -> None:
+        """Tell the client that a limit stood in the way."""
+        error = LimitExceeded(f"the broker's store is full: nothing of this was kept{_named(destinations)}")
+        self._broker.refuse(client, error, receipt)
 
     def kept(self, jobs: Sequence[JobChange]) -> None:
         """The store holds these messages until they are due."""
@@ -280,28 +285,30 @@ class Publishing:
         for each in placed:
             for group in each.route.groups:
                 if group.logs:
-                    self._stored(each, group, seq)
+                    self.stored([each.message], [len(each.stored)], group, str(each.destination), seq)
                 seq += 1
             for copy in each.route.topics:
                 if not copy.destination.is_temporary or copy.destination in self._broker.temporaries:
                     self._broker.delivery.publish(each.message, copy)
 
-    def _stored(self, placed: Placed, group: Group, seq: int) -> None:
-        """The store holds these copies: count them, and offer them to those who consume now."""
-        message, size, body_size = placed.message, len(placed.stored), len(placed.message.body)
-        payload = seq if group.shared else 0
+    def stored(self, messages: Sequence[Message], sizes: Sequence[int], group: Group, sent_to: str, seq: int) -> None:
+        """The store holds copies of these messages, the first as number `seq`: count them, offer them to consumers."""
+        count, body_bytes = len(messages), sum([message.size for message in messages])
+        numbers = range(seq, seq + count)
+        payloads = numbers if group.shared else (0,) * count
         touched, changed = self._broker.delivery.touched, self._broker.stats.changed
         for log, (name, original, shown) in zip(group.logs, group.rows, strict=True):
             counts = log.counts
-            counts.EnqueueCount += 1
-            counts.EnqueueBytes += body_size
+            counts.EnqueueCount += count
+            counts.EnqueueBytes += body_bytes
             changed.add(counts)
             if log.consumers:
-                log.offer(Entry(name, seq, message, payload, size, original, shown))
+                facts = zip(numbers, messages, payloads, sizes, strict=True)
+                log.offer_run([Entry(name, *each, original, shown) for each in facts])
                 touched[log] = None
             else:
-                log.offer_unseen()
-        self._broker.recorder.copies(FORWARD, message.born_us, message, str(placed.destination), group.names)
+                log.offer_unseen(count)
+        self._broker.recorder.run(FORWARD, messages[0].born_us, messages, group.names, sent_to)
 
     def _leave_out(self, placed: Sequence[Placed], dropped: Sequence[tuple[int, int]]) -> None:
         """These copies, see Unit, found their queues full, and their virtual topics want them dropped then."""
@@ -329,5 +336,5 @@ def _droppable(placed: Sequence[Placed]) -> list[tuple[int, int, int]]:
     return [(number, *each) for number, group in enumerate(groups, start=1) for each in group.droppable]
 
 
-def _named(placed: Sequence[Placed]) -> str:
-    return " (" + ", ".join(str(each.destination) for each in placed[:5]) + ")" if placed else ""
+def _named(destinations: Sequence[Destination]) -> str:
+    return " (" + ", ".join(map(str, destinations[:5])) + ")" if destinations else ""

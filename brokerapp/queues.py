@@ -196,9 +196,7 @@ class Queues:
         self._delivery.touched[log] = None
         if log.rules.patience_ms:
             self._gather(log)
-        if self.selectors is not None and not log.destination.is_temporary:
-            if self.selectors.came(log.name, subscription.selector, _now_ms()):
-                self._describe(log)
+        self._note_came(subscription, log)
 
     def _gather(self, log: MessageLog) -> None:
         """Let the first consumer wait for others, as the queue's policy wants it."""
@@ -211,6 +209,12 @@ class Queues:
     def _begin(self, log: MessageLog) -> None:
         log.stopped.discard(GATHERING)
         self._delivery.touched[log] = None
+
+    def _note_came(self, subscription: Subscription, log: MessageLog) -> None:
+        if self.selectors is None or log.destination.is_temporary:
+            return
+        if self.selectors.came(log.name, subscription.selector, _now_ms()):
+            self._describe(log)
 
     def _note_gone(self, subscription: Subscription, log: MessageLog) -> None:
         left = [each.selector for each in log.consumers]

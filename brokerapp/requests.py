@@ -66,9 +66,7 @@ class Desk:
 
         def read(found: list[StoredEntry]) -> None:
             gone = log.take_out([each.seq for each in found]) if window == log.window else set()
-            for each in found:
-                if each.seq in gone:
-                    self._committer.settle(entry_of(log.name, each))
+            self._committer.settle([entry_of(log.name, each) for each in found if each.seq in gone])
             log.counts.DequeueCount += len(gone)
             self._broker.stats.changed.add(log.counts)
             done.set_result((found, len(gone)))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from brokerapp.actions import Settle
+from brokerapp.actions import Settle, SettleRun
 from brokerapp.client import Client
 from brokerapp.delivery import is_queue
 from brokerapp.destination import Destination
@@ -36,9 +37,7 @@ class Settling:
         if transaction is not None:
             client.check_room(transaction)
         settled = _take(subscription, key)
-        if subscription.credit <= 0:
-            self._broker.delivery.resume(subscription)
-        subscription.credit += len(settled)
+        self._give_back_credit(subscription, len(settled))
         if transaction is not None:
             transaction.settled += settled
             self._broker.confirm(client, settle.receipt)
@@ -47,19 +46,48 @@ class Settling:
             self._broker.publishing.submit(client, (), settled, settle.receipt)
             return
         self.account(settled)
-        for _, _, entry in settled:
-            self._broker.committer.settle(entry)
+        self._broker.committer.settle([entry for _, _, entry in settled])
+
+    def settle_run(self, client: Client, run: SettleRun) -> None:
+        """ACKs that came one after the other: those of one subscription to one queue are dealt with at once."""
+        ack_ids: Sequence[str] = run.ack_ids
+        now_us = time.time_ns() // 1000
+        while ack_ids:
+            subscription = client.by_key.get(ack_ids[0].partition("-")[0])
+            log = subscription and subscription.only_log
+            if log is None or subscription.ack_mode == "client":
+                break
+            take = subscription.unacked.pop
+            found = [take(ack_id, None) for ack_id in ack_ids]
+            entries = [entry for entry in found if entry is not None]
+            if not entries:
+                break
+            self._give_back_credit(subscription, len(entries))
+            self._broker.delivery.acked(log, entries, client.client_id, now_us)
+            self._broker.committer.settle(entries)
+            ack_ids = [ack_id for ack_id, entry in zip(ack_ids, found, strict=True) if entry is None]
+        for each in SettleRun(ack_ids):
+            self._broker.attempt(client, self.settle, each)
+
+    def _give_back_credit(self, subscription: Subscription, count: int) -> None:
+        """It holds so many messages less."""
+        if subscription.credit <= 0:
+            self._broker.delivery.resume(subscription)
+        subscription.credit += count
 
     def account(self, settled: Sequence[tuple[Subscription, str, Entry]]) -> None:
         """These messages are done with."""
-        for subscription, _, entry in settled:
-            if is_queue(entry):
-                log = self._broker.queues.get(entry.log)
+        now_us = time.time_ns() // 1000
+        for (subscription, name), run in groupby(settled, lambda each: (each[0], each[2].log)):
+            entries = [entry for _, _, entry in run]
+            if is_queue(entries[0]):
+                log = self._broker.queues.get(name)
                 if log is not None:
-                    self._broker.delivery.acked(log, entry, subscription.client.client_id)
-            else:
+                    self._broker.delivery.acked(log, entries, subscription.client.client_id, now_us)
+                continue
+            for entry in entries:
                 self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
-                self._broker.delivery.account_topic_ack(subscription, entry, time.time_ns() // 1000)
+                self._broker.delivery.account_topic_ack(subscription, entry, now_us)
 
     def _reject(self, client: Client, subscription: Subscription, key: str) -> None:
         """One message failed: it goes to the dead letters at once, as in ActiveMQ."""

@@ -18,9 +18,9 @@ VALUES = (
 CORE = (
     "brokerapp.advisories",
     "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery", "brokerapp.expiry",
-    "brokerapp.failures", "brokerapp.jobs", "brokerapp.publishing", "brokerapp.queues", "brokerapp.scheduling",
-    "brokerapp.settling", "brokerapp.stats", "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers",
-    "brokerapp.transactions",
+    "brokerapp.failures", "brokerapp.jobs", "brokerapp.publishing", "brokerapp.queues", "brokerapp.runs",
+    "brokerapp.scheduling", "brokerapp.settling", "brokerapp.stats", "brokerapp.subscribing", "brokerapp.temporaries",
+    "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",
@@ -61,11 +61,15 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(CORE_WITH_PARTS, PARTS_OF_CORE),
     "brokerapp.committer": ("brokerapp.errors", "=brokerapp.store"),
     "brokerapp.stomp": (),
-    "brokerapp.stomp.frames": ("brokerapp.errors", "brokerapp.message"),
+    "brokerapp.stomp.heads": ("brokerapp.errors", "brokerapp.message"),
+    "brokerapp.stomp.runs": ("brokerapp.errors", "brokerapp.message", "brokerapp.stomp.heads"),
+    "brokerapp.stomp.frames": (
+        "brokerapp.errors", "brokerapp.message", "brokerapp.stomp.heads", "brokerapp.stomp.runs",
+    ),
     "brokerapp.stomp.naming": (*VALUES, "brokerapp.engine"),
     "brokerapp.stomp.session": (
         "brokerapp.errors", "brokerapp.message", "brokerapp.actions", "brokerapp.stomp.frames",
-        "brokerapp.stomp.naming",
+        "brokerapp.stomp.naming", "brokerapp.stomp.runs",
     ),
     "brokerapp.stomp.listener": (*PARTS_OF_CORE, "brokerapp.stomp"),
     "brokerapp.requests": PARTS_OF_CORE,
@@ -96,8 +100,8 @@ PURE_OUTSIDE = {
 PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",
     "brokerapp.engine",
-    "brokerapp.stomp.frames", "brokerapp.stomp.naming", "brokerapp.stomp.session", "=brokerapp.store",
-    "brokerapp.store.keys",
+    "brokerapp.stomp.frames", "brokerapp.stomp.heads", "brokerapp.stomp.naming", "brokerapp.stomp.runs",
+    "brokerapp.stomp.session", "=brokerapp.store", "brokerapp.store.keys",
 )  # fmt: skip
 
 #: Packages from outside that have a home: who alone may import them.

@@ -11,7 +11,7 @@ the window runs low. Without consumers it holds none.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -86,6 +86,11 @@ class Subscription:
     def ready(self) -> bool:
         """Whether it may be given a message now."""
         return self.credit > 0 and self.started and not self.client.blocked
+
+    @property
+    def only_log(self) -> MessageLog | None:
+        """The one log that all its messages come from; None where they may come from elsewhere too."""
+        return self.logs[0] if len(self.logs) == 1 and len(self.destinations) == 1 else None
 
     def lose(self, log: MessageLog) -> None:
         """A log is gone with all it held."""
@@ -169,13 +174,26 @@ class MessageLog:
             self.ready_bytes += entry.size
             if self.ahead.taken:
                 self.ahead.loaded(entry.seq)
-        if entry.message.grouped and self.groups is None:
-            self.groups = MessageGroups(self.rules.groups)
+            if entry.message.grouped and self.groups is None:
+                self.groups = MessageGroups(self.rules.groups)
 
-    def offer_unseen(self) -> None:
-        """A message was stored while nobody consumes."""
-        self.depth += 1
-        self.unloaded += 1
+    def offer_run(self, entries: Sequence[Entry]) -> None:
+        """Messages were stored, one after the other."""
+        size = sum([entry.size for entry in entries])
+        fits = len(self.ready) + len(entries) <= WINDOW and self.ready_bytes + size <= WINDOW_BYTES
+        if self.unloaded or not self.consumers or not fits or self.ahead.taken or entries[0].message.grouped:
+            for entry in entries:
+                self.offer(entry)
+            return
+        self.depth += len(entries)
+        self.loaded = entries[-1].seq
+        self.ready.extend(entries)
+        self.ready_bytes += size
+
+    def offer_unseen(self, count: int = 1) -> None:
+        """Messages were stored while nobody consumes."""
+        self.depth += count
+        self.unloaded += count
 
     @property
     def wants_page(self) -> bool:
@@ -308,22 +326,21 @@ class MessageLog:
             self.dispatched = max(self.dispatched, entries[-1].seq)
         return given
 
-    def pass_through(self) -> Subscription | None:
-        """Who may be given a new message at once, without its being stored: a consumer in auto mode, nothing overtaken.
+    def pass_through(self, entries: Sequence[Entry]) -> list[tuple[Subscription, list[Entry]]]:
+        """Who gets these new messages at once, without their being stored.
 
-        The message counts as in flight from here on.
+        Nobody, unless consumers in auto mode take all and nothing is overtaken. They are in flight from here on.
         """
-        if self.paused or self.stopped or self.depth > self.in_flight or self._choosy:
-            return None
-        consumer = next((each for each, _ in self._able()), None) if self.consumers else None
-        if consumer is None or consumer.ack_mode != "auto":
-            return None
-        self.turn += 1
-        self.depth += 1
-        self.in_flight += 1
-        consumer.credit -= 1
-        consumer.delivered += 1
-        return consumer
+        if self.silent or not self.consumers or self.depth > self.in_flight or self._choosy:
+            return []
+        if entries[0].message.grouped:
+            return []
+        able = self._able()
+        if sum([room for _, room in able]) < len(entries) or not all(each.ack_mode == "auto" for each, _ in able):
+            return []
+        self.depth += len(entries)
+        self.ready.extend(entries)
+        return self.dispatch()
 
     def _in_turn(self) -> list[tuple[Subscription, list[Entry]]]:
         """Round robin among those with credit; it does not matter who gets what."""
@@ -383,14 +400,16 @@ class MessageLog:
 
     # -- what leaves
 
-    def settled(self, entry: Entry) -> None:
-        """A message in flight is gone for good."""
-        self.in_flight -= 1
-        self.depth -= 1
-        if entry.deliveries:
-            self.returned.pop(entry.seq, None)
+    def settled(self, entries: Sequence[Entry]) -> None:
+        """Messages in flight are gone for good."""
+        self.in_flight -= len(entries)
+        self.depth -= len(entries)
+        if self.returned:
+            for entry in entries:
+                self.returned.pop(entry.seq, None)
         if self.ahead.taken:
-            self.ahead.settled(entry.seq, self.paging)
+            for entry in entries:
+                self.ahead.settled(entry.seq, self.paging)
         if not self.in_flight:
             self.forget_window()
 

@@ -31,7 +31,7 @@ def one_by_one(recorder: Recorder, messages: list[Message]) -> None:
     """A queue: four events a message, each noted on its own."""
     for each in messages:
         now = each.born_us
-        recorder.enqueue(now, each, DESTINATION)
+        recorder.enqueue(now, (each,), DESTINATION)
         recorder.event(FORWARD, now, each, DESTINATION, DESTINATION, None, None)
         recorder.event(DISPATCH, now, each, DESTINATION, DESTINATION, "billing-1", None)
         recorder.event(ACK, now, each, DESTINATION, DESTINATION, "billing-1", None)
@@ -39,22 +39,20 @@ def one_by_one(recorder: Recorder, messages: list[Message]) -> None:
 
 def in_bulk(recorder: Recorder, messages: list[Message]) -> None:
     """A queue: four events a message, noted by tick."""
-    originals = (DESTINATION,) * TICK
     for start in range(0, len(messages), TICK):
         tick = messages[start : start + TICK]
         now = tick[0].born_us
-        for each in tick:
-            recorder.enqueue(now, each, DESTINATION)
-        recorder.events(FORWARD, now, tick, DESTINATION, originals, None, None)
-        recorder.events(DISPATCH, now, tick, DESTINATION, originals, "billing-1", None)
-        recorder.events(ACK, now, tick, DESTINATION, originals, "billing-1", None)
+        recorder.enqueue(now, tick, DESTINATION)
+        recorder.run(FORWARD, now, tick, (DESTINATION,), DESTINATION)
+        recorder.run(DISPATCH, now, tick, (DESTINATION,), DESTINATION, "billing-1")
+        recorder.run(ACK, now, tick, (DESTINATION,), DESTINATION, "billing-1")
 
 
 def fan_out(recorder: Recorder, messages: list[Message]) -> None:
     """A virtual topic: one enqueue and a hundred forwards a message."""
     for each in messages[: len(messages) * 4 // COPIES]:
-        recorder.enqueue(each.born_us, each, "topic://VirtualTopic.Orders")
-        recorder.copies(FORWARD, each.born_us, each, "topic://VirtualTopic.Orders", QUEUES)
+        recorder.enqueue(each.born_us, (each,), "topic://VirtualTopic.Orders")
+        recorder.run(FORWARD, each.born_us, (each,), QUEUES, "topic://VirtualTopic.Orders")
 
 
 def measure(case: Callable[[Recorder, list[Message]], None], properties: bool) -> tuple[float, float, float]:

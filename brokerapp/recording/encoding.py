@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
@@ -17,37 +18,18 @@ _KINDS = pa.array(KINDS, pa.string())
 _MAPS = ("ps", "pn")
 
 
-def encode_rows(broker: str, rows: list, heads: list[bytes]) -> bytes:
-    """A batch of single events: 9 references each (see recorder.py); `heads` are those of the enqueues, or none."""
-    ts, kind, id, size, born, destination, original, consumer, reason = (rows[column::9] for column in range(9))
+def encode(broker: str, runs: list, facts: list[tuple[str, int, int]], heads: list[bytes]) -> bytes:
+    """A batch: 7 references for each run, the facts of all their messages, and the heads of those enqueued, or none.
+
+    See recorder.py.
+    """
+    ts, kind, destinations, original, consumer, reason, counts = (runs[column::7] for column in range(7))
+    ids, sizes, born = zip(*facts, strict=True) if facts else ((), (), ())
     kinds = np.frombuffer(bytes(kind), np.uint8)
-    destinations = _names(destination)
-    return _write(
-        {
-            "ts": _integers(ts).view(MOMENT),
-            "kind": _kind(kinds),
-            "msg_id": _ids(id),
-            "destination": destinations,
-            # Comparing two lists of mostly identical objects is much cheaper than converting one.
-            "original": destinations if original == destination else _names(original),
-            "consumer": _names(consumer),
-            "broker": _constant(broker, len(ts)),
-            "size": _integers(size),
-            "born": _integers(born).view(MOMENT),
-            "reason": _names(reason),
-            **_properties(kinds, heads),
-        }
-    )
-
-
-def encode_runs(broker: str, runs: list, messages: list) -> bytes:
-    """A batch of runs: 6 references each, and 4 for each message of a run (see recorder.py)."""
-    ts, kind, destinations, consumer, reason, counts = (runs[column::6] for column in range(6))
-    id, size, born, original = (messages[column::4] for column in range(4))
     run_of_message = np.repeat(np.arange(len(ts)), counts)
     copies = np.fromiter(map(len, destinations), np.int64, len(ts))
     copies_of_message = copies[run_of_message]
-    message = np.repeat(np.arange(len(id)), copies_of_message)  # of each event, as below
+    message = np.repeat(np.arange(len(ids)), copies_of_message)  # of each event, as below
     run = run_of_message[message]
     copy = np.arange(len(run)) - (np.cumsum(copies_of_message) - copies_of_message)[message]
     destination = (np.cumsum(copies) - copies)[run] + copy
@@ -56,21 +38,21 @@ def encode_runs(broker: str, runs: list, messages: list) -> bytes:
         return column.take(pa.array(run))
 
     def of_message(column: pa.Array) -> pa.Array:
-        return column.take(pa.array(message))
+        return column.take(pa.array(message)) if len(message) != len(ids) else column
 
     return _write(
         {
             "ts": of_run(_integers(ts)).view(MOMENT),
-            "kind": _kind(np.frombuffer(bytes(kind), np.uint8)[run]),
-            "msg_id": of_message(_ids(id)),
+            "kind": _kind(kinds[run]),
+            "msg_id": of_message(_ids(ids)),
             "destination": _names(list(chain.from_iterable(destinations))).take(pa.array(destination)),
-            "original": of_message(_names(original)),
+            "original": of_run(_names(original)),
             "consumer": of_run(_names(consumer)),
             "broker": _constant(broker, len(run)),
-            "size": of_message(_integers(size)),
+            "size": of_message(_integers(sizes)),
             "born": of_message(_integers(born)).view(MOMENT),
             "reason": of_run(_names(reason)),
-            **_no_properties(len(run)),
+            **_properties(kinds[run], heads),
         }
     )
 
@@ -90,7 +72,7 @@ def _write(columns: dict[str, pa.Array]) -> bytes:
 # -- columns
 
 
-def _integers(values: list[int]) -> pa.Array:
+def _integers(values: Sequence[int]) -> pa.Array:
     return pa.array(np.fromiter(values, np.int64, len(values)))
 
 
@@ -108,7 +90,7 @@ def _kind(kinds: np.ndarray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(kinds.astype(np.int32)), _KINDS)
 
 
-def _ids(values: list[str]) -> pa.StringArray:
+def _ids(values: Sequence[str]) -> pa.StringArray:
     """Texts that are all different: joining and splitting them again costs half of converting them one by one."""
     data = np.frombuffer("\n".join(values).encode(errors="replace"), np.uint8)
     ends = np.flatnonzero(data == 10)

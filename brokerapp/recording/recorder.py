@@ -1,13 +1,12 @@
 """Recorder: takes trace events on the broker's hot path and gives them back as Arrow batches.
 
-Adding converts nothing, it appends references to flat lists; `take` turns them into Arrow arrays, a column at a time.
-Events that come one by one are rows; events that come in bulk are *runs*: some messages, each at some destinations, at
-one time. A run costs little more than a row, however many copies it stands for.
+Events come in *runs*: the same happened to some messages, each at some destinations, at one time. A run costs little
+however many events it stands for: adding converts nothing, it appends references to flat lists, of which `take` makes
+Arrow arrays, a column at a time.
 
-    _rows       9 references each: ts, kind, id, size, born, destination, original, consumer, reason
-    _heads      of each enqueue among the rows, when properties are recorded
-    _runs       6 references each: ts, kind, destinations, consumer, reason, number of messages
-    _messages   4 references for each message of a run: id, size, born, original
+    _runs       7 references each: ts, kind, destinations, original, consumer, reason, number of messages
+    _facts      (id, size, born) of each message of a run
+    _heads      of each message that was enqueued, when properties are recorded
 
 Synchronous, without clock and I/O; it belongs to one event loop.
 """
@@ -17,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from brokerapp.message import Message
-from brokerapp.recording.encoding import encode_rows, encode_runs
-from brokerapp.recording.properties import bounded
+from brokerapp.recording.encoding import encode
+from brokerapp.recording.properties import MAX_HEAD, bounded
 from brokerapp.recording.schema import ENQUEUE
 
 #: Events in a batch. A run is never cut, so a batch may hold one run more.
@@ -26,8 +25,7 @@ BATCH = 8192
 #: Events that may wait to be taken; beyond it the oldest are dropped and counted.
 MAX_PENDING = 32 * BATCH
 
-ROW, RUN, MESSAGE = 9, 6, 4
-_MAX_LENGTH = MAX_PENDING * ROW
+RUN = 7
 
 
 class Recorder:
@@ -36,28 +34,23 @@ class Recorder:
     def __init__(self, broker: str, properties: bool = True) -> None:
         self.broker, self.properties = broker, properties
         self.dropped = 0  #: events given up because nobody took them
+        self.pending = 0  #: events waiting to be taken
         self._taken = 0
-        self._rows: list = []
-        self._heads: list[bytes] = []
         self._runs: list = []
-        self._messages: list = []
-        self._in_runs = 0  # events the runs stand for
-
-    @property
-    def pending(self) -> int:
-        """Events waiting to be taken."""
-        return len(self._rows) // ROW + self._in_runs
+        self._facts: list[tuple[str, int, int]] = []
+        self._heads: list[bytes] = []
 
     @property
     def recorded(self) -> int:
         """Events noted since the start, those dropped included."""
         return self._taken + self.dropped + self.pending
 
-    def enqueue(self, ts_us: int, message: Message, destination: str) -> None:
-        """The message arrived at the broker: once for each SEND, before routing."""
+    def enqueue(self, ts_us: int, messages: Sequence[Message], destination: str) -> None:
+        """Messages arrived at the broker: once for each SEND, before routing."""
         if self.properties:
-            self._heads.append(bounded(message.head))
-        self.event(ENQUEUE, ts_us, message, destination, destination, None, None)
+            heads = [message.head for message in messages]
+            self._heads += [head if len(head) <= MAX_HEAD else bounded(head) for head in heads]
+        self.run(ENQUEUE, ts_us, messages, (destination,), destination)
 
     def event(
         self,
@@ -70,100 +63,67 @@ class Recorder:
         reason: str | None,
     ) -> None:
         """Something happened to one message at one destination."""
-        rows = self._rows
-        rows += (ts_us, kind, message.id, len(message.body), message.born_us, destination, original, consumer, reason)
-        if len(rows) > _MAX_LENGTH:
-            self._bound()
+        self.run(kind, ts_us, (message,), (destination,), original, consumer, reason)
 
-    def copies(self, kind: int, ts_us: int, message: Message, original: str, destinations: Sequence[str]) -> None:
-        """The same happened to one message at many destinations: it was forwarded to them.
-
-        `destinations` is kept, not copied: it must not change.
-        """
-        self._runs += (ts_us, kind, destinations, None, None, 1)
-        self._messages += (message.id, len(message.body), message.born_us, original)
-        self._in_runs += len(destinations)
-        if self._in_runs > MAX_PENDING:
-            self._bound()
-
-    def events(
+    def run(
         self,
         kind: int,
         ts_us: int,
         messages: Sequence[Message],
-        destination: str,
-        originals: Sequence[str],
-        consumer: str | None,
-        reason: str | None,
+        destinations: Sequence[str],
+        original: str,
+        consumer: str | None = None,
+        reason: str | None = None,
     ) -> None:
-        """The same happened to many messages at one destination; `originals` are theirs, one each."""
-        self._runs += (ts_us, kind, (destination,), consumer, reason, len(messages))
-        noted = self._messages
-        for message, original in zip(messages, originals, strict=True):
-            noted += (message.id, len(message.body), message.born_us, original)
-        self._in_runs += len(messages)
-        if self._in_runs > MAX_PENDING:
+        """The same happened to all these messages at all these destinations; `original` is where they were sent to.
+
+        `destinations` is kept, not copied: it must not change.
+        """
+        self._runs += (ts_us, kind, destinations, original, consumer, reason, len(messages))
+        self._facts += [message.facts for message in messages]
+        self.pending += len(messages) * len(destinations)
+        if self.pending > MAX_PENDING:
             self._bound()
 
     def take(self, limit: int = BATCH) -> tuple[bytes, int] | None:
         """The oldest waiting events, about `limit`, as an Arrow IPC stream of one batch, and how many they are."""
-        if not self._rows and not self._runs:
+        if not self._runs:
             return None
-        if self._rows_are_older():
-            rows, heads = self._cut_rows(limit)
-            count, data = len(rows) // ROW, encode_rows(self.broker, rows, heads)
-        else:
-            runs, messages, count = self._cut_runs(limit)
-            data = encode_runs(self.broker, runs, messages)
+        runs, facts, heads, count = self._cut(limit)
         self._taken += count
-        return data, count
+        return encode(self.broker, runs, facts, heads), count
 
-    def _rows_are_older(self) -> bool:
-        return not self._runs or (bool(self._rows) and self._rows[0] <= self._runs[0])
-
-    def _cut_rows(self, limit: int) -> tuple[list, list[bytes]]:
-        """Take the first rows out, with the heads that belong to them."""
-        rows = self._rows[: limit * ROW]
-        del self._rows[: limit * ROW]
-        heads = self._heads[: rows[1::ROW].count(ENQUEUE)] if self.properties else []
-        del self._heads[: len(heads)]
-        return rows, heads
-
-    def _cut_runs(self, limit: int) -> tuple[list, list, int]:
-        """Take the first runs out, with their messages, and say how many events they stand for."""
-        count = cut = messages = 0
+    def _cut(self, limit: int) -> tuple[list, list, list[bytes], int]:
+        """Take the first runs out, with what belongs to them, and say how many events they stand for."""
+        count = cut = messages = enqueued = 0
         while count < limit and cut < len(self._runs):
-            of_run = self._runs[cut + 5]
+            of_run = self._runs[cut + 6]
             messages += of_run
             count += of_run * len(self._runs[cut + 2])
+            if self._runs[cut + 1] == ENQUEUE and self.properties:
+                enqueued += of_run
             cut += RUN
-        parts = self._runs[:cut], self._messages[: messages * MESSAGE], count
-        del self._runs[:cut], self._messages[: messages * MESSAGE]
-        self._in_runs -= count
+        parts = self._runs[:cut], self._facts[:messages], self._heads[:enqueued], count
+        del self._runs[:cut], self._facts[:messages], self._heads[:enqueued]
+        self.pending -= count
         return parts
 
     def _bound(self) -> None:
         """Drop the oldest events, a batch at a time, until the rest is within the limit."""
         while (excess := self.pending - MAX_PENDING) > 0:
             before = self.pending
-            if self._rows_are_older():
-                self._cut_rows(max(excess, BATCH))
-            else:
-                self._cut_runs(max(excess, BATCH))
+            self._cut(max(excess, BATCH))
             self.dropped += before - self.pending
 
 
 class NoRecorder(Recorder):
     """Takes trace events and forgets them, where recording is off."""
 
-    def enqueue(self, *_event: object) -> None:
+    def enqueue(self, *_events: object) -> None:
         """Forget."""
 
     def event(self, *_event: object) -> None:
         """Forget."""
 
-    def copies(self, *_events: object) -> None:
-        """Forget."""
-
-    def events(self, *_events: object) -> None:
+    def run(self, *_events: object) -> None:
         """Forget."""

@@ -16,13 +16,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from brokerapp.errors import ProtocolError
-from brokerapp.message import escape, unescape
+from brokerapp.message import escape
+from brokerapp.stomp.heads import LITERAL, MAX_COMMAND_BYTES, NUL_IN_HEAD, read_head
+from brokerapp.stomp.runs import AckFrames, Head, SendFrames, learn, read_acks, read_sends
 
-#: Longest first line and longest header line, bytes (ActiveMQ's limits).
-MAX_COMMAND_BYTES = 1024
-MAX_HEADER_LINE_BYTES = 10 * 1024
-#: Most headers of one frame (ActiveMQ's limit).
-MAX_HEADERS = 1000
 #: Bytes after which a frame whose headers do not end is refused.
 MAX_HEAD_BYTES = 256 * 1024
 #: Longest body, bytes (ActiveMQ's maxDataLength).
@@ -31,15 +28,9 @@ MAX_BODY_BYTES = 100 * 1024 * 1024
 #: Longest number that is read.
 MAX_DIGITS = 18
 
-_NUL_IN_HEAD = "a NUL inside the headers: the empty line before the body is missing"
-
 #: Commands whose body may hold NULs, counted by content-length; on others ActiveMQ ignores it.
 WITH_BODY = frozenset({"SEND", "MESSAGE", "ERROR", "RECEIPT"})
 LINE_ENDS = re.compile(rb"[\r\n]*")
-#: The most frequent frame of all in its plainest form, of which nothing needs to be unescaped or trimmed.
-PLAIN_ACK = re.compile(rb"[\r\n]*ACK\nid:([0-9A-Za-z-]+)\n\n\0")
-#: Commands whose headers are taken literally.
-LITERAL = frozenset({"CONNECT", "STOMP", "CONNECTED"})
 
 
 @dataclass(slots=True)
@@ -49,6 +40,14 @@ class Frame:
     command: str
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
+
+    @property
+    def receipts(self) -> list[str | None]:
+        """As a run has them."""
+        return [self.headers.get("receipt")]
+
+
+Run = SendFrames | AckFrames
 
 
 class FrameParser:
@@ -64,9 +63,10 @@ class FrameParser:
         self._held = 0
         self._needed = 1  # bytes before looking again makes sense
         self._until_nul = False  # or: a NUL must have come
+        self._head: Head | None = None  # of the last run of SENDs
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that these bytes complete."""
+    def feed(self, data: bytes) -> Iterator[Frame | Run]:
+        """The frames that these bytes complete, those that are alike in runs."""
         self._chunks.append(data)
         self._held += len(data)
         if self._held < self._needed or (self._until_nul and b"\0" not in data):
@@ -79,12 +79,8 @@ class FrameParser:
         try:
             while True:
                 self._needed, self._until_nul = 1, False
-                if ack := PLAIN_ACK.match(buffer, position):
-                    position = ack.end()
-                    yield Frame("ACK", {"id": ack[1].decode()})
-                    continue
                 position = _skip_line_ends(buffer, position)
-                found = self._frame_at(buffer, position)
+                found = self._run_at(buffer, position) or self._frame_at(buffer, position)
                 if found is None:
                     break
                 frame, position = found
@@ -95,6 +91,18 @@ class FrameParser:
             if rest:
                 self._chunks.insert(0, rest)
 
+    def _run_at(self, buffer: bytes, start: int) -> tuple[Run, int] | None:
+        """The run that begins here, and where it ends; None for what must be looked at frame by frame."""
+        if self.version == "1.0":
+            return None
+        if buffer.startswith(b"SEND\n", start):
+            found = self._head and read_sends(self._head, buffer, start, self.max_body)
+            if not found and (head := learn(buffer, start)) not in (None, self._head):
+                self._head = head
+                found = read_sends(head, buffer, start, self.max_body)
+            return found
+        return read_acks(buffer, start) if buffer.startswith(b"ACK\n", start) else None
+
     def _frame_at(self, buffer: bytes, start: int) -> tuple[Frame, int] | None:
         end = buffer.find(b"\n\n", start)
         body = end + 2
@@ -103,7 +111,7 @@ class FrameParser:
             if end < 0:
                 _check_open_head(buffer, start)
                 return None
-        command, headers = self._head(buffer[start:end])
+        command, headers = read_head(buffer[start:end], self.version)
         if command not in WITH_BODY or (length := headers.get("content-length")) is None:
             nul = buffer.find(b"\0", body)
             if (nul if nul >= 0 else len(buffer)) - body > self.max_body:
@@ -122,31 +130,6 @@ class FrameParser:
             raise ProtocolError(f"{command}: no NUL after the {length} bytes that content-length announces")
         return Frame(command, headers, buffer[body:last]), last + 1
 
-    def _head(self, head: bytes) -> tuple[str, dict[str, str]]:
-        try:
-            text = head.decode()
-        except UnicodeDecodeError as error:
-            raise ProtocolError(f"the headers are not UTF-8: {error.reason}") from error
-        if "\0" in text:
-            raise ProtocolError(_NUL_IN_HEAD)
-        if "\r" in text:
-            text = text.replace("\r\n", "\n").removesuffix("\r")
-        lines = text.split("\n")
-        command = lines[0]
-        if len(head) > MAX_COMMAND_BYTES:
-            _check_lines(lines)
-        headers: dict[str, str] = {}
-        for line in lines[:0:-1]:  # from the last, so that the first of a name stays
-            name, colon, value = line.partition(":")
-            if not colon:
-                raise ProtocolError(f"header line {line[:80]!r} has no colon")
-            headers[name] = value
-        if self.version == "1.0":
-            return command.strip(), {name.strip(): value.strip() for name, value in headers.items()}
-        if "\\" in text and command not in LITERAL:
-            headers = {unescape(name): unescape(value) for name, value in headers.items()}
-        return command, headers
-
 
 def _skip_line_ends(buffer: bytes, position: int) -> int:
     return LINE_ENDS.match(buffer, position).end()  # type: ignore[union-attr]  # it matches nothing, too
@@ -164,20 +147,10 @@ def _check_open_head(buffer: bytes, start: int) -> None:
     if len(buffer) - start > MAX_HEAD_BYTES:
         raise ProtocolError(f"the headers exceed {MAX_HEAD_BYTES} bytes")
     if b"\0" in buffer[start:]:
-        raise ProtocolError(_NUL_IN_HEAD)
+        raise ProtocolError(NUL_IN_HEAD)
     newline = buffer.find(b"\n", start)
     if newline < 0 and len(buffer) - start > MAX_COMMAND_BYTES:
         raise ProtocolError(f"the command line exceeds {MAX_COMMAND_BYTES} bytes")
-
-
-def _check_lines(lines: list[str]) -> None:
-    if len(lines) - 1 > MAX_HEADERS:
-        raise ProtocolError(f"{len(lines) - 1} headers: at most {MAX_HEADERS} are allowed")
-    if len(lines[0]) > MAX_COMMAND_BYTES:
-        raise ProtocolError(f"the command line exceeds {MAX_COMMAND_BYTES} bytes")
-    for line in lines:
-        if len(line) > MAX_HEADER_LINE_BYTES:
-            raise ProtocolError(f"header {line[:40]!r} exceeds {MAX_HEADER_LINE_BYTES} bytes")
 
 
 def _content_length(text: str) -> int:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 from brokerapp.actions import Action, Connect, Disconnect
@@ -19,7 +20,8 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.engine.access import ANONYMOUS, Principal
 from brokerapp.engine.message_log import Entry, Subscription
 from brokerapp.errors import AuthenticationFailed, BrokerError, ProtocolError, RequestRefused
-from brokerapp.stomp.frames import MAX_BODY_BYTES, Frame, FrameParser
+from brokerapp.message import Message
+from brokerapp.stomp.frames import MAX_BODY_BYTES, Frame, FrameParser, Run
 from brokerapp.stomp.naming import Naming, with_own_names
 from brokerapp.stomp.session import StompSession
 from brokerapp.transformations import as_wanted
@@ -67,7 +69,7 @@ class StompConnection(asyncio.Protocol):
         }
         self._out: list[bytes] = []
         self._out_size = 0  # bytes of bodies in it
-        self._frames: Iterator[Frame] | None = None  # what is left of a read while a login is checked
+        self._frames: Iterator[Frame | Run] | None = None  # what is left of a read while a login is checked
         self._login: asyncio.Task | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._read_at = self._written_at = 0.0
@@ -101,7 +103,7 @@ class StompConnection(asyncio.Protocol):
         if not self._closing:
             self._consume(self._parser.feed(data))
 
-    def _consume(self, frames: Iterator[Frame]) -> None:
+    def _consume(self, frames: Iterator[Frame | Run]) -> None:
         try:
             for frame in frames:
                 self._receive(frame)
@@ -117,15 +119,17 @@ class StompConnection(asyncio.Protocol):
             self._fail(ProtocolError("internal error: see the broker's log"))
         self._endpoint.pump()
 
-    def _receive(self, frame: Frame) -> None:
+    def _receive(self, frame: Frame | Run) -> None:
+        session = self._session
         try:
-            action = self._session.receive(frame)
+            action = session.receive(frame) if type(frame) is Frame else session.receive_run(frame)
             self._perform[type(action)](self.client, action)
         except RequestRefused as error:
-            self.refuse(error, frame.headers.get("receipt"))
+            for receipt in frame.receipts:
+                self.refuse(error, receipt)
             self._broker.delivery.dirty[self.client] = None
         except ProtocolError as error:
-            error.receipt = frame.headers.get("receipt")  # type: ignore[attr-defined]
+            error.receipt = frame.receipts[0]  # type: ignore[attr-defined]
             raise
 
     def _fail(self, error: ProtocolError) -> None:
@@ -235,39 +239,48 @@ class StompConnection(asyncio.Protocol):
 
     # -- the broker's side: Sink
 
-    def deliver(self, subscription: Subscription, entry: Entry, ack_id: str) -> None:
-        session = self._session
-        place = entry.shown or entry.log
-        prefix = subscription.prefix.get(place)
-        if prefix is None:
-            destination = entry.shown or self._broker.queues[entry.log].destination.stomp
-            destination = self.client.own_names.get(destination, destination)
-            prefix = subscription.prefix[place] = session.message_prefix(destination, subscription.id)
-        out = self._out
-        out.append(prefix)
-        if ack_id and session.version == "1.2":
-            out.append(b"ack:%b\n" % ack_id.encode())
-        if entry.deliveries:
-            out.append(b"redelivered:true\n")
-        if entry.original:
-            out.append(session.header("original-destination", entry.original))
-        if entry.first_of_group:
-            out.append(b"JMSXGroupFirstForConsumer:true\n")
-        message = (
-            entry.message
-            if subscription.transformation is None
-            else as_wanted(entry.message, subscription.transformation)
-        )
-        head = message.head
-        if self.client.own_names:
-            head = with_own_names(head, self.client.own_names)
-        out += (session.head(head), b"\n", message.body, b"\0\n")
-        self._out_size += len(message.body)
+    def deliver(self, subscription: Subscription, entries: Sequence[Entry], ack_ids: Sequence[str]) -> None:
+        session, out = self._session, self._out
+        named = session.version == "1.2"
+        as_stored = named and subscription.transformation is None and not self.client.own_names
+        size = 0
+        for entry, ack_id in zip(entries, ack_ids or repeat("", len(entries)), strict=True):
+            message = entry.message if as_stored else self._as_seen(subscription, entry.message)
+            out.append(subscription.prefix.get(entry.shown or entry.log) or self._prefix(subscription, entry))
+            if ack_id and named:
+                out.append(f"ack:{ack_id}\n".encode())
+            if entry.deliveries:
+                out.append(b"redelivered:true\n")
+            if entry.original:
+                out.append(session.header("original-destination", entry.original))
+            if entry.first_of_group:
+                out.append(b"JMSXGroupFirstForConsumer:true\n")
+            out += (message.head, b"\n", message.body, b"\0\n")
+            size += len(message.body)
+        self._out_size += size
         if self._out_size > WRITE_HIGH_WATER:
             self.flush()  # so that a socket that is full says so before more is given to it
 
-    def receipt(self, id: str) -> None:
-        self._out.append(self._session.receipt(id))
+    def _as_seen(self, subscription: Subscription, message: Message) -> Message:
+        """The message as this client's version, its names for destinations and its subscription want it."""
+        if subscription.transformation is not None:
+            message = as_wanted(message, subscription.transformation)
+        head = message.head
+        if self.client.own_names:
+            head = with_own_names(head, self.client.own_names)
+        head = self._session.head(head)
+        return message if head is message.head else replace(message, head=head)
+
+    def _prefix(self, subscription: Subscription, entry: Entry) -> bytes:
+        """The first lines of what a subscription gets from where this entry is from."""
+        destination = entry.shown or self._broker.queues[entry.log].destination.stomp
+        destination = self.client.own_names.get(destination, destination)
+        prefix = self._session.message_prefix(destination, subscription.id)
+        subscription.prefix[entry.shown or entry.log] = prefix
+        return prefix
+
+    def receipts(self, ids: Sequence[str]) -> None:
+        self._out.append(self._session.receipts(ids))
 
     def refuse(self, error: BrokerError, receipt: str | None) -> None:
         self._out.append(self._session.error(error, receipt))

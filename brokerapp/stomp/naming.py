@@ -46,6 +46,11 @@ def _nothing_own(kind: Kind, name: str) -> Destination:
 NO_NAMES = Naming(_nothing_own)
 
 
+def names_own(headers: Mapping[str, str]) -> bool:
+    """Whether headers of a SEND may name a destination of the connection's own."""
+    return any(_OWN in value for value in headers.values())
+
+
 def with_own_names(head: bytes, own_names: Mapping[str, str]) -> bytes:
     """Header lines of a message, for the client to whom `own_names` belong: it may be asked for a reply there."""
     if _REMOTE not in head:

@@ -9,14 +9,28 @@ What differs between versions stands in tables, not in subclasses.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 
-from brokerapp.actions import Abort, Action, Begin, Commit, Connect, Disconnect, Send, Settle, Subscribe, Unsubscribe
+from brokerapp.actions import (
+    Abort,
+    Action,
+    Begin,
+    Commit,
+    Connect,
+    Disconnect,
+    Send,
+    SendRun,
+    Settle,
+    SettleRun,
+    Subscribe,
+    Unsubscribe,
+)
 from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
 from brokerapp.message import DEFAULT_PRIORITY, escape, unescape
-from brokerapp.stomp.frames import Frame, encode, flat
-from brokerapp.stomp.naming import NO_NAMES, Naming
+from brokerapp.stomp.frames import Frame, Run, encode, flat
+from brokerapp.stomp.naming import NO_NAMES, Naming, names_own
+from brokerapp.stomp.runs import AckFrames
 
 SERVER = "Sluice/0.1.0"
 #: Best first.
@@ -50,6 +64,8 @@ NOT_PROPERTIES = frozenset(
         "JMSXUserID",
     ]
 )
+_TO_ESCAPE = re.compile(r"[\\:\n\r]")
+_BETWEEN_RECEIPTS = "\n\n\0\nRECEIPT\nreceipt-id:"
 #: Escapes, of which 1.1 does not know the one of the carriage return: it is left out there.
 _NOT_IN_1_1 = re.compile(rb"\\.")
 #: JMS names that set the STOMP header of the same meaning.
@@ -91,6 +107,21 @@ class StompSession:
             raise ProtocolError(self._why_not(frame.command))
         return handler(self, frame.headers, frame)
 
+    def receive_run(self, run: Run) -> Action:
+        """The same for a run of frames; what is raised holds for all of them."""
+        if self.state is not State.CONNECTED:
+            raise ProtocolError(self._why_not(run.command))
+        if isinstance(run, AckFrames):
+            if self.version != "1.2":
+                raise _without(run.command, ACK_HEADER[self.version])
+            return SettleRun(run.ids)
+        like = run.head.form
+        if like is None:
+            like = self._send(run.head.headers, Frame("SEND"))
+            if not names_own(run.head.headers):  # then it means the same to all
+                run.head.form = like
+        return SendRun(like, run.bodies, run.receipts)
+
     def _why_not(self, command: str) -> str:
         if self.state is State.NEW:
             return f"the first frame must be CONNECT or STOMP, not {command[:40]!r}"
@@ -127,8 +158,6 @@ class StompSession:
         for name, value in headers.items():
             if name not in NOT_PROPERTIES:
                 properties += f"{escape(name)}:{escape(value)}\n"
-        if _is_bytes(get("amq-msg-type"), "content-length" in headers):
-            properties += f"content-length:{len(frame.body)}\n"
         return Send(
             destination,
             properties,
@@ -139,6 +168,7 @@ class StompSession:
             _number(headers, "timestamp") if "timestamp" in headers else None,
             get("transaction"),
             get("receipt"),
+            _is_bytes(get("amq-msg-type"), "content-length" in headers),
         )
 
     def _subscribe(self, headers: dict[str, str], _frame: Frame) -> Action:
@@ -176,7 +206,7 @@ class StompSession:
         name = ACK_HEADER[self.version]
         ack_id = headers.get(name)
         if ack_id is None:
-            raise RequestRefused(f"{frame.command} without the header {name}")
+            raise _without(frame.command, name)
         subscription = headers.get("subscription") if self.version == "1.1" else None
         return Settle(ack_id, subscription, frame.command == "ACK", headers.get("transaction"), headers.get("receipt"))
 
@@ -196,9 +226,11 @@ class StompSession:
         """The answer to a CONNECT that was accepted."""
         return encode("CONNECTED", {**headers, "session": session}, version=self.version)
 
-    def receipt(self, id: str) -> bytes:
-        """A RECEIPT."""
-        return f"RECEIPT\nreceipt-id:{id if self.version == '1.0' else escape(id)}\n\n\0\n".encode()
+    def receipts(self, ids: Sequence[str]) -> bytes:
+        """A RECEIPT for each."""
+        if self.version != "1.0" and _TO_ESCAPE.search("".join(ids)):
+            ids = [escape(id) for id in ids]
+        return f"RECEIPT\nreceipt-id:{_BETWEEN_RECEIPTS.join(ids)}\n\n\0\n".encode()
 
     def error(self, error: BrokerError, receipt: str | None = None) -> bytes:
         """An ERROR that says what was wrong, in one sentence, with the error's stable code."""
@@ -260,6 +292,10 @@ def _heart_beat(text: str) -> tuple[int, int]:
         raise ProtocolError(f"heart-beat:{text[:40]} is not two numbers of milliseconds")
     client_sends, client_wants = (int(part) and max(int(part), HEART_BEAT_FLOOR_MS) for part in parts)
     return client_wants, client_sends
+
+
+def _without(command: str, header: str) -> RequestRefused:
+    return RequestRefused(f"{command} without the header {header}")
 
 
 def _is_bytes(kind: str | None, has_length: bool) -> bool:

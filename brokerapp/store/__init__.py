@@ -5,7 +5,7 @@ Every verb is atomic. `commit` is what changes messages: it takes a batch of uni
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -39,10 +39,14 @@ class JobChange:
     new: bool = False
 
 
+#: A copy of a message: name of the log, original destination or "", shown destination or "".
+Row = tuple[str, str, str]
+
+
 class Unit:
     """What one client asked to be done at once. `done` is called once, with the outcome.
 
-    `appends`: stored form, and the copies as (log name, original destination or "", shown destination or "").
+    `appends`: messages in their stored form, each with its copies.
     `moves`: it appends what it settles, in another form or place, so that limits do not stand in its way.
     `droppable`: copies that are not kept rather than refuse the unit, as (message, first copy, last copy) from 1.
     `dropped`: those that were not kept, as (message, copy) from 1; known when it is done.
@@ -56,7 +60,7 @@ class Unit:
 
     def __init__(
         self,
-        appends: Sequence[tuple[bytes, Sequence[tuple[str, str, str]]]] = (),
+        appends: Sequence[tuple[bytes, Sequence[Row]]] = (),
         settles: Sequence[Settled] = (),
         moves: bool = False,
         then: Callable[[int, str], None] | None = None,
@@ -70,18 +74,82 @@ class Unit:
         if self.then is not None:
             self.then(seq, refused)
 
+    def report(self, seq: int, position: int, refused: Mapping[int, str]) -> None:
+        """The outcome of the batch, of which it was the unit at this position."""
+        self.done(seq, refused.get(position, "") if refused else "")
+
+    @property
+    def count(self) -> int:
+        """How many messages it appends: so many numbers it takes."""
+        return len(self.appends)
+
+    @property
+    def ways(self) -> list[Sequence[Row]]:
+        """The copies of each message."""
+        return [rows for _, rows in self.appends]
+
+    @property
+    def weight(self) -> tuple[int, int]:
+        """Copies it makes, and bytes of the messages."""
+        return sum([len(rows) for _, rows in self.appends]), sum([len(stored) for stored, _ in self.appends])
+
+
+class Run:
+    """Messages that take the same way, each kept or refused by itself: as many units as messages, told at once.
+
+    `rows`: the copies of each, as in Unit.
+    """
+
+    __slots__ = ("rows", "stored")
+
+    settles = jobs = droppable = ()
+
+    def __init__(self, stored: Sequence[bytes], rows: Sequence[Row]) -> None:
+        self.stored, self.rows = stored, rows
+
+    def done(self, seq: int, refused: Mapping[int, str]) -> None:
+        """`seq` is the number of the first message; what stood in the way of which, by their places in the run."""
+
+    def report(self, seq: int, position: int, refused: Mapping[int, str]) -> None:
+        """The outcome of the batch, of which these were the units from this position on."""
+        places = range(len(self.stored)) if refused else ()
+        self.done(seq, {place: refused[position + place] for place in places if position + place in refused})
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        return len(self.stored)
+
+    @property
+    def ways(self) -> list[Sequence[Row]]:
+        """The copies of each message, which are those of all."""
+        return [self.rows]
+
+    @property
+    def weight(self) -> tuple[int, int]:
+        """Copies it makes, and bytes of the messages."""
+        return len(self.stored) * len(self.rows), sum(map(len, self.stored))
+
 
 @dataclass(slots=True)
 class Batch:
     """Everything one commit carries."""
 
     number: int
-    units: list[Unit]
+    units: list[Unit | Run]
     declarations: list[tuple[str, str | None]] = field(
         default_factory=list
     )  #: log name, JSON; None: it is removed if empty
     marks: list[tuple[str, str]] = field(default_factory=list)  #: log name, SEQ or `open`
     returned: list[tuple[str, int, int]] = field(default_factory=list)  #: log name, SEQ, deliveries so far
+
+    @property
+    def numbered(self) -> Iterator[tuple[int, Unit | Run]]:
+        """The units with their positions, from 1: a run takes one for each message."""
+        position = 1
+        for unit in self.units:
+            yield position, unit
+            position += unit.count if isinstance(unit, Run) else 1
 
 
 @dataclass(slots=True)

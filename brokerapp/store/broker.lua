@@ -37,12 +37,14 @@ end
 --                                                      jobs to keep; record '': to end. One that is not new must be there.
 --   limit in bytes of each log of KEYS (0: none)
 --   n, then n times: unit, message in it, first and last copy of it that are not kept rather than refuse the unit (from 1)
---   n, then n units. A unit is done whole or not at all:
+--   n, then n units, or runs of units that are alike. A unit is done whole or not at all:
 --     n (-n: whatever the limits say), then n messages: stored form,
 --       n, then n copies: index of the log, original destination, shown destination
 --     n, then n groups of settled entries: index of the log, bytes freed, n, then n SEQs
 --     n, then n payloads: SEQ, references given up
 --     bytes freed by entries that held their message themselves
+--   A run has RUN instead of the first number; then n, the copies that each of its messages makes as above, and n times
+--   the stored form of a message. Each is a unit with a number of its own.
 -- Returns the SEQ before the batch's first message; of each unit refused its number (from 1) and why: what is full, a
 -- log's index or STORE, or GONE for a job that is no more; of each copy not kept for want of room the numbers of unit, message and copy.
 -- Safe to repeat: a batch already done is answered from memory.
@@ -51,9 +53,11 @@ end
 -- however large it is, in a log that is empty: else it could never be done.
 local FIRST_LOG = 8
 local STORE, GONE = -1, -2
+local RUN = 'run'
 
--- room(args, at): bytes a unit's own settles, which begin at `at`, free: in all, and by index of the log.
+-- room(args, at): bytes a unit's own settles, which begin at `at` (nil: it has none), free: in all, and by index of the log.
 local function room(args, at)
+  if not at then return 0, {} end
   local freed, by_log, groups = 0, {}, tonumber(args[at])
   at = at + 1
   for _ = 1, groups do
@@ -115,7 +119,11 @@ local function commit(keys, args)
     at = at + 5
   end
   local log_limits, grown = {}, {}
-  for index = FIRST_LOG, #keys do log_limits[index] = next_number() end
+  local some_log_limited = false
+  for index = FIRST_LOG, #keys do
+    log_limits[index] = next_number()
+    some_log_limited = some_log_limited or log_limits[index] > 0
+  end
 
   local droppable = {}
   for _ = 1, next_number() do
@@ -191,27 +199,23 @@ local function commit(keys, args)
   end
 
   local reply = { seq, {}, {} }
-  for unit = 1, next_number() do
-    local messages = {} -- {stored form, copies, where they begin, copies to leave out, how many those are}
+  -- Append what a unit brings, unless something refuses it: then say what. `messages` are
+  -- {stored form, copies, where they begin, copies to leave out, how many those are}.
+  local function append(unit, messages, limited, settles_at)
     local met, added, wanted = false, 0, {}
-    local limited = string.byte(args[at]) ~= MINUS
-    local count = next_number()
-    for m = 1, math.abs(count) do
-      local stored = args[at]
-      local copies = tonumber(args[at + 1])
-      at = at + 2
-      local size = #stored
+    for _, message in ipairs(messages) do
+      local size, copies, first = #message[1], message[2], message[3]
       added = added + size + copies * ENTRY_BYTES
-      for c = 0, copies - 1 do
-        local index = tonumber(args[at + 3 * c]) + FIRST_LOG
-        local log_limit = log_limits[index]
-        if limited and log_limit > 0 then
-          wanted[index] = (wanted[index] or 0) + size
-          if log_used(index) + wanted[index] > log_limit then met = true end
+      if limited and some_log_limited then
+        for c = 0, copies - 1 do
+          local index = tonumber(args[first + 3 * c]) + FIRST_LOG
+          local log_limit = log_limits[index]
+          if log_limit > 0 then
+            wanted[index] = (wanted[index] or 0) + size
+            if log_used(index) + wanted[index] > log_limit then met = true end
+          end
         end
       end
-      messages[m] = { stored, copies, at }
-      at = at + 3 * copies
     end
     local its_jobs, growth, refused = jobs_of[unit], 0, nil
     for _, job in ipairs(its_jobs or {}) do
@@ -220,7 +224,7 @@ local function commit(keys, args)
     end
     added = added + growth
     if limited and not refused and (met or limit > 0 and added > 0 and bytes + added > limit) then
-      refused = judge(unit, messages, growth, at)
+      refused = judge(unit, messages, growth, settles_at)
     end
 
     if refused then
@@ -257,7 +261,10 @@ local function commit(keys, args)
       end
       for _, job in ipairs(its_jobs or {}) do change(job) end
     end
+    return refused
+  end
 
+  local function settle(refused)
     -- An entry is settled once. Should one be gone already, give up no references: better a payload too many than one too few.
     local asked, gone = 0, 0
     for _ = 1, next_number() do
@@ -287,6 +294,28 @@ local function commit(keys, args)
     end
     local freed = next_number()
     if not refused and asked > 0 then bytes = bytes - math.floor(freed * gone / asked) end
+  end
+
+  local unit = 0
+  for _ = 1, next_number() do
+    if args[at] == RUN then
+      local count, copies = tonumber(args[at + 1]), tonumber(args[at + 2])
+      local first = at + 3
+      at = first + 3 * copies + count
+      for message = at - count, at - 1 do
+        unit = unit + 1
+        append(unit, { { args[message], copies, first } }, true)
+      end
+    else
+      local limited, count, messages = string.byte(args[at]) ~= MINUS, next_number(), {}
+      for m = 1, math.abs(count) do
+        local copies = tonumber(args[at + 1])
+        messages[m] = { args[at], copies, at + 2 }
+        at = at + 2 + 3 * copies
+      end
+      unit = unit + 1
+      settle(append(unit, messages, limited, at))
+    end
   end
 
   for index, growth in pairs(grown) do

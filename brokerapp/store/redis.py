@@ -19,7 +19,7 @@ from redis.exceptions import RedisError, ResponseError
 
 from brokerapp.errors import DefinitionConflict, Fenced, StoreUnavailable
 from brokerapp.message import Message
-from brokerapp.store import GONE, STORE, Batch, Committed, Limits, LogState, StoredEntry, StoredJob
+from brokerapp.store import GONE, STORE, Batch, Committed, Limits, LogState, Row, Run, StoredEntry, StoredJob
 from brokerapp.store.keys import Keys
 
 LIBRARY = (Path(__file__).parent / "broker.lua").read_text()
@@ -79,9 +79,9 @@ class RedisStore:
         args.append(len(batch.returned))
         for returned in batch.returned:
             args += returned
-        args += _encode_jobs(batch.units)
+        args += _encode_jobs(batch)
         args += map(limits.of_log, logs)
-        droppable = [(unit, *each) for unit, asked in enumerate(batch.units, start=1) for each in asked.droppable]
+        droppable = [(unit, *each) for unit, asked in batch.numbered for each in asked.droppable]
         args.append(len(droppable))
         for each in droppable:
             args += each
@@ -393,12 +393,22 @@ def _encode_units(units: list) -> tuple[list[str], list[Any]]:
     """The logs the units touch, and the units as arguments of the commit function."""
     indices: dict[str, int] = {}
     args: list[Any] = [len(units)]
+
+    def add(copies: Sequence[Row]) -> None:
+        args.append(len(copies))
+        for log, original, shown in copies:
+            args.extend((indices.setdefault(log, len(indices)), original, shown))
+
     for unit in units:
+        if isinstance(unit, Run):
+            args += (_RUN, len(unit.stored))
+            add(unit.rows)
+            args += unit.stored
+            continue
         args.append(f"-{len(unit.appends)}" if unit.moves else len(unit.appends))
         for stored, copies in unit.appends:
-            args += (stored, len(copies))
-            for log, original, shown in copies:
-                args += (indices.setdefault(log, len(indices)), original, shown)
+            args.append(stored)
+            add(copies)
         if unit.settles:
             _encode_settles(unit.settles, indices, args)
         else:
@@ -406,14 +416,16 @@ def _encode_units(units: list) -> tuple[list[str], list[Any]]:
     return list(indices), args
 
 
-def _encode_jobs(units: list) -> list[Any]:
-    changes = [(position, each) for position, unit in enumerate(units, start=1) if unit.jobs for each in unit.jobs]
+def _encode_jobs(batch: Batch) -> list[Any]:
+    changes = [(position, each) for position, unit in batch.numbered if unit.jobs for each in unit.jobs]
     args: list[Any] = [len(changes)]
     for position, each in changes:
         args += (position, each.id, int(each.new), each.due_ms, each.record)
     return args
 
 
+#: Where other units have their number of messages.
+_RUN = "run"
 #: No groups of settled entries, no payloads, no bytes freed.
 _NO_SETTLES = (0, 0, 0)
 

@@ -28,8 +28,8 @@ def write(folder: Path, messages: int, seed: int = 7) -> int:
         made = message(number, born, size=rng.randrange(2000), region=rng.choice(["eu", "us"]), n=str(number))
         original = rng.choice([TOPIC, *QUEUES])
         legs = CONSUMER_QUEUES if original == TOPIC else [original]
-        recorder.enqueue(born, made, original)
-        recorder.copies(FORWARD, born, made, original, legs)
+        recorder.enqueue(born, [made], original)
+        recorder.run(FORWARD, born, [made], legs, original)
         for leg in legs:
             taken = born + int(rng.lognormvariate(8, 2)) + 1
             recorder.event(DISPATCH, taken - 1, made, leg, original, "c1", None)

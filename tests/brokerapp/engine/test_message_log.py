@@ -192,7 +192,7 @@ def test_returned_messages_take_their_old_places_flagged():
     for seq in range(1, 7):
         log.offer(entry(seq))
     given = {each.seq: each for _, each in given_out(log)}
-    log.settled(given.pop(2))
+    log.settled([given.pop(2)])
     log.take_back(reversed(given.values()))
     assert [(each.seq, each.deliveries) for each in log.ready] == [(1, 1), (3, 1), (4, 1), (5, 0), (6, 0)]
     assert (log.depth, log.in_flight) == (5, 0)
@@ -495,7 +495,7 @@ class LogUnderWork(RuleBasedStateMachine):
     def a_message_is_acked(self, which):
         seq = sorted(self.held)[which % len(self.held)]
         subscription, given = self.held.pop(seq)
-        self.log.settled(given)
+        self.log.settled([given])
         self.settle(seq)
         subscription.credit += 1
         self.pump()

@@ -1,0 +1,53 @@
+"""Heads: a frame's command and headers, from bytes to text, with the limits they have. Pure; see frames.py."""
+
+from __future__ import annotations
+
+from brokerapp.errors import ProtocolError
+from brokerapp.message import unescape
+
+#: Longest first line and longest header line, bytes (ActiveMQ's limits).
+MAX_COMMAND_BYTES = 1024
+MAX_HEADER_LINE_BYTES = 10 * 1024
+#: Most headers of one frame (ActiveMQ's limit).
+MAX_HEADERS = 1000
+
+NUL_IN_HEAD = "a NUL inside the headers: the empty line before the body is missing"
+#: Commands whose headers are taken literally.
+LITERAL = frozenset({"CONNECT", "STOMP", "CONNECTED"})
+
+
+def read_head(head: bytes, version: str) -> tuple[str, dict[str, str]]:
+    """The command and the headers of what stands before the empty line. Raises ProtocolError."""
+    try:
+        text = head.decode()
+    except UnicodeDecodeError as error:
+        raise ProtocolError(f"the headers are not UTF-8: {error.reason}") from error
+    if "\0" in text:
+        raise ProtocolError(NUL_IN_HEAD)
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").removesuffix("\r")
+    lines = text.split("\n")
+    command = lines[0]
+    if len(head) > MAX_COMMAND_BYTES:
+        _check_lines(lines)
+    headers: dict[str, str] = {}
+    for line in lines[:0:-1]:  # from the last, so that the first of a name stays
+        name, colon, value = line.partition(":")
+        if not colon:
+            raise ProtocolError(f"header line {line[:80]!r} has no colon")
+        headers[name] = value
+    if version == "1.0":
+        return command.strip(), {name.strip(): value.strip() for name, value in headers.items()}
+    if "\\" in text and command not in LITERAL:
+        headers = {unescape(name): unescape(value) for name, value in headers.items()}
+    return command, headers
+
+
+def _check_lines(lines: list[str]) -> None:
+    if len(lines) - 1 > MAX_HEADERS:
+        raise ProtocolError(f"{len(lines) - 1} headers: at most {MAX_HEADERS} are allowed")
+    if len(lines[0]) > MAX_COMMAND_BYTES:
+        raise ProtocolError(f"the command line exceeds {MAX_COMMAND_BYTES} bytes")
+    for line in lines:
+        if len(line) > MAX_HEADER_LINE_BYTES:
+            raise ProtocolError(f"header {line[:40]!r} exceeds {MAX_HEADER_LINE_BYTES} bytes")
