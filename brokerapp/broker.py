@@ -8,7 +8,7 @@ consumers), `advisories` (what the broker tells about itself). `perform` says wh
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from brokerapp.actions import (
@@ -29,7 +29,9 @@ from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions
 from brokerapp.delivery import Delivery
 from brokerapp.destination import Destination
+from brokerapp.durables import Durables
 from brokerapp.engine.access import Access
+from brokerapp.engine.advisory_topics import is_advisory
 from brokerapp.engine.message_log import MessageLog, Subscription
 from brokerapp.engine.selector_cache import CacheRules, SelectorCache
 from brokerapp.engine.topology import Topology
@@ -37,6 +39,7 @@ from brokerapp.errors import AccessDenied, ProtocolError, RequestRefused
 from brokerapp.expiry import Expiry
 from brokerapp.failures import Failures
 from brokerapp.jobs import Jobs
+from brokerapp.named_subscription import SUBSCRIPTION
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
 from brokerapp.recording.recorder import Recorder
@@ -46,7 +49,7 @@ from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.settling import Settling
 from brokerapp.snapshot import DestinationStats
 from brokerapp.stats import Stats
-from brokerapp.store import Unit
+from brokerapp.store import DISCARDED, LogState, Unit
 from brokerapp.subscribing import Subscribing
 from brokerapp.temporaries import Temporaries
 from brokerapp.timers import Timers
@@ -54,6 +57,8 @@ from brokerapp.transactions import Transactions
 
 #: Milliseconds between two looks for remembered selectors that nobody used for too long.
 SELECTOR_EXPIRY_MS = 10_000
+#: What a right allows, as ActiveMQ's errors call it.
+_TO_BE_AUTHORIZED_TO = {"read": "read from", "write": "write to", "admin": "create"}
 
 
 class Broker:
@@ -78,7 +83,7 @@ class Broker:
         self.committer, self.recorder, self.stats = committer, recorder, stats
         self.access: Access | None = None  #: None: everybody may do everything
         self.clients: dict[str, Client] = {}
-        self._client_ids: set[str] = set()
+        self._client_ids: dict[str, set[Client]] = {}  # to those that have it
         self.failures = Failures(self)
         self.delivery = Delivery(committer, recorder, stats, self.failures.expire, self.may)
         self.queues = Queues(committer, self.delivery, stats, self.may, self.timers, _cache(settings))
@@ -86,6 +91,7 @@ class Broker:
         self.publishing, self.subscribing = Publishing(self), Subscribing(self)
         self.runs = Runs(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
+        self.durables = Durables(self)
         self.temporaries = Temporaries(self)
         if settings.selector_cache is not None and settings.selector_cache.expire_after:
             self.timers.every(SELECTOR_EXPIRY_MS, self.queues.expire_selectors, time.time_ns() // 1_000_000)
@@ -110,10 +116,17 @@ class Broker:
 
     def redefine(self, definitions: Definitions) -> None:
         """Route by these from now on. What is on its way keeps the way it was given."""
-        self.queues.topology = self.topology = Topology(definitions, self._interest, self.topology.queues)
+        queues, feeds = self.topology.queues, self.topology.feeds
+        self.queues.topology = self.topology = Topology(definitions, self._interest, queues, feeds)
         self.queues.retune()
         self.advisories.listeners_changed()
         self.expiry.watch()
+
+    def recover(self, states: Iterable[LogState], last: int) -> None:
+        """The logs as the last node left them; `last` is the number of the last message."""
+        for state in states:
+            is_queue = state.attributes.get("kind") not in (SUBSCRIPTION, DISCARDED)
+            (self.queues if is_queue else self.durables).recover(state, last)
 
     def _interest(self, queue: Destination, headers: Mapping[str, str]) -> bool:
         """Whether a consumer of the queue, present or remembered, would take such a message (selectorAware)."""
@@ -132,7 +145,8 @@ class Broker:
         """Bring those numbers up to date that are kept elsewhere."""
         destination = numbers.destination
         if not destination.is_queue:
-            numbers.ConsumerCount = len(self.delivery.subscribers(destination))
+            online = sum(len(each.log.consumers) for each in self.durables.of_topic(destination))
+            numbers.ConsumerCount = len(self.delivery.subscribers(destination)) + online
         elif destination in self.queues:  # a composite that only forwards has numbers, but no messages of its own
             log = self.queues.find(destination)
             numbers.QueueSize, numbers.InFlightCount, numbers.Paused = log.depth, log.in_flight, log.paused
@@ -154,10 +168,14 @@ class Broker:
     # -- clients
 
     def connect(self, client: Client) -> None:
-        """A client is there. Raises ProtocolError when another one has its client id: the newcomer must go."""
-        if client.client_id in self._client_ids:
+        """A client is there. Raises ProtocolError when another one has its client id: the newcomer must go.
+
+        Unless all that have it share it.
+        """
+        others = self._client_ids.setdefault(client.client_id, set())
+        if others and not all(each.shares_client_id for each in (client, *others)):
             raise ProtocolError(f"client-id {client.client_id!r} is connected already")
-        self._client_ids.add(client.client_id)
+        others.add(client)
         self.clients[client.id] = client
         self.advisories.connected(client)
 
@@ -165,7 +183,10 @@ class Broker:
         """A client is gone: its transactions end in nothing, what it held goes back."""
         if self.clients.pop(client.id, None) is None:
             return
-        self._client_ids.discard(client.client_id)
+        sharers = self._client_ids[client.client_id]
+        sharers.discard(client)
+        if not sharers:
+            del self._client_ids[client.client_id]
         for name in list(client.transactions):
             self.transactions.roll_back(client, client.transactions.pop(name))
         for subscription in list(client.subscriptions.values()):
@@ -177,8 +198,13 @@ class Broker:
         self.advisories.disconnected(client)
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
-        """A client says good-bye: it goes when all that it asked before is done."""
-        self.barrier(client, receipt, then)
+        """A client says good-bye: it goes when all that it asked before is done, and before its receipt does."""
+
+        def gone() -> None:
+            self.disconnect(client)
+            then()
+
+        self.barrier(client, receipt, gone)
 
     def count_producer(self, destination: Destination, change: int) -> None:
         """A client began, or ended, to send there."""
@@ -187,17 +213,25 @@ class Broker:
         self.stats.changed.add(stats)
 
     def require(self, client: Client, verb: str, destination: Destination) -> None:
-        """Raise AccessDenied unless the client may; to be the first at a queue it must also be allowed to create it."""
+        """Raise AccessDenied unless the client may; the first at a destination must be allowed to create it, too."""
         if self.access is None:
             return
         may, verbs = self.access.may, [verb]
         if destination.is_pattern and verb == "read":
             may = self.access.may_some  # it is given what it may read
-        elif destination.is_queue and not destination.is_temporary and destination not in self.queues:
+        elif not self._exists(destination):
             verbs.append("admin")
         for each in verbs:
             if not may(client.principal, each, destination):
-                raise AccessDenied(f"user {client.principal.name} is not authorized to {each} {destination}")
+                user, what = client.principal.name, _TO_BE_AUTHORIZED_TO[each]
+                raise AccessDenied(f"User {user} is not authorized to {what}: {destination}")
+
+    def _exists(self, destination: Destination) -> bool:
+        if destination.is_temporary:  # whoever may have one made it
+            return True
+        if destination.is_queue:
+            return destination in self.queues
+        return is_advisory(destination) or self.stats.find(destination) is not None
 
     def may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:
         """Whether who subscribed has a right at a destination."""

@@ -56,6 +56,7 @@ class Placed:
     stored: bytes
     destination: Destination
     route: Route
+    sender: Client | None = None  #: who sent it; None: the broker itself
 
 
 @dataclass(slots=True)
@@ -79,6 +80,8 @@ class Client:
     sink: Sink
     remote_address: str = ""
     client_id: str = ""
+    named: bool = False  #: whether that is a name it gave itself
+    shares_client_id: bool = False  #: whether others may have the same one
     principal: Principal = ANONYMOUS
     protocol_version: str = ""
     connected_ms: int = 0

@@ -7,12 +7,13 @@ until the store answers; the store does it once.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Protocol
 
 from brokerapp.errors import Fenced, StoreUnavailable
-from brokerapp.store import Batch, Committed, Limits, Run, Settled, StoredEntry, StoredJob, Unit
+from brokerapp.store import DISCARDED, Batch, Committed, Limits, Run, Settled, StoredEntry, StoredJob, Unit
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +30,9 @@ RETRY_SECONDS = 0.1
 ReadCallback = Callable[[list[StoredEntry]], None]
 #: A question to the store.
 Question = Callable[["CommitStore"], Awaitable[Any]]
+
+
+def _nothing() -> None: ...
 
 
 class CommitStore(Protocol):
@@ -61,6 +65,7 @@ class Committer:
         self._marks: dict[str, str] = {}
         self._returned: list[tuple[str, int, int]] = []
         self._reads: list[tuple[Question, Callable[[Any], None]]] = []
+        self._doomed: asyncio.Queue[tuple[str, Callable[[], None]]] = asyncio.Queue()
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -82,7 +87,7 @@ class Committer:
             self._rouse()
 
     def create(self, log: str, attributes: str) -> None:
-        """Let a log exist with these attributes (JSON), before anything submitted later."""
+        """Let a log exist, with these attributes, before anything submitted later."""
         self._declarations.append((log, attributes))
         self._rouse()
 
@@ -91,9 +96,13 @@ class Committer:
         self._declarations.append((log, None))
         self._rouse()
 
-    def drop(self, log: str) -> None:
-        """Let a log exist no longer, with all it holds, when all that was submitted before is done."""
-        self.ask(lambda store: store.drop(log, self._session), lambda _removed: None)
+    def discard(self, log: str, then: Callable[[], None] = _nothing) -> None:
+        """Remove a log with all it holds, some time after everything submitted so far is done.
+
+        It is lost from the next batch on: whoever finds its attributes goes on with that.
+        """
+        self.create(log, json.dumps({"kind": DISCARDED}))
+        self.submit(Unit(then=lambda *_: self._doomed.put_nowait((log, then))))
 
     def mark(self, log: str, mark: str) -> None:
         """Set a log's mark, before anything submitted later."""
@@ -151,6 +160,13 @@ class Committer:
                 await self._round()
             if not self._wake.is_set():
                 self._idle.set()
+
+    async def run_discards(self) -> None:
+        """Remove what is to be discarded, beside the batches, until cancelled."""
+        while True:
+            log, then = await self._doomed.get()
+            await self._until_answered(lambda log=log: self._store.drop(log, self._session))
+            then()
 
     @property
     def _asked(self) -> bool:

@@ -104,6 +104,7 @@ class DeadLetterStrategy:
     topic_suffix: str = ""
     use_queue_for_queue_messages: bool = True
     use_queue_for_topic_messages: bool = True
+    destination_per_durable_subscriber: bool = False
     process_expired: bool = True
     process_non_persistent: bool = False
     enable_audit: bool = True
@@ -124,6 +125,7 @@ class PolicyEntry:
     topic_prefetch: int | None = None
     memory_limit: int | None = None
     send_fail_if_no_space: bool | None = None
+    durable_topic_prefetch: int | None = None
     queue_browser_prefetch: int | None = None
     prioritized_messages: bool | None = None
     strict_order_dispatch: bool | None = None

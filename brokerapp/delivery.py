@@ -188,14 +188,16 @@ class Delivery:
         """Whether somebody subscribes to this topic, or to one that matches the pattern."""
         return bool(self._topics[topic.kind].find(topic.name))
 
-    def publish(self, message: Message, copy: Copy) -> None:
-        """Give a message to the subscribers of its topic."""
+    def publish(self, message: Message, copy: Copy, sender: Client | None = None) -> None:
+        """Give a message to the subscribers of its topic, but for those who do not want what their own client sends."""
         stats = self._stats.of(copy.destination)
         stats.EnqueueCount += 1
         stats.EnqueueBytes += len(message.body)
         self._stats.changed.add(stats)
         wants = Wants(topic_entry(message, copy), copy.destination)
         for subscription in self.subscribers(copy.destination):
+            if subscription.no_local and subscription.client is sender:
+                continue
             self.tell(subscription, message, copy, wants)
             if _too_much_waits(subscription):
                 self._drain(subscription)
@@ -295,6 +297,6 @@ def _next_pending(subscription: Subscription) -> Entry:
     return entry
 
 
-def is_queue(entry: Entry) -> bool:
-    """Whether an entry came from a queue (else from a topic)."""
+def from_log(entry: Entry) -> bool:
+    """Whether an entry came from a message log (else straight from a topic)."""
     return not entry.log.startswith(_TOPICS)

@@ -114,7 +114,7 @@ class Node:
         if self.config.grants is not None:
             self.broker.access = Access(self.config.grants)
         await self._beat()  # from here on operators ask us instead of changing the store themselves
-        self.broker.queues.recover(await self._store.recover(), last)
+        self.broker.recover(await self._store.recover(), last)
         for destination in self.config.destinations:
             if destination.is_queue:
                 self.broker.queues.ensure(destination)
@@ -122,6 +122,7 @@ class Node:
                 self._stats.of(destination)
         work_by_name = {
             "committer": self._committer.run,
+            "discards": self._committer.run_discards,
             "tick": self._tick,
             "timers": self._run_timers,
             "signals": self._follow,

@@ -194,15 +194,22 @@ class Publishing:
             client.producing_to.add(destination)
             self._broker.count_producer(destination, 1)
             self._broker.advisories.producer_started(client, destination)
-        return self.on_its_way(message, destination, sent_to)
+        return self.on_its_way(message, destination, sent_to, client)
 
-    def on_its_way(self, message: Message, destination: Destination, sent_to: Destination | None = None) -> Placed:
-        """The way of a message that no client sends right now; its queues exist from now on."""
+    def on_its_way(
+        self,
+        message: Message,
+        destination: Destination,
+        sent_to: Destination | None = None,
+        sender: Client | None = None,
+    ) -> Placed:
+        """The way of a message; its queues exist from now on. Without a sender no client sends it right now."""
         self._broker.recorder.enqueue(message.born_us, (message,), str(destination))
-        found = route(message, destination, self._broker.topology, sent_to)
+        by = sender.client_id if sender is not None else ""
+        found = route(message, destination, self._broker.topology, sent_to, by)
         if found.groups is None:
             found.groups = self.groups(found)
-        return Placed(message, message.stored() if found.groups else b"", destination, found)
+        return Placed(message, message.stored() if found.groups else b"", destination, found, sender)
 
     def originate(self, message: Message, destination: Destination) -> None:
         """Publish what no client sent, but the broker itself."""
@@ -221,10 +228,12 @@ class Publishing:
         self._broker.committer.submit(Unit([(placed.stored, group.rows) for group in found.groups], then=done))
 
     def groups(self, found: Route) -> list[Group]:
-        """The queues of a route, which exist from now on, in groups of which none has a queue twice."""
+        """The logs of a route, whose queues exist from now on, in groups of which none has a log twice."""
         groups: list[Group] = []
         for copy in found.queues:
-            log = self._broker.queues.ensure(copy.destination)
+            log = self._broker.queues.receiving(copy.destination)
+            if log is None:
+                continue
             group = next((each for each in groups if log not in each.logs), None)
             if group is None:
                 groups.append(group := Group())
@@ -289,7 +298,7 @@ class Publishing:
                 seq += 1
             for copy in each.route.topics:
                 if not copy.destination.is_temporary or copy.destination in self._broker.temporaries:
-                    self._broker.delivery.publish(each.message, copy)
+                    self._broker.delivery.publish(each.message, copy, each.sender)
 
     def stored(self, messages: Sequence[Message], sizes: Sequence[int], group: Group, sent_to: str, seq: int) -> None:
         """The store holds copies of these messages, the first as number `seq`: count them, offer them to consumers."""

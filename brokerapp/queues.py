@@ -1,5 +1,7 @@
 """Queues: the message logs this node is home of, who consumes from which, and their marks in the store.
 
+Beside queues these are the logs of named subscriptions, which `durables` opens and removes.
+
 A mark tells a node that starts after a crash which messages may have been delivered before: all (`open`) while a log
 has consumers, those up to a number once the last one left.
 """
@@ -8,14 +10,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from brokerapp.committer import Committer
 from brokerapp.definitions import VirtualTopic
 from brokerapp.delivery import Delivery, May
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, Kind
 from brokerapp.engine.destination_map import DestinationMap, matches
 from brokerapp.engine.dispatch_rules import rules_of
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
@@ -33,7 +35,7 @@ GATHERING = "gathering"
 
 
 class Queues:
-    """All queues by name. `topology` is the broker's: it is told of new and deleted queues."""
+    """All logs by name. `topology` is the broker's: it is told of new and deleted queues."""
 
     def __init__(
         self, committer: Committer, delivery: Delivery, stats: Stats, may: May, timers: Timers,
@@ -60,30 +62,42 @@ class Queues:
         return self._logs[log]
 
     def get(self, log: str) -> MessageLog | None:
-        """The queue of this name, if there is one."""
+        """The log of this name, if it is still there."""
         return self._logs.get(log)
 
+    def receiving(self, destination: Destination) -> MessageLog | None:
+        """Where copies for a destination go: to its queue, created when it is not there, or to a subscription.
+
+        None when the subscription is gone.
+        """
+        if destination.kind is Kind.SUBSCRIPTION:
+            return self._logs.get(str(destination))
+        return self.ensure(destination)
+
     def find(self, queue: Destination) -> MessageLog:
-        """The queue, which must exist; raises DestinationNotFound."""
+        """The queue or subscription, which must exist; raises DestinationNotFound."""
         try:
             return self._logs[str(queue)]
         except KeyError:
             raise DestinationNotFound(f"there is no {queue}") from None
 
-    def recover(self, states: Iterable[LogState], last: int) -> None:
-        """The queues as the last node left them; `last` is the number of the last message."""
-        for state in states:
-            suspect = last if state.mark == OPEN else int(state.mark or 0)
-            if state.mark == OPEN:  # the node that opened it died: what comes from now on was delivered by nobody
-                self._committer.mark(state.name, str(last))
-            queue = Destination.parse(state.name)
-            if queue.is_temporary:
-                self._committer.drop(state.name)
-                continue
-            log = self._add(queue, depth=state.depth, suspect=suspect)
+    def recover(self, state: LogState, last: int) -> None:
+        """A queue as the last node left it; `last` is the number of the last message."""
+        if Destination.parse(state.name).is_temporary:
+            self._committer.discard(state.name)
+        else:
+            log = self.restore(state, last)
+            self.topology.add_queue(log.destination.name)
             log.paused = bool(state.attributes.get("paused"))
             if self.selectors is not None:
                 self.selectors.load(log.name, state.attributes.get("selectors", {}))
+
+    def restore(self, state: LogState, last: int) -> MessageLog:
+        """A log as the last node left it."""
+        suspect = last if state.mark == OPEN else int(state.mark or 0)
+        if state.mark == OPEN:  # the node that opened it died: what comes from now on was delivered by nobody
+            self._committer.mark(state.name, str(last))
+        return self._add(Destination.parse(state.name), state.depth, suspect)
 
     def ensure(self, queue: Destination) -> MessageLog:
         """The queue, created when it is not there."""
@@ -95,31 +109,38 @@ class Queues:
             for subscription in self._patterns.find(queue.name):
                 wanted = not queue.is_pattern or queue in subscription.destinations
                 if wanted and self._may(subscription, "read", queue):
-                    self._attach(subscription, log)
+                    self.attach(subscription, log)
         return log
 
     def create(self, queue: Destination) -> MessageLog:
         """A queue that does not exist yet."""
-        log = self._add(queue)
-        self._describe(log)
-        return log
-
-    def _add(self, queue: Destination, depth: int = 0, suspect: int = 0) -> MessageLog:
-        rules = rules_of(self.topology.policy_for(queue))
-        log = MessageLog(self._stats.of(queue), depth, suspect, rules)
-        self._logs[log.name] = log
+        log = self.open(queue, self._attributes(queue))
         if not queue.is_temporary:
             self.topology.add_queue(queue.name)
         return log
 
-    def _describe(self, log: MessageLog) -> None:
-        """Let the queue exist in the store, with what is to be known of it after a restart."""
-        attributes: dict[str, Any] = {"kind": log.destination.kind}
-        if log.paused:
-            attributes["paused"] = True
-        if self.selectors is not None and (selectors := self.selectors.entries_of(log.name)):
-            attributes["selectors"] = selectors
+    def open(self, destination: Destination, attributes: Mapping[str, Any]) -> MessageLog:
+        """A new log, which the store keeps with these attributes."""
+        log = self._add(destination)
         self._committer.create(log.name, json.dumps(attributes))
+        return log
+
+    def _add(self, destination: Destination, depth: int = 0, suspect: int = 0) -> MessageLog:
+        rules = rules_of(self.topology.policy_for(destination))
+        log = self._logs[str(destination)] = MessageLog(self._stats.of(destination), depth, suspect, rules)
+        return log
+
+    def _attributes(self, queue: Destination, paused: bool = False) -> dict[str, Any]:
+        """What is to be known of a queue after a restart."""
+        attributes: dict[str, Any] = {"kind": queue.kind}
+        if paused:
+            attributes["paused"] = True
+        if self.selectors is not None and (selectors := self.selectors.entries_of(str(queue))):
+            attributes["selectors"] = selectors
+        return attributes
+
+    def _describe(self, log: MessageLog) -> None:
+        self._committer.create(log.name, json.dumps(self._attributes(log.destination, log.paused)))
 
     def retune(self) -> None:
         """Give out messages by the policies that are in force."""
@@ -137,9 +158,8 @@ class Queues:
         """Remove a queue that is empty and has no consumers."""
         if self.selectors is not None:
             self.selectors.forget(log.name)
-        del self._logs[log.name]
+        self.forget(log)
         self.topology.remove_queue(log.destination.name)
-        self._stats.forget(log.destination)
         self._committer.remove(log.name)
 
     def discard(self, log: MessageLog) -> None:
@@ -149,28 +169,33 @@ class Queues:
             for transaction in subscription.client.transactions.values():
                 transaction.settled = [each for each in transaction.settled if each[2].log != log.name]
         log.consumers.clear()
-        del self._logs[log.name]
-        self._stats.forget(log.destination)
-        self._delivery.touched.pop(log, None)
+        self.forget(log)
         if log.counts.EnqueueCount or self._committer.brings_to(log.name):
-            self._committer.drop(log.name)
+            self._committer.discard(log.name)
         else:
             self._committer.remove(log.name)
+
+    def forget(self, log: MessageLog) -> None:
+        """It is here no longer; the store is told by whoever asks this."""
+        del self._logs[log.name]
+        self._delivery.touched.pop(log, None)
+        self._stats.forget(log.destination)
 
     # -- consumers
 
     def join(self, subscription: Subscription, queue: Destination) -> None:
         """Consume from a queue, or from all that match a pattern and may be read, later ones included."""
         if not queue.is_pattern:
-            self._attach(subscription, self.ensure(queue))
+            self.attach(subscription, self.ensure(queue))
             return
         self._patterns.add(queue.name, subscription)
         for log in list(self._logs.values()):
-            found = not log.destination.is_temporary and matches(queue.name, log.destination.name)
-            if found and not log.destination.is_pattern and self._may(subscription, "read", log.destination):
-                self._attach(subscription, log)
+            its = log.destination
+            found = its.kind is queue.kind and not its.is_pattern and matches(queue.name, its.name)
+            if found and self._may(subscription, "read", log.destination):
+                self.attach(subscription, log)
         if self._collects(queue) and self._may(subscription, "read", queue) and self._may_exist(subscription, queue):
-            self._attach(subscription, self.ensure(queue))
+            self.attach(subscription, self.ensure(queue))
 
     def _may_exist(self, subscription: Subscription, queue: Destination) -> bool:
         """Whether the queue is there, or its first consumer may create it."""
@@ -184,7 +209,8 @@ class Queues:
             if isinstance(each, VirtualTopic)
         )
 
-    def _attach(self, subscription: Subscription, log: MessageLog) -> None:
+    def attach(self, subscription: Subscription, log: MessageLog) -> None:
+        """Consume from this log."""
         if subscription in log.consumers:
             return
         if not log.consumers:
@@ -211,7 +237,7 @@ class Queues:
         self._delivery.touched[log] = None
 
     def _note_came(self, subscription: Subscription, log: MessageLog) -> None:
-        if self.selectors is None or log.destination.is_temporary:
+        if self.selectors is None or not log.destination.is_queue or log.destination.is_temporary:
             return
         if self.selectors.came(log.name, subscription.selector, _now_ms()):
             self._describe(log)

@@ -121,5 +121,5 @@ class Runs:
         self._broker.publishing.stored(messages, run.sizes[part], group, str(run.destination), seq)
         for copy in run.route.topics:
             for message in messages:
-                self._broker.delivery.publish(message, copy)
+                self._broker.delivery.publish(message, copy, run.client)
         self._broker.confirm(run.client, *run.receipts[part])

@@ -21,6 +21,11 @@ class Settings:
 
     scheduler_support: bool = True  #: honour AMQ_SCHEDULED_* headers (ActiveMQ: only where the file says so)
     advisory_support: bool = True  #: publish to ActiveMQ.Advisory.*
+    keep_durable_subs_active: bool = True  #: durable subscriptions keep non-persistent messages too while offline
+    offline_durable_subscriber_timeout: int = (
+        -1
+    )  #: milliseconds offline after which they are removed; not above 0: never
+    offline_durable_subscriber_task_schedule: int = 300_000  #: milliseconds between looks for such
     selector_cache: SelectorCacheSettings | None = None  #: None: former consumers' selectors are not remembered
 
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from brokerapp.destination import Destination
+from brokerapp.named_subscription import NamedSubscription
 
 
 @dataclass(slots=True, eq=False)
@@ -38,6 +39,18 @@ class DestinationStats:
     def from_json(data: dict[str, Any]) -> DestinationStats:
         """The inverse of to_json."""
         return DestinationStats(**{**data, "destination": Destination.parse(data["destination"])})
+
+
+@dataclass(slots=True)
+class SubscriptionStats:
+    """A named subscription of topics, with the numbers of the log that keeps its messages."""
+
+    subscription: NamedSubscription
+    numbers: DestinationStats  #: `destination` is what operators name it by; without consumers it is offline
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**self.subscription.attributes(), **self.numbers.to_json()}
 
 
 @dataclass(slots=True)

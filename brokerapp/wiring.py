@@ -58,7 +58,7 @@ def node_config(
         impose=impose,
         store_limit=config.system_usage.store or 0,
         trace=trace,
-        settings=Settings(config.scheduler_support, config.advisory_support, config.selector_cache),
+        settings=Settings(config.scheduler_support, config.advisory_support, selector_cache=config.selector_cache),
         alone=alone,
     )
 
@@ -79,11 +79,11 @@ def authenticator(authentication: Authentication | None) -> Authenticate | None:
         return None
     users = {user.name: user for user in authentication.users}
 
-    async def authenticate(login: str, passcode: str) -> Principal | None:
-        if not login and authentication.anonymous_access_allowed:
+    async def authenticate(login: str | None, passcode: str | None) -> Principal | None:
+        if login is None and passcode is None and authentication.anonymous_access_allowed:
             return Principal(authentication.anonymous_user, frozenset({authentication.anonymous_group}))
-        user = users.get(login)
-        if user is None or user.password is None:
+        user = users.get(login or "")
+        if user is None or user.password is None or passcode is None:
             return None
         if not hmac.compare_digest(user.password.encode(), passcode.encode()):
             return None

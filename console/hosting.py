@@ -76,8 +76,10 @@ class Authenticator:
         self._key = os.urandom(32)
         self._answers: dict[bytes, tuple[float, Principal | None]] = {}
 
-    async def __call__(self, login: str, passcode: str) -> Principal | None:
+    async def __call__(self, login: str | None, passcode: str | None) -> Principal | None:
         """The principal, or None."""
+        if login is None or passcode is None:
+            return None
         digest = hmac.digest(self._key, f"{len(login)}:{login}{passcode}".encode(), hashlib.sha256)
         until, principal = self._answers.get(digest, (0.0, None))
         if self._clock() < until:

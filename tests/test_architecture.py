@@ -12,15 +12,14 @@ PACKAGES = ("brokerapp", "analytics", "console")
 
 VALUES = (
     "brokerapp.errors", "brokerapp.destination", "brokerapp.message", "brokerapp.definitions", "brokerapp.snapshot",
-    "brokerapp.settings", "brokerapp.transformations",
+    "brokerapp.settings", "brokerapp.named_subscription", "brokerapp.transformations",
 )  # fmt: skip
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
-    "brokerapp.advisories",
-    "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery", "brokerapp.expiry",
-    "brokerapp.failures", "brokerapp.jobs", "brokerapp.publishing", "brokerapp.queues", "brokerapp.runs",
-    "brokerapp.scheduling", "brokerapp.settling", "brokerapp.stats", "brokerapp.subscribing", "brokerapp.temporaries",
-    "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.advisories", "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery",
+    "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures", "brokerapp.jobs", "brokerapp.publishing",
+    "brokerapp.queues", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling", "brokerapp.stats",
+    "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",
@@ -40,7 +39,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.transformations": ("brokerapp.message",),
     "brokerapp.actions": (),
     "brokerapp.definitions": ("brokerapp.destination", "brokerapp.errors"),
-    "brokerapp.snapshot": ("brokerapp.destination",),
+    "brokerapp.named_subscription": ("brokerapp.destination", "brokerapp.errors"),
+    "brokerapp.snapshot": ("brokerapp.destination", "brokerapp.named_subscription"),
     "brokerapp.timers": (),
     "brokerapp.stats": ("brokerapp.destination", "brokerapp.snapshot"),
     "brokerapp.selectors": ("brokerapp.selectors", "brokerapp.destination", "brokerapp.errors"),

@@ -14,6 +14,7 @@ from lxml import etree
 
 from brokerapp.config.broker_config import Finding, Outcome
 from brokerapp.config.placeholders import resolve
+from brokerapp.config.surroundings import Surroundings
 from brokerapp.errors import ConfigurationRefused
 
 if TYPE_CHECKING:
@@ -28,7 +29,10 @@ OLD_CORE = "http://activemq.org/config/1.0"
 #: How lxml names an attribute that only Sluice has.
 EXTENSION = "{urn:sluice}"
 etree.register_namespace("sluice", EXTENSION.strip("{}"))
+_INCLUSION = "http://www.w3.org/2001/XInclude"
 _SCHEMA_INSTANCE = "{http://www.w3.org/2001/XMLSchema-instance}"
+
+_DOCTYPE = re.compile(rb"<!DOCTYPE[^>\[]*>")
 
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _UNITS = {"": 1, "b": 1, "kb": 1 << 10, "k": 1 << 10, "mb": 1 << 20, "m": 1 << 20, "gb": 1 << 30, "g": 1 << 30}
@@ -38,9 +42,12 @@ _SIZE = re.compile(r"\s*(\d{1,18})\s*([a-zA-Z]*)\s*")
 class Element:
     """An XML element: attributes are taken once, what remains is reported or refused by whoever read the element."""
 
-    def __init__(self, node: _Element, properties: Mapping[str, str], report: list[Finding]) -> None:
-        name = etree.QName(node)
+    def __init__(self, node: _Element, surroundings: Surroundings, report: list[Finding]) -> None:
+        name, properties = etree.QName(node), surroundings.properties
         self.tag, self.namespace, self.line, self.report = name.localname, name.namespace, node.sourceline, report
+        self.surroundings = surroundings
+        if self.namespace == _INCLUSION:
+            raise self.refused("a configuration file includes no others")
         self._attributes: dict[str, str] = {}
         for attribute, text in node.attrib.items():
             if not attribute.startswith("{") or attribute.startswith(EXTENSION):
@@ -49,7 +56,7 @@ class Element:
                 self.note(Outcome.UNKNOWN, "an attribute of another namespace", attribute)
         self._attributes.pop("id", None)
         self.text = self._resolved((node.text or "").strip(), "", properties)
-        self.children = [Element(child, properties, report) for child in node]
+        self.children = [Element(child, surroundings, report) for child in node]
 
     def _resolved(self, text: str, attribute: str, properties: Mapping[str, str]) -> str:
         value, missing = resolve(text, properties) if "${" in text else (text, ())
@@ -162,19 +169,28 @@ class Element:
                 child.note(Outcome.UNKNOWN, f"nothing is known of this in {self.tag}")
 
 
-def read_document(text: str | bytes, properties: Mapping[str, str], report: list[Finding]) -> Element:
-    """The root element. Raises ConfigurationRefused for what is no XML, too large, or declares entities."""
+def read_document(text: str | bytes, surroundings: Surroundings, report: list[Finding]) -> Element:
+    """The root element. Raises ConfigurationRefused for what is no XML, too large, or uses entities."""
     if len(text) > MAX_LENGTH:
         raise ConfigurationRefused(f"a configuration file may have {MAX_LENGTH} characters")
+    encoding = "utf-8" if isinstance(text, str) else None
+    data = text.encode() if isinstance(text, str) else text
+    root = _parsed(data, encoding)
+    declared = root.getroottree().docinfo.internalDTD
+    if declared is not None:
+        if any(declared.iterentities()):
+            raise ConfigurationRefused("a configuration file declares no entities")
+        # Entities of a DTD elsewhere would vanish: without the declaration they are errors.
+        root = _parsed(_DOCTYPE.sub(lambda found: b"\n" * found[0].count(b"\n"), data), encoding)
+    return Element(root, surroundings, report)
+
+
+def _parsed(data: bytes, encoding: str | None) -> _Element:
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True,
-        encoding="utf-8" if isinstance(text, str) else None,
+        encoding=encoding,
     )  # fmt: skip
     try:
-        root = etree.fromstring(text.encode() if isinstance(text, str) else text, parser)
+        return etree.fromstring(data, parser)
     except etree.XMLSyntaxError as wrong:
         raise ConfigurationRefused(f"line {wrong.lineno}: this is not XML: {wrong.msg}") from wrong
-    declared = root.getroottree().docinfo.internalDTD
-    if declared is not None and any(declared.iterentities()):
-        raise ConfigurationRefused("a configuration file declares no entities")
-    return Element(root, properties, report)

@@ -5,14 +5,17 @@ What guards the broker is never dropped: a guard that cannot be read lets nobody
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
 from brokerapp.config.attributes import read_fields
 from brokerapp.config.broker_config import Authentication, Grant, Outcome, Plugin, User
 from brokerapp.config.document import Element
+from brokerapp.config.jaas import read_login_config
 from brokerapp.config.virtual_destinations import destinations, entry_targets
 from brokerapp.destination import NAMED_KINDS
+from brokerapp.errors import ConfigurationRefused
 from brokerapp.settings import SelectorCacheSettings
 
 _RIGHTS = ("read", "write", "admin")
@@ -24,6 +27,8 @@ _KNOWN = frozenset((
     "runtimeConfigurationPlugin", "statisticsBrokerPlugin", "timeStampingBrokerPlugin", "traceBrokerPathPlugin",
     "udpTraceBrokerPlugin",
 ))  # fmt: skip
+#: What tells that a plugin guards the broker, in its name or that of its class.
+_GUARDS = re.compile(r"auth|jaas|ldap|shiro|login|secur|certificate", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -54,8 +59,16 @@ def read_plugins(element: Element) -> Plugins:
                 child.note(Outcome.TAKEN, "kept with its attributes")
                 found.others.append(Plugin(tag, child.rest()))
                 child.note_rest()
-            case tag if "authentication" in tag.lower():
-                child.note(Outcome.UNKNOWN, "nobody can connect: only simpleAuthenticationPlugin is known")
+            case "jaasAuthenticationPlugin":
+                found.authentication = _jaas_authentication(child)
+            case tag if "authorization" in tag.lower():
+                child.note(Outcome.UNKNOWN, "nobody may do anything: only authorizationPlugin is known")
+                found.authorization = found.authorization or ()
+            case _ if _GUARDS.search(f"{child.tag} {child.get('class')} {child.get('bean')}"):
+                child.note(
+                    Outcome.UNKNOWN,
+                    "nobody can connect: simpleAuthenticationPlugin and jaasAuthenticationPlugin are known",
+                )
                 found.authentication = found.authentication or Authentication()
             case _:
                 child.note(Outcome.UNKNOWN, "there is no such plugin here")
@@ -68,6 +81,22 @@ def _selector_cache(element: Element) -> SelectorCacheSettings:
         element.note(Outcome.ADAPTED, f"kept in the store instead of in {path}, and kept for export", "persistFile")
     element.note_rest()
     return SelectorCacheSettings(**values)
+
+
+def _jaas_authentication(element: Element) -> Authentication:
+    entry = element.take("configuration") or "activemq"
+    element.take("discoverLoginConfig")
+    element.note_rest()
+    try:
+        authentication, differs = read_login_config(entry, element.surroundings)
+    except ConfigurationRefused as wrong:
+        element.note(Outcome.UNKNOWN, f"nobody can connect: {wrong}")
+        return Authentication()
+    element.note(Outcome.ADAPTED if differs else Outcome.TAKEN, differs or f"{len(authentication.users)} users")
+    for user in authentication.users:
+        if user.password is None:
+            element.note(Outcome.UNKNOWN, f"{user.name} cannot connect: the password is encrypted")
+    return authentication
 
 
 def _simple_authentication(element: Element) -> Authentication:

@@ -22,7 +22,7 @@ _FIELDS = tuple(each.name for each in fields(PolicyEntry) if each.type in FIELD_
 #: ActiveMQ's other attributes of a policyEntry: kept as options under these names.
 _OPTIONS = frozenset((
     "alwaysRetroactive", "blockedProducerWarningInterval",
-    "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "durableTopicPrefetch", "enableAudit",
+    "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "enableAudit",
     "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
     "inactiveTimoutBeforeGC", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
     "maxDestinations", "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
@@ -47,6 +47,7 @@ _DEAD_LETTER_COMMON = ("process_expired", "process_non_persistent", "enable_audi
 _DEAD_LETTER_NAMES = (
     "queue_prefix", "topic_prefix", "queue_suffix", "topic_suffix",
     "use_queue_for_queue_messages", "use_queue_for_topic_messages",
+    "destination_per_durable_subscriber",
 )  # fmt: skip
 
 #: Element -> kind of strategy, and the fields it has.

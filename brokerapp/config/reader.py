@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from brokerapp.config.attributes import attribute_name, read_fields
-from brokerapp.config.broker_config import BrokerConfig, Finding, Outcome, SystemUsage
+from brokerapp.config.broker_config import Authentication, BrokerConfig, Finding, Outcome, SystemUsage
 from brokerapp.config.connectors import read_network_connectors, read_transport_connectors
 from brokerapp.config.document import CORE, OLD_CORE, Element, read_document
 from brokerapp.config.plugins import read_plugins
 from brokerapp.config.policies import read_policies
+from brokerapp.config.property_files import is_configurer, read_configurer
+from brokerapp.config.surroundings import Surroundings
 from brokerapp.config.virtual_destinations import (
     ELEMENTS,
     read_destination,
@@ -78,17 +80,26 @@ _IGNORED_ELEMENTS = {
 def read_config(path: str | Path, properties: Mapping[str, str] | None = None) -> BrokerConfig:
     """The broker that the file describes.
 
-    Placeholders get their values from `properties`, then from environment variables. Raises ConfigurationRefused, which
-    names the line and the rule.
+    Placeholders get their values from the property files it names, from `properties`, from environment variables, and
+    those of ActiveMQ's folders from where it lies. Raises ConfigurationRefused, which names the line and the rule.
     """
+    path = Path(path)
     try:
-        text = Path(path).read_bytes()
+        text = path.read_bytes()
     except OSError as wrong:
         raise ConfigurationRefused(f"cannot read {path}: {wrong.strerror}") from wrong
+    folder = path.resolve().parent
+    values = ChainMap(dict(properties or {}), dict(os.environ), _folders(folder))
     try:
-        return parse_config(text, ChainMap(dict(properties or {}), dict(os.environ)))
+        return parse_config(text, values, folder)
     except ConfigurationRefused as wrong:
         raise ConfigurationRefused(f"{path}: {wrong}") from wrong
+
+
+def _folders(conf: Path) -> dict[str, str]:
+    """What ActiveMQ's start script sets when nobody says otherwise."""
+    base = conf.parent if conf.name == "conf" else conf
+    return {"activemq.conf": str(conf), "activemq.base": str(base), "activemq.home": str(base)}
 
 
 def import_definitions(
@@ -99,10 +110,12 @@ def import_definitions(
     return config.definitions, config.report
 
 
-def parse_config(text: str | bytes, properties: Mapping[str, str]) -> BrokerConfig:
-    """The broker that the text describes. Raises ConfigurationRefused."""
+def parse_config(text: str | bytes, properties: Mapping[str, str], folder: Path | None = None) -> BrokerConfig:
+    """The broker that the text describes. Files it names are read if it has a folder. Raises ConfigurationRefused."""
     report: list[Finding] = []
-    root = read_document(text, properties, report)
+    surroundings = Surroundings(properties, folder)
+    brought = _brought_along(read_document(text, surroundings, []))
+    root = read_document(text, replace(surroundings, properties=ChainMap(brought, properties)), report)
     match root.tag:
         case "beans":
             config = _read_broker(_broker_of(root))
@@ -117,6 +130,14 @@ def parse_config(text: str | bytes, properties: Mapping[str, str]) -> BrokerConf
     return replace(config, report=tuple(sorted(report, key=lambda finding: finding.line)))
 
 
+def _brought_along(root: Element) -> dict[str, str]:
+    """The properties that a file's own beans bring along."""
+    found: dict[str, str] = {}
+    for child in filter(is_configurer, root.children):
+        found |= read_configurer(child)
+    return found
+
+
 def _broker_of(beans: Element) -> Element:
     """The `<broker>` in `<beans>`."""
     broker = beans.child("broker")
@@ -126,14 +147,23 @@ def _broker_of(beans: Element) -> Element:
         match child.tag:
             case "broker" | "description":
                 pass
-            case "bean" if (child.take("class") or "").endswith("PropertyPlaceholderConfigurer"):
-                why = "placeholders are replaced, from the environment; property files are not read"
-                child.note(Outcome.ADAPTED, why)
+            case _ if is_configurer(child):
+                child.note(Outcome.ADAPTED, "environment variables are system properties here")
+                read_configurer(child)
             case "import":
-                child.note(Outcome.IGNORED, "other files are not read: import them on their own")
+                child.note(Outcome.IGNORED, _why_not_imported(child.take("resource") or ""))
+            case "camelContext":
+                child.note(Outcome.IGNORED, "there is no Camel here")
             case _:
                 child.note(Outcome.IGNORED, "only <broker> is read")
     return broker
+
+
+def _why_not_imported(resource: str) -> str:
+    for part, why in (("jetty", "the console serves the web here"), ("camel", "there is no Camel here")):
+        if part in resource:
+            return f"{resource}: {why}"
+    return f"{resource}: other files are not read: import them on their own"
 
 
 def _read_broker(broker: Element) -> BrokerConfig:
@@ -146,9 +176,13 @@ def _read_broker(broker: Element) -> BrokerConfig:
         name = name or other
     for field, value in values.items():
         broker.note(Outcome.TAKEN, str(value).lower(), attribute_name(field))
+    by_reference = broker.take("plugins")
+    if by_reference is not None:
+        broker.note(Outcome.UNKNOWN, f"nobody can connect: what {by_reference} refers to is not read", "plugins")
+        values["authentication"] = Authentication()
     for attribute, value in broker.rest():
         why = _IGNORED_ATTRIBUTES.get(attribute)
-        broker.note(Outcome.IGNORED if why else Outcome.UNKNOWN, why or f"nothing here has it ({value})", attribute)
+        broker.note(Outcome.IGNORED if why else Outcome.UNKNOWN, why or f"nothing here has it ({value:.80})", attribute)
     config = BrokerConfig(name=name or BrokerConfig().name, **values)
     config = replace(config, definitions=Definitions(virtual_destinations=tuple(_built_in(config))))
     return _with_temporary_mirrors(_read_parts(config, broker.children))
@@ -248,7 +282,7 @@ def _plugins(config: BrokerConfig, element: Element) -> BrokerConfig:
     found = read_plugins(element)
     return replace(
         config,
-        authentication=found.authentication,
+        authentication=found.authentication or config.authentication,
         authorization=found.authorization,
         plugins=tuple(found.others),
         selector_cache=found.selector_cache,

@@ -65,19 +65,26 @@ class Access:
     def _answer(self, principal: Principal, verb: str, destination: Destination, all_of_it: bool) -> bool:
         if destination.is_temporary:
             grants = self._temporary
-            return not grants or any(principal.groups & getattr(grant, verb) for grant in grants)
+            return not grants or any(_granted(principal, grant, verb) for grant in grants)
         question = (principal.groups, verb, destination, all_of_it)
         answer = self._answers.get(question)
         if answer is None:
             if len(self._answers) >= MAX_ANSWERS:
                 self._answers.clear()
             answer = self._answers[question] = any(
-                principal.groups & getattr(grant, verb)
+                _granted(principal, grant, verb)
                 for grant in self._grants[destination.kind].find(destination.name)
                 if not all_of_it or covers(grant.destination.name, destination.name)
             )
         return answer
 
 
+def _granted(principal: Principal, grant: Grant, verb: str) -> bool:
+    groups: frozenset[str] = getattr(grant, verb)
+    return not groups.isdisjoint(principal.groups) or bool(EVERYBODY in groups and principal.groups)
+
+
+#: In the place of a group: whoever is in some group.
+EVERYBODY = "*"
 #: Answers remembered: destination names come from clients.
 MAX_ANSWERS = 10_000

@@ -5,13 +5,14 @@ A definition change builds a new one; the queues are handed over. Selectors are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from brokerapp.definitions import Composite, Definitions, MirroredQueue, PolicyEntry, VirtualDestination, VirtualTopic
 from brokerapp.destination import SEPARATOR, Destination, Kind
 from brokerapp.engine.advisory_topics import is_advisory
 from brokerapp.engine.destination_map import DestinationMap, specificity
+from brokerapp.engine.feeds import Feed
 from brokerapp.selectors import Selector, compile_selector
 
 #: Routes and policies remembered by destination: their names come from clients.
@@ -30,11 +31,18 @@ class CompiledLeg:
 
 
 class Topology:
-    """What routing needs to know. Only `add_queue` and `remove_queue` change it."""
+    """What routing needs to know. Only queues and feeds that come and go change it; both outlive the definitions."""
 
-    def __init__(self, definitions: Definitions, interest: Interest, queues: DestinationMap[str] | None = None) -> None:
+    def __init__(
+        self,
+        definitions: Definitions,
+        interest: Interest,
+        queues: DestinationMap[str] | None = None,
+        feeds: DestinationMap[Feed] | None = None,
+    ) -> None:
         self.definitions, self.interest = definitions, interest
         self.queues: DestinationMap[str] = queues if queues is not None else DestinationMap()
+        self.feeds: DestinationMap[Feed] = feeds if feeds is not None else DestinationMap()
         self.plans: dict[object, object] = {}  # routing.py keeps here what does not depend on the message
         self.mirror: MirroredQueue | None = None
         self._virtual: dict[Kind, DestinationMap[VirtualDestination]] = {kind: DestinationMap() for kind in Kind}
@@ -102,6 +110,22 @@ class Topology:
     def add_queue(self, name: str) -> None:
         """A queue came to exist."""
         self.queues.add(name, name)
+        self.plans.clear()
+
+    def feeds_of(self, topic: str) -> Iterable[Feed]:
+        """Who keeps messages of this topic; each once, however many of its patterns match."""
+        return dict.fromkeys(self.feeds.find(topic))
+
+    def add_feed(self, feed: Feed) -> None:
+        """A named subscription is fed from now on."""
+        for topic in feed.subscription.topics:
+            self.feeds.add(topic.name, feed)
+        self.plans.clear()
+
+    def remove_feed(self, feed: Feed) -> None:
+        """It is fed no longer."""
+        for topic in feed.subscription.topics:
+            self.feeds.remove(topic.name, feed)
         self.plans.clear()
 
     def remove_queue(self, name: str) -> None:

@@ -42,7 +42,7 @@ WRITE_LIMIT = 4 * WRITE_HIGH_WATER
 HEART_BEAT_GRACE = 2.0
 
 #: Who a login and passcode belong to; None when they are wrong. Without one anybody may come in.
-Authenticate = Callable[[str, str], Awaitable[Principal | None]]
+Authenticate = Callable[[str | None, str | None], Awaitable[Principal | None]]
 
 
 @dataclass(slots=True)
@@ -170,7 +170,7 @@ class StompConnection(asyncio.Protocol):
 
     async def _log_in(self, connect: Connect, authenticate: Authenticate) -> None:
         try:
-            principal = await authenticate(connect.login or "", connect.passcode or "")
+            principal = await authenticate(connect.login, connect.passcode)
         except Exception:
             logger.exception("the login of %s could not be checked", self.client.id)
             self._fail(ProtocolError("the login cannot be checked now"))
@@ -192,6 +192,7 @@ class StompConnection(asyncio.Protocol):
     def _welcome(self, connect: Connect, principal: Principal) -> None:
         client = self.client
         client.principal, client.client_id = principal, connect.client_id or client.id
+        client.named, client.shares_client_id = bool(connect.client_id), connect.shares_client_id
         self._broker.connect(client)
         self._out.append(self._session.connected(connect.headers, client.client_id))
         self._broker.delivery.dirty[client] = None

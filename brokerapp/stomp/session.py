@@ -43,6 +43,8 @@ HEART_BEAT_FLOOR_MS = 100
 #: Longest number in a heart-beat header: eleven days.
 HEART_BEAT_DIGITS = 9
 ACTIVEMQ_OPTION = "activemq."
+#: Headers that name a durable subscription, the first that is there counts: Artemis' two, and ActiveMQ's.
+SUBSCRIPTION_NAMES = ("durable-subscription-name", "durable-subscriber-name", "activemq.subscriptionName")
 
 #: SEND headers that are not properties of the message: instructions, or written by the broker itself.
 NOT_PROPERTIES = frozenset(
@@ -142,7 +144,10 @@ class StompSession:
         answer = {"version": version, "server": SERVER, "heart-beat": f"{ours},{theirs}"}
         if "request-id" in headers:
             answer["response-id"] = headers["request-id"]
-        return Connect(headers.get("login"), headers.get("passcode"), headers.get("client-id"), answer)
+        shares_client_id = headers.get("shared-client-id") == "true"
+        return Connect(
+            headers.get("login"), headers.get("passcode"), headers.get("client-id"), shares_client_id, answer
+        )
 
     def _send(self, headers: dict[str, str], frame: Frame) -> Action:
         destination = headers.get("destination")
@@ -182,6 +187,8 @@ class StompSession:
         options = {
             name[len(ACTIVEMQ_OPTION) :]: value for name, value in headers.items() if name.startswith(ACTIVEMQ_OPTION)
         }
+        if (name := _subscription_name(headers)) is not None:
+            options["subscriptionName"] = name
         return Subscribe(
             id,
             destination,
@@ -194,11 +201,12 @@ class StompSession:
         )
 
     def _unsubscribe(self, headers: dict[str, str], _frame: Frame) -> Action:
-        id = headers.get("id")
-        if id is None and (self.version != "1.0" or "destination" not in headers):
+        id, name = headers.get("id"), _subscription_name(headers)
+        if id is None and name is None and (self.version != "1.0" or "destination" not in headers):
             raise RequestRefused("UNSUBSCRIBE without an id header")
         destination = headers.get("destination")
-        return Unsubscribe(id, destination and self._naming.for_all(destination), headers.get("receipt"))
+        named = destination and self._naming.for_all(destination)
+        return Unsubscribe(id, named, name, headers.get("receipt"))
 
     def _settle(self, headers: dict[str, str], frame: Frame) -> Action:
         if frame.command == "NACK" and self.version == "1.0":
@@ -283,6 +291,11 @@ HANDLERS: dict[State, dict[str, Callable[[StompSession, dict[str, str], Frame], 
     State.CLOSED: {},
 }
 TRANSACTION_ACTIONS = {"BEGIN": Begin, "COMMIT": Commit, "ABORT": Abort}
+
+
+def _subscription_name(headers: dict[str, str]) -> str | None:
+    """The name of a durable subscription, if it is about one."""
+    return next((headers[each] for each in SUBSCRIPTION_NAMES if each in headers), None)
 
 
 def _heart_beat(text: str) -> tuple[int, int]:

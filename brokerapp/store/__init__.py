@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 from brokerapp.message import Message
 
+#: `kind` among the attributes of a log that belongs to nobody any more: it goes with all it holds.
+DISCARDED = "discarded"
 #: What is full when it is no single log.
 STORE = "store"
 #: What refuses a unit that ends a job which is no more.

@@ -30,7 +30,7 @@ end
 --        ARGV = session, batch, limit, prefixes of payloads, logs, expiring and returned, ...)
 --
 -- ARGV goes on with
---   n, then n times: log's name, its key, JSON         logs to create or describe anew; JSON '': to remove if empty
+--   n, then n times: log's name, its key, JSON         logs that exist, with these attributes; JSON '': to remove if empty
 --   n, then n times: log's name, mark                  marks to set
 --   n, then n times: log's name, SEQ, deliveries       entries that were returned
 --   n, then n times: unit (from 1), job's id, 1 if it is a new one, due, record

@@ -173,6 +173,30 @@ def test_a_virtual_topic_never_fans_out_advisories_but_a_composite_forwards_them
         node.define(VirtualTopic(name="VirtualTopic.>"))
 
 
+@pytest.mark.scenario("AV-01", "DL-01")
+def test_messages_that_fail_and_that_expire_are_told_of_without_their_body(listen, connect, name):
+    queue = f"{name}.q"
+    listener = listen(f"MessageDLQd.Queue.{queue},Expired.Queue.{queue}")
+    client = connect()
+    client.send(f"/queue/{queue}", "body", persistent="true", colour="red", correlation_id="c", reply_to="/queue/r")
+    client.subscribe(f"/queue/{queue}", ack="client-individual")
+    [message] = client.take()
+    client.nack(message)
+    [failed] = listener.take()
+    assert failed.headers["destination"] == f"{ADVISORY}MessageDLQd.Queue.{queue}"
+    assert failed.headers["orignalMessageId"] == message.headers["message-id"]
+    assert failed.headers["orignalDestination"] == f"queue://{queue}"
+    told = said(failed)["ActiveMQBytesMessage"]  # stomp.py says how long it is
+    assert told["destination"]["string"] == queue
+    assert (told["persistent"], told["correlationId"], told["size"]) == (True, "c", 4)
+    assert told["replyTo"] == {"@class": "ActiveMQQueue", "string": "r", "null": ""}
+    assert told["properties"] == {"entry": [{"string": ["colour", "red"]}]}
+    assert "content" not in told
+    client.send(f"/queue/{queue}", "late", persistent="true", expires="1000")
+    topics = [each.headers["destination"] for each in listener.take(2)]
+    assert sorted(topics) == [f"{ADVISORY}Expired.Queue.{queue}", f"{ADVISORY}MessageDLQd.Queue.{queue}"]
+
+
 def test_clients_may_publish_there_too(listen, connect):
     listener = listen("Mine")
     connect().send(f"{ADVISORY}Mine", "hello")

@@ -3,6 +3,7 @@
 import pytest
 
 from brokerapp.config import read_config
+from tests.protocol.clients import RawClient
 from tests.protocol.running_node import RunningNode
 
 XML = """\
@@ -12,6 +13,7 @@ XML = """\
       <authenticationUser username="root" password="secret" groups="admins,users"/>
       <authenticationUser username="alice" password="wonder" groups="users"/>
       <authenticationUser username="guest" password="guest" groups="guests"/>
+      <authenticationUser username="lonely" password="" groups=""/>
     </users></simpleAuthenticationPlugin>
     <authorizationPlugin><map><authorizationMap><authorizationEntries>
       <authorizationEntry queue=">" read="admins" write="admins" admin="admins"/>
@@ -21,6 +23,9 @@ XML = """\
       <authorizationEntry queue="DROP.>" read="admins" write="guests" admin="admins"/>
       <authorizationEntry topic="VirtualTopic.>" read="users" write="users" admin="users"/>
       <authorizationEntry queue="Consumer.alice.VirtualTopic.Open.>" read="users" write="users" admin="users"/>
+      <authorizationEntry topic="DROP.>" read="users" write="users"/>
+      <authorizationEntry queue="ANY.>" read="*" write="*" admin="*"/>
+      <authorizationEntry topic="ActiveMQ.Advisory.Consumer.Queue.USERS.>" read="users"/>
     </authorizationEntries></authorizationMap></map></authorizationPlugin>
   </plugins>
   <transportConnectors><transportConnector name="stomp" uri="stomp://127.0.0.1:0"/></transportConnectors>
@@ -75,7 +80,7 @@ def test_who_may_not_write_is_refused_and_stays_connected(alice, node):
     alice.send("/queue/OTHERS.a", "x")
     error = alice.error()
     assert error.headers["code"] == "access-denied"
-    assert "user alice is not authorized to write queue://OTHERS.a" in error.body
+    assert "User alice is not authorized to write to: queue://OTHERS.a" in error.body
     alice.send("/queue/USERS.a", "x")
     assert alice.errors.empty()
     assert node.bodies("USERS.a") == ["x"]
@@ -85,7 +90,7 @@ def test_who_may_not_write_is_refused_and_stays_connected(alice, node):
 def test_who_may_not_read_is_refused_and_stays_connected(root, alice):
     root.send("/queue/OTHERS.b", "x")
     alice.subscribe("/queue/OTHERS.b")
-    assert "not authorized to read queue://OTHERS.b" in alice.error().body
+    assert "not authorized to read from: queue://OTHERS.b" in alice.error().body
     alice.subscribe("/queue/USERS.b", id="allowed")
     alice.send("/queue/USERS.b", "x")
     assert alice.bodies() == ["x"]
@@ -94,7 +99,7 @@ def test_who_may_not_read_is_refused_and_stays_connected(root, alice):
 def test_who_may_write_but_not_create_can_only_use_queues_that_exist(connect, root):
     guest = connect(login="guest", passcode="guest")
     guest.send("/queue/DROP.new", "x")
-    assert "not authorized to admin queue://DROP.new" in guest.error().body
+    assert "not authorized to create: queue://DROP.new" in guest.error().body
     root.send("/queue/DROP.new", "first")
     guest.send("/queue/DROP.new", "x")
     assert guest.errors.empty()
@@ -102,7 +107,7 @@ def test_who_may_write_but_not_create_can_only_use_queues_that_exist(connect, ro
 
 def test_one_forbidden_element_of_a_list_refuses_the_whole_send(alice, node):
     alice.send("/queue/USERS.c,/queue/OTHERS.c", "x")
-    assert "not authorized to write queue://OTHERS.c" in alice.error().body
+    assert "not authorized to write to: queue://OTHERS.c" in alice.error().body
     assert node.depth("USERS.c") == 0
 
 
@@ -133,3 +138,73 @@ def test_a_wildcard_named_consumer_queue_needs_the_right_to_all_it_collects(root
     [message] = alice.take()
     assert (message.headers["subscription"], message.body) == ("allowed", "for all")
     assert alice.has_no_more()
+
+
+def test_who_may_use_a_topic_but_not_create_it_waits_until_it_is_there(root, alice):
+    alice.send("/topic/DROP.new", "x")
+    assert "User alice is not authorized to create: topic://DROP.new" in alice.error().body
+    alice.subscribe("/topic/DROP.new")
+    assert "User alice is not authorized to create: topic://DROP.new" in alice.error().body
+    root.send("/topic/DROP.new", "it is there now")
+    alice.subscribe("/topic/DROP.new", id="again")
+    alice.send("/topic/DROP.new", "x")
+    assert alice.bodies() == ["x"]
+
+
+def test_a_star_in_the_place_of_a_group_is_everybody_who_is_in_one(alice, connect):
+    alice.send("/queue/ANY.a", "x")
+    assert alice.errors.empty()
+    lonely = connect(login="lonely", passcode="")
+    lonely.send("/queue/ANY.a", "x")
+    assert "User lonely is not authorized to write to: queue://ANY.a" in lonely.error().body
+
+
+@pytest.mark.scenario("AV-01")
+def test_advisories_are_read_by_those_who_may_and_nobody_needs_to_create_their_topics(root, alice, connect):
+    alice.subscribe("/topic/ActiveMQ.Advisory.Connection")
+    assert "not authorized to read from: topic://ActiveMQ.Advisory.Connection" in alice.error().body
+    alice.subscribe("/topic/ActiveMQ.Advisory.Consumer.Queue.USERS.advised", id="allowed")
+    root.subscribe("/queue/USERS.advised", id="watched")
+    [told] = alice.take()
+    assert told.headers["subscription"] == "allowed"
+
+
+def test_an_empty_password_is_not_the_same_as_none(raw):
+    for headers, answer in (
+        ({"login": "lonely", "passcode": ""}, "CONNECTED"),
+        ({"login": "lonely"}, "ERROR"),
+        ({"passcode": ""}, "ERROR"),
+        ({"login": "", "passcode": ""}, "ERROR"),
+    ):
+        client = raw(version=None)
+        client.tell("CONNECT", {"accept-version": "1.2", **headers})
+        assert client.hear().command == answer
+
+
+GUEST_XML = XML.replace(
+    'anonymousAccessAllowed="false"', 'anonymousAccessAllowed="true" anonymousGroup="guests"'
+).replace('brokerName="guarded"', 'brokerName="with guests"')
+
+
+@pytest.fixture(scope="module")
+def node_with_guests(store, tmp_path_factory):
+    file = tmp_path_factory.mktemp("guests") / "activemq.xml"
+    file.write_text(GUEST_XML)
+    running = RunningNode(read_config(file), store.url)
+    yield running
+    running.stop()
+
+
+def test_only_who_says_neither_name_nor_password_is_the_configured_guest(node_with_guests, connect):
+    port = node_with_guests.port
+    connect(port=port, login="root", passcode="secret").send("/queue/DROP.guests", "first")
+    guest = connect(port=port)
+    guest.send("/queue/DROP.guests", "x")
+    assert guest.errors.empty()
+    guest.send("/queue/USERS.a", "x")
+    assert "User anonymous is not authorized to write to: queue://USERS.a" in guest.error().body
+    for headers in ({"login": "root"}, {"passcode": "x"}, {"login": "nobody", "passcode": "x"}):
+        client = RawClient(port, version=None)
+        client.tell("CONNECT", {"accept-version": "1.2", **headers})
+        assert client.hear().headers["code"] == "authentication-failed"
+        client.close()

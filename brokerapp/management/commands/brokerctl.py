@@ -184,7 +184,7 @@ async def _definitions(admin: BrokerAdmin, _args: Namespace) -> Answer:
 async def _import(admin: BrokerAdmin, args: Namespace) -> Answer:
     if not args.file.is_file():
         raise CommandError(f"there is no file {args.file}")
-    wanted, report = import_definitions(args.file.read_text())
+    wanted, report = import_definitions(args.file.read_bytes())
     current = await admin.definitions()
     findings = [str(finding) for finding in report]
     if args.dry_run:

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from lxml import etree
 
 from brokerapp.config import (
     Authentication,
@@ -437,9 +438,22 @@ def test_text_that_declares_an_encoding_can_be_imported():
 @pytest.mark.skipif(not DEBIAN, reason="Debian's activemq is not installed")
 @pytest.mark.parametrize("path", DEBIAN, ids=lambda path: path.name)
 def test_the_samples_of_debian_load(path):
-    config = read_config(path, {"activemq.data": "data", "activemq.conf": "conf", "activemq.base": "."})
+    config = read_config(path, {"activemq.data": "data"})
     assert config.connectors
     assert config.definitions.virtual_destinations == (DEFAULT_VIRTUAL_TOPIC,)
+
+
+@pytest.mark.skipif(not DEBIAN, reason="Debian's activemq is not installed")
+@pytest.mark.parametrize("path", DEBIAN, ids=lambda path: path.name)
+def test_the_report_on_a_sample_speaks_of_everything_in_it(path):
+    """Of each part of the broker, of each element beside it, or of something in it, in that line."""
+    lines = {finding.line for finding in read_config(path).report}
+    beans = etree.parse(path).getroot()
+    [broker] = beans.findall("{http://activemq.apache.org/schema/core}broker")
+    parts = [each for each in (*beans, *broker) if isinstance(each.tag, str) and each is not broker and len(each)]
+    silent = [each.tag for each in parts if lines.isdisjoint(inner.sourceline for inner in each.iter())]
+    assert parts
+    assert silent == []
 
 
 def test_without_a_file_there_is_one_stomp_connector():
