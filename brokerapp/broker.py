@@ -38,6 +38,7 @@ from brokerapp.engine.topology import Topology
 from brokerapp.errors import AccessDenied, ProtocolError, RequestRefused
 from brokerapp.expiry import Expiry
 from brokerapp.failures import Failures
+from brokerapp.flow_control import FlowControl
 from brokerapp.jobs import Jobs
 from brokerapp.named_subscription import SUBSCRIPTION
 from brokerapp.publishing import Publishing
@@ -91,6 +92,7 @@ class Broker:
         self.publishing, self.subscribing = Publishing(self), Subscribing(self)
         self.runs = Runs(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
+        self.flow = FlowControl(self)
         self.durables = Durables(self)
         self.temporaries = Temporaries(self)
         if settings.selector_cache is not None and settings.selector_cache.expire_after:
@@ -200,11 +202,15 @@ class Broker:
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
         """A client says good-bye: it goes when all that it asked before is done, and before its receipt does."""
 
-        def gone() -> None:
+        def done() -> None:
+            if client.waiting:
+                self.flow.when_clear(client, lambda: self.leave(client, receipt, then))
+                return
+            self.confirm(client, receipt)
             self.disconnect(client)
             then()
 
-        self.barrier(client, receipt, gone)
+        self.barrier(client, None, done)
 
     def count_producer(self, destination: Destination, change: int) -> None:
         """A client began, or ended, to send there."""

@@ -70,6 +70,7 @@ class Committer:
         self._idle = asyncio.Event()
         self._idle.set()
         self._number = 0
+        self.done: Callable[[Batch], None] | None = None  #: told of every batch that the store has done
         self.waiting_since: float | None = None  #: loop time at which the store stopped answering
 
     # -- what the broker asks; none of it waits
@@ -78,6 +79,14 @@ class Committer:
         """Do this unit."""
         self._units.append(unit)
         self._rouse()
+
+    def withdraw(self, wanted: Callable[[Unit | Run], bool]) -> list[Unit | Run]:
+        """Take back, in order, those units that are not in the store's hands yet."""
+        found = [unit for unit in self._units if wanted(unit)]
+        if found:
+            taken = set(map(id, found))
+            self._units = [unit for unit in self._units if id(unit) not in taken]
+        return found
 
     def settle(self, entries: Iterable[Settled]) -> None:
         """Remove those of these entries that were ever stored; nobody waits for it."""
@@ -181,6 +190,8 @@ class Committer:
                 committed = await self._until_answered(lambda: self._store.commit(self._session, batch, self._limits))
             self._under_way = []
             _report(batch, committed)
+            if self.done is not None:
+                self.done(batch)
         if reads:
             answers = await self._until_answered(
                 lambda: asyncio.gather(*(question(self._store) for question, _ in reads))

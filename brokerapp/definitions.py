@@ -125,6 +125,9 @@ class PolicyEntry:
     topic_prefetch: int | None = None
     memory_limit: int | None = None
     send_fail_if_no_space: bool | None = None
+    producer_flow_control: bool | None = None
+    send_fail_if_no_space_after_timeout: int | None = None
+    blocked_producer_warning_interval: int | None = None
     durable_topic_prefetch: int | None = None
     queue_browser_prefetch: int | None = None
     prioritized_messages: bool | None = None

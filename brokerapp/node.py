@@ -19,6 +19,7 @@ from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions, from_json, to_json
 from brokerapp.destination import Destination
 from brokerapp.engine.access import Access, Grant
+from brokerapp.engine.patience import limit_of
 from brokerapp.errors import ConfigurationRefused, Fenced, StoreUnavailable
 from brokerapp.recording.recorder import BATCH, NoRecorder, Recorder
 from brokerapp.requests import answer
@@ -141,9 +142,8 @@ class Node:
         return min(wanted, int(servers * SHARE_OF_SERVER)) if servers else wanted
 
     def _limit_of(self, log: str) -> int:
-        """Bytes one queue may hold: its policy's memoryLimit, where the policy wants full queues to refuse."""
-        policy = self.broker.topology.policy_for(Destination.parse(log))
-        return (policy and policy.send_fail_if_no_space and policy.memory_limit) or 0
+        """Bytes one queue may hold."""
+        return limit_of(self.broker.topology.policy_for(Destination.parse(log)))
 
     async def _take_over(self) -> None:
         """Wait until a former node of this broker is gone for certain."""
@@ -184,6 +184,7 @@ class Node:
         for server in self._servers:
             server.close()
         self.broker.delivery.stopped = True
+        self.broker.flow.close()
         for client in list(self.broker.clients.values()):
             client.sink.hold(True)
         with contextlib.suppress(TimeoutError):
@@ -337,6 +338,7 @@ def _connection(client) -> ConnectionStats:
         sent=client.sent,
         delivered=client.delivered,
         slow=client.blocked,
+        blocked=client.waiting > 0,
     )
 
 

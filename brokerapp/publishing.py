@@ -7,6 +7,7 @@ offers the copies to those who consume, and confirms.
 from __future__ import annotations
 
 import itertools
+import logging
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -24,6 +25,9 @@ from brokerapp.store import JobChange, Unit
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
+    from brokerapp.flow_control import Waiting
+
+logger = logging.getLogger(__name__)
 
 
 class Group:
@@ -64,7 +68,7 @@ class Group:
 class ClientUnit(Unit):
     """A unit with the client that waits for it. A class of its own because there is one for every message."""
 
-    __slots__ = ("client", "placed", "publishing", "receipt", "settled", "size", "undo")
+    __slots__ = ("client", "placed", "publishing", "receipt", "settled", "size", "undo", "waiting")
 
     def __init__(
         self,
@@ -82,6 +86,7 @@ class ClientUnit(Unit):
         self.publishing, self.client, self.placed, self.receipt, self.undo = publishing, client, placed, receipt, undo
         self.size = sum([len(each.stored) for each in placed])
         self.droppable, self.dropped = (), ()
+        self.waiting: Waiting | None = None  #: its turn at a full place
         for each in placed:
             if each.route.dropping:
                 self.droppable = _droppable(placed)
@@ -122,7 +127,7 @@ class Publishing:
         placed = [self.place(client, message, each, sent_to) for each in targets]
         client.sent += 1
         if transaction is None:
-            if message.persistent or client.pending or not self._passed_through(placed):
+            if message.persistent or client.pending or client.waiting or not self._passed_through(placed):
                 self.submit(client, placed, (), send.receipt)
             else:
                 self._broker.confirm(client, send.receipt)
@@ -250,7 +255,7 @@ class Publishing:
         jobs: Sequence[JobChange] = (),
     ) -> None:
         """Let it happen, all or nothing; then tell the client if it asked. `undo` is called when a limit refuses it."""
-        appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
+        appends = _appends(placed)
         stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
         if not appends and not stored and not client.pending and not jobs:
             self._broker.settling.account(settled)
@@ -262,28 +267,69 @@ class Publishing:
         if jobs:
             request.jobs = jobs
         client.started_unit(request.size)
-        self._broker.committer.submit(request)
+        flow = self._broker.flow
+        if flow.places:
+            flow.submit(request)
+        else:
+            self._broker.committer.submit(request)
 
     def finish(self, request: ClientUnit, seq: int, refused: str) -> None:
         """The store did what a client asked, or a limit stood in the way."""
         client, placed = request.client, request.placed
-        client.ended_unit(request.size)
-        if not refused:
-            if request.settled:
-                self._broker.settling.account(request.settled)
-            if request.dropped:
-                self._leave_out(placed, request.dropped)
-            self.happened(placed, seq)
-            self._broker.confirm(client, request.receipt)
+        if refused:
+            reason = self._broker.flow.hold(request, refused)
+            if reason is not None:
+                self.refuse(request, reason)
             return
+        if request.waiting is not None:
+            self._broker.flow.release(request.waiting)
+        client.ended_unit(request.size)
+        if request.settled:
+            self._broker.settling.account(request.settled)
+        if request.dropped:
+            self._leave_out(placed, request.dropped)
+        self.happened(placed, seq)
+        self._broker.confirm(client, request.receipt)
+
+    def refuse(self, request: ClientUnit, reason: str) -> None:
+        """Nothing comes of what a client asked, for this reason."""
+        client, placed = request.client, request.placed
+        if request.waiting is not None:
+            self._broker.flow.release(request.waiting)
+        client.ended_unit(request.size)
         if request.undo is not None:
             request.undo()
-        self.refuse(client, refused, [each.destination for each in placed], request.receipt)
+        error = LimitExceeded(f"{reason}: nothing of this was kept{_named([each.destination for each in placed])}")
+        self._broker.refuse(client, error, request.receipt)
+        if client.id not in self._broker.clients:  # it cannot be told
+            logger.warning("a message of %s, who left, was not kept: %s", client.client_id, error)
+            for each in placed:
+                sent_to, message = str(each.destination), each.message
+                self._broker.recorder.event(
+                    DROP, message.born_us, message, sent_to, sent_to, client.client_id, "no room"
+                )
 
-    def refuse(self, client: Client, full: str, destinations: Sequence[Destination], receipt: str | None) -> None:
-        """Tell the client that a limit stood in the way."""
-        error = LimitExceeded(f"the broker's store is full: nothing of this was kept{_named(destinations)}")
-        self._broker.refuse(client, error, receipt)
+    def renew(self, request: ClientUnit) -> None:
+        """Queues on the way of what waited may have been deleted meanwhile: let them exist. Raises RequestRefused."""
+        if self.restore_queues(request.placed):
+            request.appends = _appends(request.placed)
+
+    def restore_queues(self, placed: Sequence[Placed]) -> bool:
+        """Let queues exist that these messages go to and that were deleted since; whether there were any.
+
+        Raises RequestRefused when one cannot come back: it was temporary.
+        """
+        for each in placed:
+            if each.destination.is_temporary:
+                self._broker.temporaries.check(each.destination)
+        lost = [
+            each
+            for each in placed
+            if any(not self._broker.queues.holds(log) for group in each.route.groups for log in group.logs)
+        ]
+        for each in lost:
+            each.route = replace(each.route, groups=self.groups(each.route))
+        return bool(lost)
 
     def kept(self, jobs: Sequence[JobChange]) -> None:
         """The store holds these messages until they are due."""
@@ -337,6 +383,10 @@ class Publishing:
         self._broker.stats.changed.add(log.counts)
         message, sent_to = placed.message, str(placed.destination)
         self._broker.recorder.event(DROP, message.born_us, message, log.name, sent_to, None, "the queue is full")
+
+
+def _appends(placed: Sequence[Placed]) -> list[tuple[bytes, list[tuple[str, str, str]]]]:
+    return [(each.stored, group.rows) for each in placed for group in each.route.groups]
 
 
 def _droppable(placed: Sequence[Placed]) -> list[tuple[int, int, int]]:

@@ -22,6 +22,8 @@ class DestinationStats:
     ExpiredCount: int = 0
     DeadLetterCount: int = 0  #: left for a dead-letter queue
     DroppedCount: int = 0  #: not kept: a virtual topic's copies for a full queue, a topic's for a slow subscriber
+    BlockedSends: int = 0  #: that found no room and had to wait
+    TotalBlockedTime: int = 0  #: milliseconds they waited, all together
     ConsumerCount: int = 0
     ProducerCount: int = 0  #: connections that sent here and are still open
     EnqueueBytes: int = 0
@@ -67,6 +69,7 @@ class ConnectionStats:
     sent: int = 0  #: messages the client sent
     delivered: int = 0  #: messages the client was sent
     slow: bool = False  #: its socket does not take what is written
+    blocked: bool = False  #: a send of it waits for room
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

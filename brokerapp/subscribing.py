@@ -64,6 +64,7 @@ class Subscribing:
             exclusive=self._exclusive(targets[0], subscribe.options), no_local=_is_true(subscribe.options, "noLocal"),
         )  # fmt: skip
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
+        client.read_or_not()
         if durable is not None:
             self._broker.durables.join(subscription, durable)
         else:
@@ -124,6 +125,7 @@ class Subscribing:
         if client.subscriptions.get(subscription.name) is subscription:
             del client.subscriptions[subscription.name]
         client.by_key.pop(subscription.key, None)
+        client.read_or_not()
         held = subscription.unacked.values()
         now_us = time.time_ns() // 1000
         for entry in held:

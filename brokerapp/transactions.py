@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from brokerapp.actions import Abort, Begin, Commit
@@ -36,7 +35,7 @@ class Transactions:
         transaction = client.transaction(commit.transaction)
         del client.transactions[commit.transaction]
         try:
-            self._find_queues_again(transaction)
+            self._broker.publishing.restore_queues(transaction.placed)
         except RequestRefused:
             self.roll_back(client, transaction)
             raise
@@ -53,14 +52,6 @@ class Transactions:
     def _is_there(self, entry: Entry) -> bool:
         """Whether it can be acked still: its log may be gone with all it held."""
         return not from_log(entry) or self._broker.queues.get(entry.log) is not None
-
-    def _find_queues_again(self, transaction: Transaction) -> None:
-        """Queues deleted since something was sent to them come back; raises RequestRefused when that cannot be."""
-        for each in transaction.placed:
-            if each.destination.is_temporary:
-                self._broker.temporaries.check(each.destination)
-            if any(not self._broker.queues.holds(log) for group in each.route.groups for log in group.logs):
-                each.route = replace(each.route, groups=self._broker.publishing.groups(each.route))
 
     def abort(self, client: Client, abort: Abort) -> None:
         """Nothing of it happens: what was acked in it waits for an ack again, with the same ids."""

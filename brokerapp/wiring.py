@@ -58,7 +58,13 @@ def node_config(
         impose=impose,
         store_limit=config.system_usage.store or 0,
         trace=trace,
-        settings=Settings(config.scheduler_support, config.advisory_support, selector_cache=config.selector_cache),
+        settings=Settings(
+            scheduler_support=config.scheduler_support,
+            advisory_support=config.advisory_support,
+            send_fail_if_no_space=config.system_usage.send_fail_if_no_space,
+            send_fail_if_no_space_after_timeout=config.system_usage.send_fail_if_no_space_after_timeout,
+            selector_cache=config.selector_cache,
+        ),
         alone=alone,
     )
 

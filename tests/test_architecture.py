@@ -17,9 +17,10 @@ VALUES = (
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
     "brokerapp.advisories", "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery",
-    "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures", "brokerapp.jobs", "brokerapp.publishing",
-    "brokerapp.queues", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling", "brokerapp.stats",
-    "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control", "brokerapp.jobs",
+    "brokerapp.publishing", "brokerapp.queues", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling",
+    "brokerapp.stats", "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers",
+    "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",

@@ -21,17 +21,20 @@ _FIELDS = tuple(each.name for each in fields(PolicyEntry) if each.type in FIELD_
 
 #: ActiveMQ's other attributes of a policyEntry: kept as options under these names.
 _OPTIONS = frozenset((
-    "alwaysRetroactive", "blockedProducerWarningInterval",
+    "alwaysRetroactive",
     "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "enableAudit",
     "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
     "inactiveTimoutBeforeGC", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
     "maxDestinations", "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
     "minimumMessageSize", "optimizeMessageStoreInFlightLimit", "optimizedDispatch",
-    "persistJMSRedelivered", "producerFlowControl",
+    "persistJMSRedelivered",
     "reduceMemoryFootprint", "sendDuplicateFromStoreToDLQ",
-    "sendFailIfNoSpaceAfterTimeout", "storeUsageHighWaterMark",
+    "storeUsageHighWaterMark",
     "useCache", "usePrefetchExtension", "useTopicSubscriptionInflightStats",
 ))  # fmt: skip
+
+#: How memoryLimit differs from ActiveMQ's, where only vmQueueCursor makes it stop producers.
+_MEMORY_LIMIT = "bounds all that a queue holds, whatever its cursor: raise or remove it where longer backlogs are meant"
 
 #: What a policyEntry may hold besides its dead letter strategy: kept as options, each as the XML it is.
 _NESTED = frozenset((
@@ -109,6 +112,8 @@ def _policy(element: Element, destination: Destination) -> PolicyEntry:
     except DefinitionRefused as error:
         raise element.refused(str(error)) from error
     element.note(Outcome.TAKEN, str(destination))
+    if values.get("memory_limit") and values.get("producer_flow_control") is not False:
+        element.note(Outcome.ADAPTED, _MEMORY_LIMIT, "memoryLimit")
     strategy = element.child("deadLetterStrategy")
     return PolicyEntry(
         destination,

@@ -56,6 +56,7 @@ class Unit:
 
     __slots__ = ("appends", "droppable", "dropped", "moves", "settles", "then")
 
+    client: Any = None  #: who waits for it; a class of units that have one has a slot for it
     jobs: Sequence[
         JobChange
     ] = ()  #: what becomes of jobs in the same moment; a class that has some has a slot for them
