@@ -75,8 +75,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.stomp.listener": (*PARTS_OF_CORE, "brokerapp.stomp"),
     "brokerapp.requests": PARTS_OF_CORE,
     "brokerapp.admin": (
-        *VALUES, "brokerapp.engine.job", "brokerapp.engine.loops", "brokerapp.selectors", "=brokerapp.store",
-        "brokerapp.store.redis",
+        *VALUES, "brokerapp.engine.bindings", "brokerapp.engine.job", "brokerapp.engine.loops", "brokerapp.selectors",
+        "=brokerapp.store", "brokerapp.store.redis",
     ),
     "brokerapp.node": (*PARTS_OF_CORE, "brokerapp.requests", "brokerapp.stomp", "brokerapp.store.redis"),
     "brokerapp.wiring": (

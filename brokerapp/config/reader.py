@@ -11,16 +11,16 @@ from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from brokerapp.config.attributes import attribute_name, read_fields
-from brokerapp.config.broker_config import Authentication, BrokerConfig, Finding, Outcome, SystemUsage
+from brokerapp.config.broker_config import Authentication, BrokerConfig, Finding, Outcome
 from brokerapp.config.connectors import read_network_connectors, read_transport_connectors
 from brokerapp.config.document import CORE, OLD_CORE, Element, read_document
 from brokerapp.config.plugins import read_plugins
 from brokerapp.config.policies import read_policies
 from brokerapp.config.property_files import is_configurer, read_configurer
 from brokerapp.config.surroundings import Surroundings
+from brokerapp.config.system_usage import read_system_usage
 from brokerapp.config.virtual_destinations import (
     ELEMENTS,
     read_destination,
@@ -290,21 +290,8 @@ def _plugins(config: BrokerConfig, element: Element) -> BrokerConfig:
 
 
 def _system_usage(config: BrokerConfig, element: Element) -> BrokerConfig:
-    values: dict[str, Any] = {}
-    for usage in element.named("systemUsage"):
-        values |= read_fields(usage, SystemUsage, ("send_fail_if_no_space", "send_fail_if_no_space_after_timeout"))
-        usage.note_rest(*_USAGES)
-        for group in usage.named(*_USAGES):
-            for limited in group.children:
-                if (limit := limited.take_size("limit")) is not None:
-                    values[_USAGES[group.tag]] = limit
-                for attribute, _ in limited.rest():
-                    limited.note(Outcome.IGNORED, "only limit is read", attribute)
-        usage.note(Outcome.TAKEN, ", ".join(f"{name} {value}" for name, value in values.items()))
-    return replace(config, system_usage=SystemUsage(**values))
+    return replace(config, system_usage=read_system_usage(element))
 
-
-_USAGES = {"memoryUsage": "memory", "storeUsage": "store", "tempUsage": "temp"}
 
 #: Elements whose names are unique in a file.
 _NAMED = frozenset({*ELEMENTS, "transportConnector", "networkConnector"})

@@ -13,7 +13,7 @@ from typing import Any
 import uvloop
 from django.core.management.base import BaseCommand, CommandError
 
-from brokerapp.config import BrokerConfig, Outcome, read_config
+from brokerapp.config import BrokerConfig, Outcome, export_config, read_config
 from brokerapp.config.without_effect import without_effect
 from brokerapp.data_folder import DataFolder
 from brokerapp.errors import BrokerError
@@ -45,13 +45,21 @@ class Command(BaseCommand):
             action="store_true",
             help="allow listeners beyond this machine although nobody needs to log in",
         )
-
+        parser.add_argument(
+            "--print-config",
+            action="store_true",
+            help="print the file as it is understood, as an activemq.xml without placeholders, and do not start",
+        )
         parser.add_argument("--no-trace", action="store_true", help="do not record what happens to messages")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
         try:
             config = read_config(options["config"], {"activemq.data": str(options["data"].resolve())})
+            if options["print_config"]:
+                self._report(config)
+                self.stdout.write(export_config(config), ending="")
+                return
             check_exposure(config, options["anonymous"])
             self._report(config)
             uvloop.run(self._run(config, options))

@@ -172,8 +172,8 @@ def test_a_filtered_destination_without_selector_never_matches():
         ('<policyEntry topic="A" memoryLimit="5 mb"/>', PolicyEntry(topic("A"), memory_limit=5 << 20)),
         ('<policyEntry queue="A" memoryLimit="7"/>', PolicyEntry(queue("A"), memory_limit=7)),
         (
-            '<policyEntry queue="A" producerFlowControl="true" useCache="false"/>',
-            PolicyEntry(queue("A"), options=(("producerFlowControl", "true"), ("useCache", "false"))),
+            '<policyEntry queue="A" lazyDispatch="true" useCache="false"/>',
+            PolicyEntry(queue("A"), options=(("lazyDispatch", "true"), ("useCache", "false"))),
         ),
         (
             '<policyEntry queue="A" prioritizedMessages="true" strictOrderDispatch="true" useConsumerPriority="false"'
