@@ -169,15 +169,19 @@ class Broker:
 
     # -- clients
 
-    def connect(self, client: Client) -> None:
-        """A client is there. Raises ProtocolError when another one has its client id: the newcomer must go.
+    def connect(self, client: Client, steal: bool = False) -> None:
+        """A client is there. Where another one has its client id, that one must go if the newcomer may `steal` it.
 
-        Unless all that have it share it.
+        Raises ProtocolError where it may not: then the newcomer must go. Those that all share an id stay together.
         """
-        others = self._client_ids.setdefault(client.client_id, set())
+        others = self._client_ids.get(client.client_id, ())
         if others and not all(each.shares_client_id for each in (client, *others)):
-            raise ProtocolError(f"client-id {client.client_id!r} is connected already")
-        others.add(client)
+            if not steal:
+                raise ProtocolError(f"client-id {client.client_id!r} is connected already")
+            for each in list(others):
+                self.disconnect(each)
+                each.sink.close()
+        self._client_ids.setdefault(client.client_id, set()).add(client)
         self.clients[client.id] = client
         self.advisories.connected(client)
 
