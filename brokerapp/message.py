@@ -15,6 +15,8 @@ from brokerapp.destination import Destination
 
 #: JMS default priority.
 DEFAULT_PRIORITY = 4
+#: How the line begins that names a message's group.
+GROUP_LINE = b"JMSXGroupID:"
 
 _UNESCAPED = {"\\n": "\n", "\\c": ":", "\\\\": "\\", "\\r": "\r"}
 
@@ -49,6 +51,7 @@ class Message:
     priority: int = DEFAULT_PRIORITY
     expires: int = 0  #: milliseconds since the epoch; 0: never
     born_us: int = 0  #: when it reached the first broker, microseconds since the epoch
+    grouped: bool = False  #: it may have a JMSXGroupID
     deliveries: int = 0  #: to consumers, before it came to the queue it is in; those of policies that let it return
     _headers: dict[str, str] | None = field(default=None, repr=False, compare=False)
     facts: tuple[str, int, int] = field(init=False, repr=False, compare=False)  #: id, size and born_us, for the trace
@@ -87,7 +90,15 @@ class Message:
         end_of_head = stored.index(b"\n\n", end_of_fields) + 1
         persistent, *numbers = map(int, stored[:end_of_fields].split())
         head = stored[end_of_fields + 1 : end_of_head]
-        return Message(_id_of(head), head, stored[end_of_head + 1 :], persistent == 1, *numbers)
+        return Message(
+            _id_of(head),
+            head,
+            stored[end_of_head + 1 :],
+            persistent == 1,
+            *numbers[:3],
+            grouped=GROUP_LINE in head,
+            deliveries=numbers[3] if len(numbers) > 3 else 0,
+        )
 
 
 def stored_alike(messages: Sequence[Message]) -> list[bytes]:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from brokerapp.connector import NO_STORES, TlsStores
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
-from brokerapp.settings import Discarding, TimeStamping
+from brokerapp.settings import Discarding, SelectorCacheSettings, TimeStamping
 
 
 class Outcome(StrEnum):
@@ -128,6 +128,7 @@ class BrokerConfig:
     time_stamping: TimeStamping | None = None
     discarding: Discarding | None = None
     tls: TlsStores = NO_STORES
+    selector_cache: SelectorCacheSettings | None = None  #: as its plugin says, which is among `plugins` too
     system_usage: SystemUsage = SystemUsage()
     persistent: bool = True
     scheduler_support: bool = False

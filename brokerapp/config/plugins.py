@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from lxml import etree
 
-from brokerapp.config.attributes import written_fields
+from brokerapp.config.attributes import read_fields, written_fields
 from brokerapp.config.broker_config import Authentication, BrokerConfig, Grant, Outcome, Plugin, User
 from brokerapp.config.document import Element
 from brokerapp.config.jaas import read_login_config
@@ -30,7 +30,7 @@ from brokerapp.config.virtual_destinations import destinations, entry_targets
 from brokerapp.definitions import Redelivery
 from brokerapp.destination import NAMED_KINDS
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.settings import Discarding, TimeStamping
+from brokerapp.settings import Discarding, SelectorCacheSettings, TimeStamping
 
 _RIGHTS = ("read", "write", "admin")
 
@@ -39,7 +39,7 @@ _KNOWN = frozenset((
     "connectionDLQPlugin", "destinationDotFilePlugin", "destinationPathSeparatorPlugin",
     "forcePersistencyModeBrokerPlugin", "loggingBrokerPlugin", "multicastTraceBrokerPlugin",
     "runtimeConfigurationPlugin", "statisticsBrokerPlugin", "traceBrokerPathPlugin",
-    "udpTraceBrokerPlugin", "virtualSelectorCacheBrokerPlugin",
+    "udpTraceBrokerPlugin",
 ))  # fmt: skip
 #: What tells that a plugin guards the broker, in its name or that of its class.
 _GUARDS = re.compile(r"auth|jaas|ldap|shiro|login|secur|certificate", re.IGNORECASE)
@@ -63,6 +63,7 @@ class Plugins:
     time_stamping: TimeStamping | None = None
     discarding: Discarding | None = None
     others: list[Plugin] = field(default_factory=list)
+    selector_cache: SelectorCacheSettings | None = None
 
 
 def read_plugins(element: Element) -> Plugins:
@@ -78,6 +79,10 @@ def read_plugins(element: Element) -> Plugins:
                 setattr(found, field_name, read(child))
             case "authorizationPlugin":
                 found.authorization = tuple(_grants(child))
+            case "virtualSelectorCacheBrokerPlugin":
+                child.note(Outcome.TAKEN, "what consumers wanted is remembered")
+                found.others.append(Plugin(child.tag, child.rest()))
+                found.selector_cache = _selector_cache(child)
             case tag if tag in _KNOWN:
                 child.note(Outcome.TAKEN, "kept with its attributes")
                 found.others.append(Plugin(tag, child.rest()))
@@ -96,6 +101,14 @@ def read_plugins(element: Element) -> Plugins:
             case _:
                 child.note(Outcome.UNKNOWN, "there is no such plugin here")
     return found
+
+
+def _selector_cache(element: Element) -> SelectorCacheSettings:
+    values = read_fields(element, SelectorCacheSettings, [each.name for each in fields(SelectorCacheSettings)])
+    if (path := element.take("persistFile")) is not None:
+        element.note(Outcome.ADAPTED, f"kept in the store instead of in {path}, and kept for export", "persistFile")
+    element.note_rest()
+    return SelectorCacheSettings(**values)
 
 
 def _jaas_authentication(element: Element) -> Authentication:

@@ -293,6 +293,7 @@ def _plugins(config: BrokerConfig, element: Element) -> BrokerConfig:
         definitions=replace(config.definitions, redelivery=found.redelivery),
         time_stamping=found.time_stamping,
         discarding=found.discarding,
+        selector_cache=found.selector_cache,
     )
 
 
