@@ -1,4 +1,4 @@
-"""Latency: from the send of a persistent message to its delivery, at a fixed rate that leaves every broker time to rest.
+"""Latency: from the send of a persistent message to its delivery, at a rate that leaves every broker time to rest.
 
 The rate is half of the best that ActiveMQ reaches with `queue` in the same invocation. Each message bears the moment at
 which it was written; producer and consumer live in one thread and read one clock.
