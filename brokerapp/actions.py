@@ -17,6 +17,7 @@ class Connect:
     login: str | None
     passcode: str | None
     client_id: str | None
+    shares_client_id: bool  #: with all who say so too
     headers: dict[str, str]  #: of the CONNECTED frame, but for `session`
 
 
@@ -65,10 +66,11 @@ class Subscribe:
 
 @dataclass(slots=True)
 class Unsubscribe:
-    """End a subscription: the one of this id or, when that is None, of this destination."""
+    """End a subscription: the one of this id or, when that is None, of this destination; or delete a durable one."""
 
     id: str | None
     destination: str | None
+    subscription_name: str | None  #: of the durable subscription to delete
     receipt: str | None
 
 

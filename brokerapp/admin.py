@@ -7,12 +7,13 @@ done on the store itself when no node is alive.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
 from brokerapp.definitions import Definitions, from_json, to_json
 from brokerapp.destination import Destination
+from brokerapp.engine.bindings import Binding, is_at
 from brokerapp.engine.job import Job
 from brokerapp.engine.loops import find_loop
 from brokerapp.errors import (
@@ -22,9 +23,17 @@ from brokerapp.errors import (
     RequestRefused,
     StoreUnavailable,
 )
+from brokerapp.named_subscription import SUBSCRIPTION, NamedSubscription
 from brokerapp.selectors import compile_selector
-from brokerapp.snapshot import BrowsedMessage, BrowsePage, DestinationStats, NodeStatus, WaitingMessage
-from brokerapp.store import StoredEntry, StoredJob
+from brokerapp.snapshot import (
+    BrowsedMessage,
+    BrowsePage,
+    DestinationStats,
+    NodeStatus,
+    SubscriptionStats,
+    WaitingMessage,
+)
+from brokerapp.store import DISCARDED, StoredEntry, StoredJob
 from brokerapp.store.redis import RedisStore, now_ms
 
 #: Seconds a node may take over a request; a purge of a million messages takes some ten.
@@ -62,9 +71,26 @@ class BrokerAdmin:
         return version, changed, [Destination.parse(name) for name in gone]
 
     async def _stored_queues(self) -> list[DestinationStats]:
-        logs = await self._store.logs()
+        logs = await self._logs()
         depths = await self._store.depths(list(logs))
         return [DestinationStats(Destination.parse(name), QueueSize=depth) for name, depth in depths.items()]
+
+    async def _logs(self) -> dict[str, dict[str, Any]]:
+        """The logs that exist, with their attributes."""
+        return {name: each for name, each in (await self._store.logs()).items() if each.get("kind") != DISCARDED}
+
+    async def subscriptions(self) -> list[SubscriptionStats]:
+        """The named subscriptions of topics, durable and shared, online or not."""
+        _, stats, _ = await self.stats()
+        numbers = {str(each.destination): each for each in stats}
+        return [
+            SubscriptionStats(
+                NamedSubscription.from_attributes(attributes),
+                numbers.get(name) or DestinationStats(Destination.parse(name)),
+            )
+            for name, attributes in (await self._logs()).items()
+            if attributes.get("kind") == SUBSCRIPTION
+        ]
 
     async def watch(self) -> AsyncIterator[int]:
         """Version numbers of snapshots as they come; a lost one is of no consequence. Ends with StoreUnavailable."""
@@ -87,7 +113,9 @@ class BrokerAdmin:
         self, destination: Destination, after: int = 0, limit: int = 50, selector: str | None = None,
         scan: int = 10_000,
     ) -> BrowsePage:  # fmt: skip
-        """Messages of a queue with seq > after, without consuming them; at most `scan` are looked at in one call.
+        """Messages of a queue or subscription with seq > after, without consuming them.
+
+        At most `scan` are looked at in one call.
 
         Raises SelectorSyntaxError, DestinationNotFound.
         """
@@ -117,13 +145,14 @@ class BrokerAdmin:
         return BrowsePage(found, len(page), None)
 
     async def _log(self, destination: Destination) -> str:
-        """The log of a queue that exists."""
+        """The log of a queue or subscription that exists."""
         if not destination.is_queue:
             raise DestinationNotFound(f"{destination} is a topic: it stores no messages")
-        name = str(destination)
-        if name not in await self._store.logs():
+        queue = destination.physical
+        attributes = (await self._logs()).get(str(queue))
+        if attributes is None or not is_at(destination, Binding.from_json(queue.name, attributes)):
             raise DestinationNotFound(f"there is no {destination}")
-        return name
+        return str(queue)
 
     async def purge(self, destination: Destination) -> int:
         """Remove all messages not in flight; how many."""
@@ -131,26 +160,30 @@ class BrokerAdmin:
         if await self._store.node() is None:
             await self._open()
             return await self._store.drop(log, "", keep=True)
-        return await self._ask("purge", destination)
+        return await self._ask("purge", destination=str(destination))
 
     async def create(self, destination: Destination) -> None:
         """Make the queue or topic exist. Needs a live node."""
-        await self._ask("create", destination)
+        await self._ask("create", destination=str(destination))
+
+    async def create_subscription(self, subscription: NamedSubscription) -> Destination:
+        """Let a durable subscription exist; what its messages are named by. Refused when it is there. Needs a node."""
+        return Destination.parse(await self._ask("create_subscription", attributes=subscription.attributes()))
 
     async def delete(self, destination: Destination) -> int:
-        """Remove the queue or topic with all it holds; how many messages. Refused while it has consumers."""
+        """Remove the queue, topic or subscription with all it holds; how many messages.
+
+        Refused while it has consumers.
+        """
         if destination.is_queue and await self._store.node() is None:
             await self._open()
             return await self._store.drop(await self._log(destination), "")
-        return await self._ask("delete", destination)
+        return await self._ask("delete", destination=str(destination))
 
-    async def _ask(self, verb: str, destination: Destination) -> Any:
-        return await self._request(verb, {"destination": str(destination)})
-
-    async def _request(self, verb: str, args: Mapping[str, Any]) -> Any:
+    async def _ask(self, verb: str, **arguments: Any) -> Any:
         if await self._store.node() is None:
             raise StoreUnavailable(f"no node of broker {self.broker!r} is running")
-        reply = await self._store.request(verb, args, REQUEST_SECONDS)
+        reply = await self._store.request(verb, arguments, REQUEST_SECONDS)
         if "error" in reply:
             raise _ERRORS.get(reply["code"], BrokerError)(reply["error"])
         return reply["result"]
@@ -166,7 +199,7 @@ class BrokerAdmin:
 
     async def forget_waiting(self, job: str) -> None:
         """Let a message that waits be delivered no more. Needs a live node; RequestRefused for no such job."""
-        await self._request("forget_waiting", {"job": job})
+        await self._ask("forget_waiting", job=job)
 
     # -- definitions
 

@@ -7,7 +7,7 @@ consumers), `advisories` (what the broker tells about itself). `perform` says wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from brokerapp.actions import (
@@ -28,6 +28,7 @@ from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions
 from brokerapp.delivery import Delivery
 from brokerapp.destination import Destination
+from brokerapp.durables import Durables
 from brokerapp.engine.access import Access
 from brokerapp.engine.advisory_topics import is_advisory
 from brokerapp.engine.message_log import MessageLog, Subscription
@@ -35,7 +36,9 @@ from brokerapp.engine.topology import Topology
 from brokerapp.errors import AccessDenied, ProtocolError, RequestRefused
 from brokerapp.expiry import Expiry
 from brokerapp.failures import Failures
+from brokerapp.flow_control import FlowControl
 from brokerapp.jobs import Jobs
+from brokerapp.named_subscription import SUBSCRIPTION
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
 from brokerapp.recording.recorder import Recorder
@@ -45,7 +48,7 @@ from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.settling import Settling
 from brokerapp.snapshot import DestinationStats
 from brokerapp.stats import Stats
-from brokerapp.store import Unit
+from brokerapp.store import DISCARDED, LogState, Unit
 from brokerapp.subscribing import Subscribing
 from brokerapp.temporaries import Temporaries
 from brokerapp.timers import Timers
@@ -77,7 +80,7 @@ class Broker:
         self.committer, self.recorder, self.stats = committer, recorder, stats
         self.access: Access | None = None  #: None: everybody may do everything
         self.clients: dict[str, Client] = {}
-        self._client_ids: set[str] = set()
+        self._client_ids: dict[str, set[Client]] = {}  # to those that have it
         self.failures = Failures(self)
         self.delivery = Delivery(committer, recorder, stats, self.failures.expire, self.may)
         self.queues = Queues(committer, self.delivery, stats, self.may)
@@ -85,6 +88,8 @@ class Broker:
         self.publishing, self.subscribing = Publishing(self), Subscribing(self)
         self.runs = Runs(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
+        self.flow = FlowControl(self)
+        self.durables = Durables(self)
         self.temporaries = Temporaries(self)
         self.advisories = Advisories(self)
         stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
@@ -107,9 +112,16 @@ class Broker:
 
     def redefine(self, definitions: Definitions) -> None:
         """Route by these from now on. What is on its way keeps the way it was given."""
-        self.queues.topology = self.topology = Topology(definitions, self._interest, self.topology.queues)
+        queues, feeds, bindings = self.topology.queues, self.topology.feeds, self.topology.bindings
+        self.queues.topology = self.topology = Topology(definitions, self._interest, queues, feeds, bindings)
         self.advisories.listeners_changed()
         self.expiry.watch()
+
+    def recover(self, states: Iterable[LogState], last: int) -> None:
+        """The logs as the last node left them; `last` is the number of the last message."""
+        for state in states:
+            is_queue = state.attributes.get("kind") not in (SUBSCRIPTION, DISCARDED)
+            (self.queues if is_queue else self.durables).recover(state, last)
 
     def _interest(self, queue: Destination, headers: Mapping[str, str]) -> bool:
         """Whether a consumer of the queue would take such a message (selectorAware)."""
@@ -124,7 +136,8 @@ class Broker:
         """Bring those numbers up to date that are kept elsewhere."""
         destination = numbers.destination
         if not destination.is_queue:
-            numbers.ConsumerCount = len(self.delivery.subscribers(destination))
+            online = sum(len(each.log.consumers) for each in self.durables.of_topic(destination))
+            numbers.ConsumerCount = len(self.delivery.subscribers(destination)) + online
         elif destination in self.queues:  # a composite that only forwards has numbers, but no messages of its own
             log = self.queues.find(destination)
             numbers.QueueSize, numbers.InFlightCount, numbers.Paused = log.depth, log.in_flight, log.paused
@@ -141,15 +154,23 @@ class Broker:
 
     def _forget_producers(self, destination: Destination) -> None:
         for client in self.clients.values():
-            client.producing_to.discard(destination)
+            client.producing_to -= {each for each in client.producing_to if each.physical == destination}
 
     # -- clients
 
-    def connect(self, client: Client) -> None:
-        """A client is there. Raises ProtocolError when another one has its client id: the newcomer must go."""
-        if client.client_id in self._client_ids:
-            raise ProtocolError(f"client-id {client.client_id!r} is connected already")
-        self._client_ids.add(client.client_id)
+    def connect(self, client: Client, steal: bool = False) -> None:
+        """A client is there. Where another one has its client id, that one must go if the newcomer may `steal` it.
+
+        Raises ProtocolError where it may not: then the newcomer must go. Those that all share an id stay together.
+        """
+        others = self._client_ids.get(client.client_id, ())
+        if others and not all(each.shares_client_id for each in (client, *others)):
+            if not steal:
+                raise ProtocolError(f"client-id {client.client_id!r} is connected already")
+            for each in list(others):
+                self.disconnect(each)
+                each.sink.close()
+        self._client_ids.setdefault(client.client_id, set()).add(client)
         self.clients[client.id] = client
         self.advisories.connected(client)
 
@@ -157,7 +178,10 @@ class Broker:
         """A client is gone: its transactions end in nothing, what it held goes back."""
         if self.clients.pop(client.id, None) is None:
             return
-        self._client_ids.discard(client.client_id)
+        sharers = self._client_ids[client.client_id]
+        sharers.discard(client)
+        if not sharers:
+            del self._client_ids[client.client_id]
         for name in list(client.transactions):
             self.transactions.roll_back(client, client.transactions.pop(name))
         for subscription in list(client.subscriptions.values()):
@@ -169,12 +193,21 @@ class Broker:
         self.advisories.disconnected(client)
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
-        """A client says good-bye: it goes when all that it asked before is done."""
-        self.barrier(client, receipt, then)
+        """A client says good-bye: it goes when all that it asked before is done, and before its receipt does."""
+
+        def done() -> None:
+            if client.waiting:
+                self.flow.when_clear(client, lambda: self.leave(client, receipt, then))
+                return
+            self.confirm(client, receipt)
+            self.disconnect(client)
+            then()
+
+        self.barrier(client, None, done)
 
     def count_producer(self, destination: Destination, change: int) -> None:
         """A client began, or ended, to send there."""
-        stats = self.stats.of(destination)
+        stats = self.stats.of(destination.physical)
         stats.ProducerCount += change
         self.stats.changed.add(stats)
 
@@ -188,15 +221,20 @@ class Broker:
         elif not self._exists(destination):
             verbs.append("admin")
         for each in verbs:
-            if not may(client.principal, each, destination):
-                user, what = client.principal.name, _TO_BE_AUTHORIZED_TO[each]
-                raise AccessDenied(f"User {user} is not authorized to {what}: {destination}")
+            self._require(client, may, each, destination)
+        if destination.address and self.queues.would_bind(destination) and not self.access.names(destination):
+            self._require(client, may, "read", Destination.topic(destination.address))  # what will come to the queue
+
+    def _require(self, client: Client, may: Callable[..., bool], verb: str, destination: Destination) -> None:
+        if not may(client.principal, verb, destination):
+            user, what = client.principal.name, _TO_BE_AUTHORIZED_TO[verb]
+            raise AccessDenied(f"User {user} is not authorized to {what}: {destination}")
 
     def _exists(self, destination: Destination) -> bool:
         if destination.is_temporary:  # whoever may have one made it
             return True
         if destination.is_queue:
-            return destination in self.queues
+            return destination.physical in self.queues
         return is_advisory(destination) or self.stats.find(destination) is not None
 
     def may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:

@@ -56,6 +56,7 @@ class Placed:
     stored: bytes
     destination: Destination
     route: Route
+    sender: Client | None = None  #: who sent it; None: the broker itself
 
 
 @dataclass(slots=True)
@@ -79,6 +80,8 @@ class Client:
     sink: Sink
     remote_address: str = ""
     client_id: str = ""
+    named: bool = False  #: whether that is a name it gave itself
+    shares_client_id: bool = False  #: whether others may have the same one
     principal: Principal = ANONYMOUS
     protocol_version: str = ""
     connected_ms: int = 0
@@ -88,6 +91,8 @@ class Client:
     pending: int = 0  #: units on their way to the store
     pending_bytes: int = 0  #: of messages in them
     on_hold: bool = False  #: not read from because of that
+    waiting: int = 0  #: sends that found no room
+    waiting_bytes: int = 0  #: of messages in them
     blocked: bool = False  #: its socket takes no more for now
     sent: int = 0
     delivered: int = 0
@@ -133,7 +138,7 @@ class Client:
         self.pending_bytes += size
         if not self.on_hold and (self.pending >= MAX_PENDING or self.pending_bytes >= MAX_PENDING_BYTES):
             self.on_hold = True
-            self.sink.hold(True)
+            self.read_or_not()
 
     def ended_unit(self, size: int = 0) -> None:
         """A unit is done."""
@@ -141,4 +146,8 @@ class Client:
         self.pending_bytes -= size
         if self.on_hold and self.pending <= MAX_PENDING // 2 and self.pending_bytes <= MAX_PENDING_BYTES // 2:
             self.on_hold = False
-            self.sink.hold(False)
+            self.read_or_not()
+
+    def read_or_not(self) -> None:
+        """Read on from the client, or not: see MAX_PENDING, and flow_control.py about sends that wait for room."""
+        self.sink.hold(self.on_hold or (self.waiting > 0 and not self.subscriptions))

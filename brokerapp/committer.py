@@ -7,12 +7,13 @@ until the store answers; the store does it once.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Protocol
 
 from brokerapp.errors import Fenced, StoreUnavailable
-from brokerapp.store import Batch, Committed, Limits, Run, Settled, StoredEntry, StoredJob, Unit
+from brokerapp.store import DISCARDED, Batch, Committed, Limits, Run, Settled, StoredEntry, StoredJob, Unit
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +30,9 @@ RETRY_SECONDS = 0.1
 ReadCallback = Callable[[list[StoredEntry]], None]
 #: A question to the store.
 Question = Callable[["CommitStore"], Awaitable[Any]]
+
+
+def _nothing() -> None: ...
 
 
 class CommitStore(Protocol):
@@ -61,10 +65,12 @@ class Committer:
         self._marks: dict[str, str] = {}
         self._returned: list[tuple[str, int, int]] = []
         self._reads: list[tuple[Question, Callable[[Any], None]]] = []
+        self._doomed: asyncio.Queue[tuple[str, Callable[[], None]]] = asyncio.Queue()
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
         self._number = 0
+        self.done: Callable[[Batch], None] | None = None  #: told of every batch that the store has done
         self.waiting_since: float | None = None  #: loop time at which the store stopped answering
 
     # -- what the broker asks; none of it waits
@@ -74,6 +80,14 @@ class Committer:
         self._units.append(unit)
         self._rouse()
 
+    def withdraw(self, wanted: Callable[[Unit | Run], bool]) -> list[Unit | Run]:
+        """Take back, in order, those units that are not in the store's hands yet."""
+        found = [unit for unit in self._units if wanted(unit)]
+        if found:
+            taken = set(map(id, found))
+            self._units = [unit for unit in self._units if id(unit) not in taken]
+        return found
+
     def settle(self, entries: Iterable[Settled]) -> None:
         """Remove those of these entries that were ever stored; nobody waits for it."""
         stored = [entry for entry in entries if entry.seq]
@@ -82,7 +96,7 @@ class Committer:
             self._rouse()
 
     def create(self, log: str, attributes: str) -> None:
-        """Let a log exist, before anything submitted later."""
+        """Let a log exist, with these attributes, before anything submitted later."""
         self._declarations.append((log, attributes))
         self._rouse()
 
@@ -91,9 +105,13 @@ class Committer:
         self._declarations.append((log, None))
         self._rouse()
 
-    def drop(self, log: str) -> None:
-        """Let a log exist no longer, with all it holds, when all that was submitted before is done."""
-        self.ask(lambda store: store.drop(log, self._session), lambda _removed: None)
+    def discard(self, log: str, then: Callable[[], None] = _nothing) -> None:
+        """Remove a log with all it holds, some time after everything submitted so far is done.
+
+        It is lost from the next batch on: whoever finds its attributes goes on with that.
+        """
+        self.create(log, json.dumps({"kind": DISCARDED}))
+        self.submit(Unit(then=lambda *_: self._doomed.put_nowait((log, then))))
 
     def mark(self, log: str, mark: str) -> None:
         """Set a log's mark, before anything submitted later."""
@@ -152,6 +170,13 @@ class Committer:
             if not self._wake.is_set():
                 self._idle.set()
 
+    async def run_discards(self) -> None:
+        """Remove what is to be discarded, beside the batches, until cancelled."""
+        while True:
+            log, then = await self._doomed.get()
+            await self._until_answered(lambda log=log: self._store.drop(log, self._session))
+            then()
+
     @property
     def _asked(self) -> bool:
         return bool(self._units or self._settles or self._declarations or self._marks or self._returned or self._reads)
@@ -165,6 +190,8 @@ class Committer:
                 committed = await self._until_answered(lambda: self._store.commit(self._session, batch, self._limits))
             self._under_way = []
             _report(batch, committed)
+            if self.done is not None:
+                self.done(batch)
         if reads:
             answers = await self._until_answered(
                 lambda: asyncio.gather(*(question(self._store) for question, _ in reads))

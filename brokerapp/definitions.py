@@ -104,6 +104,7 @@ class DeadLetterStrategy:
     topic_suffix: str = ""
     use_queue_for_queue_messages: bool = True
     use_queue_for_topic_messages: bool = True
+    destination_per_durable_subscriber: bool = False
     process_expired: bool = True
     process_non_persistent: bool = False
     enable_audit: bool = True
@@ -124,6 +125,10 @@ class PolicyEntry:
     topic_prefetch: int | None = None
     memory_limit: int | None = None
     send_fail_if_no_space: bool | None = None
+    producer_flow_control: bool | None = None
+    send_fail_if_no_space_after_timeout: int | None = None
+    blocked_producer_warning_interval: int | None = None
+    durable_topic_prefetch: int | None = None
     expire_messages_period: int | None = None  #: between two looks for expired messages nobody reads; 0: none
     max_expire_page_size: int | None = None  #: messages looked at in one step of that
     advisory_for_consumed: bool = False

@@ -186,13 +186,15 @@ class Delivery:
         """Whether somebody subscribes to this topic, or to one that matches the pattern."""
         return bool(self._topics[topic.kind].find(topic.name))
 
-    def publish(self, message: Message, copy: Copy) -> None:
-        """Give a message to the subscribers of its topic."""
+    def publish(self, message: Message, copy: Copy, sender: Client | None = None) -> None:
+        """Give a message to the subscribers of its topic, but for those who do not want what their own client sends."""
         stats = self._stats.of(copy.destination)
         stats.EnqueueCount += 1
         stats.EnqueueBytes += len(message.body)
         self._stats.changed.add(stats)
         for subscription in self.subscribers(copy.destination):
+            if subscription.no_local and subscription.client is sender:
+                continue
             self.tell(subscription, message, copy)
             if _too_much_waits(subscription):
                 self._drain(subscription)
@@ -272,6 +274,12 @@ def _takes(subscription: Subscription, entry: Entry, topic: Destination) -> bool
     return subscription.selector is None or subscription.selector.matches(selector_headers(entry, topic))
 
 
+def topic_entry(message: Message, copy: Copy) -> Entry:
+    """A topic's message, as one subscriber is given it."""
+    original = copy.original.stomp if copy.original else ""
+    return Entry(str(copy.destination), 0, message, original=original, shown=copy.destination.stomp)
+
+
 def partition(entries: list[Entry], wanted: Callable[[Entry], bool]) -> tuple[list[Entry], list[Entry]]:
     """Those that are wanted and those that are not, both in order."""
     return [each for each in entries if wanted(each)], [each for each in entries if not wanted(each)]
@@ -287,6 +295,6 @@ def _next_pending(subscription: Subscription) -> Entry:
     return entry
 
 
-def is_queue(entry: Entry) -> bool:
-    """Whether an entry came from a queue (else from a topic)."""
+def from_log(entry: Entry) -> bool:
+    """Whether an entry came from a message log (else straight from a topic)."""
     return not entry.log.startswith(_TOPICS)

@@ -33,11 +33,12 @@ class Kind(StrEnum):
     TOPIC = "topic"
     TEMP_QUEUE = "temp-queue"
     TEMP_TOPIC = "temp-topic"
+    SUBSCRIPTION = "subscription"  #: what is kept for a named subscription of topics: operators see it, clients do not
 
 
 #: The kinds whose destinations are named by people.
 NAMED_KINDS = (Kind.QUEUE, Kind.TOPIC)
-_QUEUES = frozenset({Kind.QUEUE, Kind.TEMP_QUEUE})
+_QUEUES = frozenset({Kind.QUEUE, Kind.TEMP_QUEUE, Kind.SUBSCRIPTION})
 _TEMPORARY = frozenset({Kind.TEMP_QUEUE, Kind.TEMP_TOPIC})
 #: How STOMP clients write a destination of each kind. Temporary ones so that any client may use the text.
 STOMP_PREFIX = {
@@ -45,6 +46,7 @@ STOMP_PREFIX = {
     Kind.TOPIC: "/topic/",
     Kind.TEMP_QUEUE: "/remote-temp-queue/",
     Kind.TEMP_TOPIC: "/remote-temp-topic/",
+    Kind.SUBSCRIPTION: "/subscription/",
 }
 #: How a STOMP client writes the temporary destinations of its own connection, by names it chooses.
 OWN_TEMPORARY = {"/temp-queue/": Kind.TEMP_QUEUE, "/temp-topic/": Kind.TEMP_TOPIC}
@@ -66,7 +68,7 @@ class Destination:
     kind: Kind
     name: str
     stomp: str  #: the form STOMP clients use
-    is_queue: bool  #: else a topic
+    is_queue: bool  #: it keeps what arrives until it is consumed, as also what a full name names; else a topic
     is_temporary: bool
     address: str | None  #: of a fully qualified queue name, what stands before the `::`; None: it is none
     options: Mapping[str, str]  #: written behind the name (`orders?consumer.priority=1`); no part of its identity
@@ -75,13 +77,14 @@ class Destination:
         native = f"{kind}://{name}"
         address, qualifier, _ = name.partition(QUALIFIER)
         temporary = kind in _TEMPORARY
+        qualified = bool(qualifier) and kind in NAMED_KINDS
         fields = (
             ("kind", kind),
             ("name", name),
             ("stomp", STOMP_PREFIX[kind] + name),
-            ("is_queue", kind in _QUEUES),
+            ("is_queue", qualified or kind in _QUEUES),
             ("is_temporary", temporary),
-            ("address", address if qualifier and not temporary else None),
+            ("address", address if qualified else None),
             ("options", options),
             ("_native", native),
             ("_hash", hash(native)),
@@ -208,4 +211,6 @@ def _parse_list(text: str) -> tuple[Destination, ...]:
     found = [Destination.parse(part) for part in text.strip().split(LIST_SEPARATOR) if part.strip()]
     if not found:
         raise InvalidDestination(text)
+    if any(each.kind is Kind.SUBSCRIPTION for each in found):
+        raise InvalidDestination(text, "a subscription is consumed by its name, from its topic")
     return tuple(dict.fromkeys(found))

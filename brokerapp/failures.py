@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from brokerapp.client import Placed
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, Kind
 from brokerapp.engine.dead_letters import DEFAULT_STRATEGY, dead_letter, dead_letter_destination
 from brokerapp.engine.message_log import Entry, MessageLog
 from brokerapp.engine.routing import route
@@ -27,15 +27,16 @@ class Failures:
         """A message in flight is past its time."""
         log.counts.ExpiredCount += 1
         self.record(EXPIRE, time.time_ns() // 1000, entry, None, None)
-        self._broker.advisories.expired(log.destination, entry.message)
+        self._broker.advisories.expired(self._source(log, entry)[0], entry.message)
         self.fail(log, entry, "expired", None, expired=True)
 
     def fail(self, log: MessageLog, entry: Entry, cause: str, consumer: str | None, *, expired: bool = False) -> None:
         """Move a message in flight to where its policy sends dead letters, in one step; or drop it."""
         now_us = time.time_ns() // 1000
-        policy = self._broker.topology.policy_for(log.destination)
+        source, durable = self._source(log, entry)
+        policy = self._broker.topology.policy_for(source)
         strategy = (policy and policy.dead_letter) or DEFAULT_STRATEGY
-        target = dead_letter_destination(strategy, log.destination, entry.message, expired=expired)
+        target = dead_letter_destination(strategy, source, entry.message, expired=expired, durable=durable)
         self.record(DROP if target is None else DEAD_LETTER, now_us, entry, consumer, cause)
         log.settled((entry,))
         log.counts.DequeueCount += 1
@@ -44,8 +45,8 @@ class Failures:
             self._broker.committer.settle((entry,))
             return
         log.counts.DeadLetterCount += 1
-        self._broker.advisories.dead_lettered(log.destination, entry.message)
-        message = dead_letter(entry.message, log.destination, cause, strategy, now_us // 1000)
+        self._broker.advisories.dead_lettered(source, entry.message)
+        message = dead_letter(entry.message, source, cause, strategy, now_us // 1000)
         found = route(message, target, self._broker.topology)
         if found.groups is None:
             found.groups = self._broker.publishing.groups(found)
@@ -62,8 +63,14 @@ class Failures:
         )
         self._broker.committer.submit(unit)
 
+    def _source(self, log: MessageLog, entry: Entry) -> tuple[Destination, str]:
+        """Where the message failed: in its queue; or at its topic, with the durable subscription it failed in."""
+        if log.destination.kind is not Kind.SUBSCRIPTION:
+            return log.destination, ""
+        return Destination.parse(entry.shown), self._broker.durables.of_log(log).subscription.short_name
+
     def record(self, kind: int, now_us: int, entry: Entry, consumer: str | None, reason: str | None) -> None:
         """Note a trace event about a message in a queue or on its way from a topic."""
-        original = entry.original or entry.message.headers.get("original-destination") or ""
+        original = entry.original or entry.message.headers.get("original-destination") or entry.shown
         sent_to = str(Destination.parse(original)) if original else entry.log
         self._broker.recorder.event(kind, now_us, entry.message, entry.log, sent_to, consumer, reason)

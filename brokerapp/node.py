@@ -19,13 +19,15 @@ from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions, from_json, to_json
 from brokerapp.destination import Destination
 from brokerapp.engine.access import Access, Grant
-from brokerapp.errors import ConfigurationRefused, Fenced, StoreUnavailable
+from brokerapp.engine.patience import limit_of
+from brokerapp.errors import Fenced, StoreUnavailable
+from brokerapp.listeners import Listen, Listeners
 from brokerapp.recording.recorder import BATCH, NoRecorder, Recorder
 from brokerapp.requests import answer
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.snapshot import ConnectionStats, NodeStatus
 from brokerapp.stats import Stats
-from brokerapp.stomp.listener import Authenticate, Endpoint, StompConnection
+from brokerapp.stomp.listener import Authenticate
 from brokerapp.store import Limits
 from brokerapp.store.redis import NODE_TIMEOUT_MS, RedisStore, now_ms
 
@@ -45,15 +47,6 @@ MAX_LISTED_CONNECTIONS = 1_000
 DEFAULT_STORE_SHARE = 0.5
 #: Share of a server's own limit (maxmemory) that messages may take; the rest is for what surrounds them.
 SHARE_OF_SERVER = 0.8
-
-
-@dataclass(frozen=True, slots=True)
-class Listen:
-    """An address to listen on. Port 0 takes a free one."""
-
-    host: str
-    port: int
-    name: str = "stomp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +81,6 @@ class Node:
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._store = RedisStore(config.redis_url, config.broker)
         self._control = RedisStore(config.redis_url, config.broker)  # its own connections: it blocks on them
-        self._servers: list[asyncio.Server] = []
         self._tasks: list[asyncio.Task] = []
         self._pumping = False
         self._snapshot = 0
@@ -111,10 +103,11 @@ class Node:
             self.config.broker, self.session, self._committer, self.recorder, self._stats, definitions,
             self.config.settings,
         )  # fmt: skip
+        self._listeners = Listeners(self.broker, self._authenticate, self._request_pump)
         if self.config.grants is not None:
             self.broker.access = Access(self.config.grants)
         await self._beat()  # from here on operators ask us instead of changing the store themselves
-        self.broker.queues.recover(await self._store.recover(), last)
+        self.broker.recover(await self._store.recover(), last)
         for destination in self.config.destinations:
             if destination.is_queue:
                 self.broker.queues.ensure(destination)
@@ -122,6 +115,7 @@ class Node:
                 self._stats.of(destination)
         work_by_name = {
             "committer": self._committer.run,
+            "discards": self._committer.run_discards,
             "tick": self._tick,
             "timers": self._run_timers,
             "signals": self._follow,
@@ -140,9 +134,8 @@ class Node:
         return min(wanted, int(servers * SHARE_OF_SERVER)) if servers else wanted
 
     def _limit_of(self, log: str) -> int:
-        """Bytes one queue may hold: its policy's memoryLimit, where the policy wants full queues to refuse."""
-        policy = self.broker.topology.policy_for(Destination.parse(log))
-        return (policy and policy.send_fail_if_no_space and policy.memory_limit) or 0
+        """Bytes one queue may hold."""
+        return limit_of(self.broker.topology.policy_for(Destination.parse(log)))
 
     async def _take_over(self) -> None:
         """Wait until a former node of this broker is gone for certain."""
@@ -163,26 +156,15 @@ class Node:
         return _load(version, wanted)
 
     async def _listen(self) -> None:
-        loop = asyncio.get_running_loop()
-        endpoint = Endpoint(self.broker, self._authenticate, self._request_pump, itertools.count(1))
         for listen in self.config.listen:
-            try:
-                server = await loop.create_server(
-                    lambda: StompConnection(endpoint), listen.host, listen.port, backlog=1024
-                )
-            except OSError as error:
-                raise ConfigurationRefused(
-                    f"transportConnector {listen.name!r} cannot listen on {listen.host}:{listen.port}: "
-                    f"{error.strerror or error}; stop who uses the port, or choose another one"
-                ) from error
-            self._servers.append(server)
-            self.addresses += [f"stomp://{name[0]}:{name[1]}" for name in (s.getsockname() for s in server.sockets)]
+            await self._listeners.open(listen)
+        self.addresses = self._listeners.addresses
 
     async def stop(self) -> None:
         """Stop cleanly: no new work, everything asked is stored, then good-bye."""
-        for server in self._servers:
-            server.close()
+        self._listeners.close()
         self.broker.delivery.stopped = True
+        self.broker.flow.close()
         for client in list(self.broker.clients.values()):
             client.sink.hold(True)
         with contextlib.suppress(TimeoutError):
@@ -237,8 +219,7 @@ class Node:
                 await asyncio.sleep(TICK_SECONDS)
 
     def _give_up(self, error: Exception) -> None:
-        for server in self._servers:
-            server.close()
+        self._listeners.close()
         for client in list(self.broker.clients.values()):
             client.sink.close()
         if not self.failed.done():
@@ -271,6 +252,7 @@ class Node:
             started_ms=self.started_ms,
             seen_ms=now_ms(),
             address=self.addresses,
+            listeners=[each.to_json() for each in self._listeners.stats()],
             connections=[_connection(client).to_json() for client in clients],
             trace={
                 "recorded": self.recorder.recorded, "dropped": self.recorder.dropped, "pending": self.recorder.pending,
@@ -336,6 +318,7 @@ def _connection(client) -> ConnectionStats:
         sent=client.sent,
         delivered=client.delivered,
         slow=client.blocked,
+        blocked=client.waiting > 0,
     )
 
 

@@ -7,6 +7,7 @@ offers the copies to those who consume, and confirms.
 from __future__ import annotations
 
 import itertools
+import logging
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -24,6 +25,9 @@ from brokerapp.store import JobChange, Unit
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
+    from brokerapp.flow_control import Waiting
+
+logger = logging.getLogger(__name__)
 
 
 class Group:
@@ -64,7 +68,7 @@ class Group:
 class ClientUnit(Unit):
     """A unit with the client that waits for it. A class of its own because there is one for every message."""
 
-    __slots__ = ("client", "placed", "publishing", "receipt", "settled", "size", "undo")
+    __slots__ = ("client", "placed", "publishing", "receipt", "settled", "size", "undo", "waiting")
 
     def __init__(
         self,
@@ -82,6 +86,7 @@ class ClientUnit(Unit):
         self.publishing, self.client, self.placed, self.receipt, self.undo = publishing, client, placed, receipt, undo
         self.size = sum([len(each.stored) for each in placed])
         self.droppable, self.dropped = (), ()
+        self.waiting: Waiting | None = None  #: its turn at a full place
         for each in placed:
             if each.route.dropping:
                 self.droppable = _droppable(placed)
@@ -122,7 +127,7 @@ class Publishing:
         placed = [self.place(client, message, each, sent_to) for each in targets]
         client.sent += 1
         if transaction is None:
-            if message.persistent or client.pending or not self._passed_through(placed):
+            if message.persistent or client.pending or client.waiting or not self._passed_through(placed):
                 self.submit(client, placed, (), send.receipt)
             else:
                 self._broker.confirm(client, send.receipt)
@@ -190,18 +195,27 @@ class Publishing:
         if destination not in client.producing_to:
             if destination.is_temporary:
                 self._broker.temporaries.sent_by(client, destination)
+            elif destination.is_queue and destination.address is None:
+                self._broker.queues.check_direct(destination)
             client.producing_to.add(destination)
             self._broker.count_producer(destination, 1)
             self._broker.advisories.producer_started(client, destination)
-        return self.on_its_way(message, destination, sent_to)
+        return self.on_its_way(message, destination, sent_to, client)
 
-    def on_its_way(self, message: Message, destination: Destination, sent_to: Destination | None = None) -> Placed:
-        """The way of a message that no client sends right now; its queues exist from now on."""
+    def on_its_way(
+        self,
+        message: Message,
+        destination: Destination,
+        sent_to: Destination | None = None,
+        sender: Client | None = None,
+    ) -> Placed:
+        """The way of a message; its queues exist from now on. Without a sender no client sends it right now."""
         self._broker.recorder.enqueue(message.born_us, (message,), str(destination))
-        found = route(message, destination, self._broker.topology, sent_to)
+        by = sender.client_id if sender is not None else ""
+        found = route(message, destination, self._broker.topology, sent_to, by)
         if found.groups is None:
             found.groups = self.groups(found)
-        return Placed(message, message.stored() if found.groups else b"", destination, found)
+        return Placed(message, message.stored() if found.groups else b"", destination, found, sender)
 
     def originate(self, message: Message, destination: Destination) -> None:
         """Publish what no client sent, but the broker itself."""
@@ -220,10 +234,12 @@ class Publishing:
         self._broker.committer.submit(Unit([(placed.stored, group.rows) for group in found.groups], then=done))
 
     def groups(self, found: Route) -> list[Group]:
-        """The queues of a route, which exist from now on, in groups of which none has a queue twice."""
+        """The logs of a route, whose queues exist from now on, in groups of which none has a log twice."""
         groups: list[Group] = []
         for copy in found.queues:
-            log = self._broker.queues.ensure(copy.destination)
+            log = self._broker.queues.receiving(copy.destination)
+            if log is None:
+                continue
             group = next((each for each in groups if log not in each.logs), None)
             if group is None:
                 groups.append(group := Group())
@@ -240,7 +256,7 @@ class Publishing:
         jobs: Sequence[JobChange] = (),
     ) -> None:
         """Let it happen, all or nothing; then tell the client if it asked. `undo` is called when a limit refuses it."""
-        appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
+        appends = _appends(placed)
         stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
         if not appends and not stored and not client.pending and not jobs:
             self._broker.settling.account(settled)
@@ -252,28 +268,69 @@ class Publishing:
         if jobs:
             request.jobs = jobs
         client.started_unit(request.size)
-        self._broker.committer.submit(request)
+        flow = self._broker.flow
+        if flow.places:
+            flow.submit(request)
+        else:
+            self._broker.committer.submit(request)
 
     def finish(self, request: ClientUnit, seq: int, refused: str) -> None:
         """The store did what a client asked, or a limit stood in the way."""
         client, placed = request.client, request.placed
-        client.ended_unit(request.size)
-        if not refused:
-            if request.settled:
-                self._broker.settling.account(request.settled)
-            if request.dropped:
-                self._leave_out(placed, request.dropped)
-            self.happened(placed, seq)
-            self._broker.confirm(client, request.receipt)
+        if refused:
+            reason = self._broker.flow.hold(request, refused)
+            if reason is not None:
+                self.refuse(request, reason)
             return
+        if request.waiting is not None:
+            self._broker.flow.release(request.waiting)
+        client.ended_unit(request.size)
+        if request.settled:
+            self._broker.settling.account(request.settled)
+        if request.dropped:
+            self._leave_out(placed, request.dropped)
+        self.happened(placed, seq)
+        self._broker.confirm(client, request.receipt)
+
+    def refuse(self, request: ClientUnit, reason: str) -> None:
+        """Nothing comes of what a client asked, for this reason."""
+        client, placed = request.client, request.placed
+        if request.waiting is not None:
+            self._broker.flow.release(request.waiting)
+        client.ended_unit(request.size)
         if request.undo is not None:
             request.undo()
-        self.refuse(client, refused, [each.destination for each in placed], request.receipt)
+        error = LimitExceeded(f"{reason}: nothing of this was kept{_named([each.destination for each in placed])}")
+        self._broker.refuse(client, error, request.receipt)
+        if client.id not in self._broker.clients:  # it cannot be told
+            logger.warning("a message of %s, who left, was not kept: %s", client.client_id, error)
+            for each in placed:
+                sent_to, message = str(each.destination), each.message
+                self._broker.recorder.event(
+                    DROP, message.born_us, message, sent_to, sent_to, client.client_id, "no room"
+                )
 
-    def refuse(self, client: Client, full: str, destinations: Sequence[Destination], receipt: str | None) -> None:
-        """Tell the client that a limit stood in the way."""
-        error = LimitExceeded(f"the broker's store is full: nothing of this was kept{_named(destinations)}")
-        self._broker.refuse(client, error, receipt)
+    def renew(self, request: ClientUnit) -> None:
+        """Queues on the way of what waited may have been deleted meanwhile: let them exist. Raises RequestRefused."""
+        if self.restore_queues(request.placed):
+            request.appends = _appends(request.placed)
+
+    def restore_queues(self, placed: Sequence[Placed]) -> bool:
+        """Let queues exist that these messages go to and that were deleted since; whether there were any.
+
+        Raises RequestRefused when one cannot come back: it was temporary.
+        """
+        for each in placed:
+            if each.destination.is_temporary:
+                self._broker.temporaries.check(each.destination)
+        lost = [
+            each
+            for each in placed
+            if any(not self._broker.queues.holds(log) for group in each.route.groups for log in group.logs)
+        ]
+        for each in lost:
+            each.route = replace(each.route, groups=self.groups(each.route))
+        return bool(lost)
 
     def kept(self, jobs: Sequence[JobChange]) -> None:
         """The store holds these messages until they are due."""
@@ -288,7 +345,7 @@ class Publishing:
                 seq += 1
             for copy in each.route.topics:
                 if not copy.destination.is_temporary or copy.destination in self._broker.temporaries:
-                    self._broker.delivery.publish(each.message, copy)
+                    self._broker.delivery.publish(each.message, copy, each.sender)
 
     def stored(self, messages: Sequence[Message], sizes: Sequence[int], group: Group, sent_to: str, seq: int) -> None:
         """The store holds copies of these messages, the first as number `seq`: count them, offer them to consumers."""
@@ -327,6 +384,10 @@ class Publishing:
         self._broker.stats.changed.add(log.counts)
         message, sent_to = placed.message, str(placed.destination)
         self._broker.recorder.event(DROP, message.born_us, message, log.name, sent_to, None, "the queue is full")
+
+
+def _appends(placed: Sequence[Placed]) -> list[tuple[bytes, list[tuple[str, str, str]]]]:
+    return [(each.stored, group.rows) for each in placed for group in each.route.groups]
 
 
 def _droppable(placed: Sequence[Placed]) -> list[tuple[int, int, int]]:

@@ -1,5 +1,7 @@
 """Queues: the message logs this node is home of, who consumes from which, and their marks in the store.
 
+Beside queues these are the logs of named subscriptions, which `durables` opens and removes.
+
 A mark tells a node that starts after a crash which messages may have been delivered before: all (`open`) while a log
 has consumers, those up to a number once the last one left.
 """
@@ -7,12 +9,14 @@ has consumers, those up to a number once the last one left.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from brokerapp.committer import Committer
 from brokerapp.definitions import VirtualTopic
 from brokerapp.delivery import Delivery, May
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, Kind
+from brokerapp.engine.bindings import Binding, RoutingType, is_at, new_binding
 from brokerapp.engine.destination_map import DestinationMap, matches
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
 from brokerapp.engine.topology import Topology
@@ -25,7 +29,7 @@ OPEN = "open"
 
 
 class Queues:
-    """All queues by name. `topology` is the broker's: it is told of new and deleted queues."""
+    """All logs by name. `topology` is the broker's: it is told of new and deleted queues."""
 
     def __init__(self, committer: Committer, delivery: Delivery, stats: Stats, may: May) -> None:
         self._committer, self._delivery, self._stats, self._may = committer, delivery, stats, may
@@ -47,59 +51,109 @@ class Queues:
         return self._logs[log]
 
     def get(self, log: str) -> MessageLog | None:
-        """The queue of this name, if there is one."""
+        """The log of this name, if it is still there."""
         return self._logs.get(log)
 
+    def receiving(self, destination: Destination) -> MessageLog | None:
+        """Where copies for a destination go: to its queue, created when it is not there, or to a subscription.
+
+        None when the subscription is gone.
+        """
+        if destination.kind is Kind.SUBSCRIPTION:
+            return self._logs.get(str(destination))
+        return self.ensure(destination)
+
     def find(self, queue: Destination) -> MessageLog:
-        """The queue, which must exist; raises DestinationNotFound."""
-        try:
-            return self._logs[str(queue)]
-        except KeyError:
-            raise DestinationNotFound(f"there is no {queue}") from None
+        """The queue or subscription, which must exist; raises DestinationNotFound."""
+        log = self._logs.get(str(queue.physical))
+        if log is None or not is_at(queue, self.topology.bindings.of(log.destination.name)):
+            raise DestinationNotFound(f"there is no {queue}")
+        return log
 
-    def recover(self, states: Iterable[LogState], last: int) -> None:
-        """The queues as the last node left them; `last` is the number of the last message."""
-        for state in states:
-            suspect = last if state.mark == OPEN else int(state.mark or 0)
-            if state.mark == OPEN:  # the node that opened it died: what comes from now on was delivered by nobody
-                self._committer.mark(state.name, str(last))
-            queue = Destination.parse(state.name)
-            if queue.is_temporary:
-                self._committer.drop(state.name)
-                continue
-            self._add(queue, depth=state.depth, suspect=suspect)
+    def recover(self, state: LogState, last: int) -> None:
+        """A queue as the last node left it; `last` is the number of the last message."""
+        if Destination.parse(state.name).is_temporary:
+            self._committer.discard(state.name)
+            return
+        queue = self.restore(state, last).destination
+        self.topology.add_queue(queue.name)
+        binding = Binding.from_json(queue.name, state.attributes)
+        if binding is not None:
+            self.topology.bind(binding)
 
-    def ensure(self, queue: Destination) -> MessageLog:
-        """The queue, created when it is not there."""
+    def restore(self, state: LogState, last: int) -> MessageLog:
+        """A log as the last node left it."""
+        suspect = last if state.mark == OPEN else int(state.mark or 0)
+        if state.mark == OPEN:  # the node that opened it died: what comes from now on was delivered by nobody
+            self._committer.mark(state.name, str(last))
+        return self._add(Destination.parse(state.name), state.depth, suspect)
+
+    def ensure(self, queue: Destination, selector: str | None = None) -> MessageLog:
+        """The queue, created when it is not there, and bound when its name says to what; raises RequestRefused.
+
+        `selector` is that of the consumer for whom it may be created.
+        """
         log = self._logs.get(str(queue))
         if log is None:
+            if queue.address is not None:
+                return self._qualified(queue, selector)
             if queue.is_temporary:
                 raise RequestRefused(f"the destination {queue} does not exist: its connection has ended")
             log = self.create(queue)
             for subscription in self._patterns.find(queue.name):
                 wanted = not queue.is_pattern or queue in subscription.destinations
                 if wanted and self._may(subscription, "read", queue):
-                    self._attach(subscription, log)
+                    self.attach(subscription, log)
         return log
+
+    def _qualified(self, name: Destination, selector: str | None) -> MessageLog:
+        """The queue of a fully qualified name."""
+        binding = self._new_binding(name, selector)
+        log = self.ensure(name.physical)
+        if binding is not None:
+            self.topology.bind(binding)
+            self._committer.create(log.name, json.dumps({"kind": log.destination.kind, **binding.to_json()}))
+        return log
+
+    def _new_binding(self, name: Destination, selector: str | None = None) -> Binding | None:
+        queue = name.physical
+        return new_binding(name, self.topology.bindings.of(queue.name), queue in self, selector)
+
+    def would_bind(self, name: Destination) -> bool:
+        """Whether a queue gets bound to an address when it is called so. Raises RequestRefused when it cannot."""
+        return self._new_binding(name) is not None
+
+    def check_direct(self, queue: Destination) -> None:
+        """Raise RequestRefused for a subscription of a topic: messages come to it by the topic, or by its full name."""
+        binding = self.topology.bindings.of(queue.name)
+        if binding is None or binding.routing is not RoutingType.MULTICAST:
+            return
+        if not self.topology.copies_to(Destination.topic(binding.address), queue.name):
+            raise RequestRefused(
+                f"{queue} is a subscription of the topic {binding.address}: send to the topic, or to {binding.id}"
+            )
 
     def create(self, queue: Destination) -> MessageLog:
         """A queue that does not exist yet."""
-        log = self._add(queue)
-        self._committer.create(log.name, json.dumps({"kind": queue.kind}))
-        return log
-
-    def _add(self, queue: Destination, depth: int = 0, suspect: int = 0) -> MessageLog:
-        log = MessageLog(self._stats.of(queue), depth, suspect)
-        self._logs[log.name] = log
+        log = self.open(queue, {"kind": queue.kind})
         if not queue.is_temporary:
             self.topology.add_queue(queue.name)
         return log
 
+    def open(self, destination: Destination, attributes: Mapping[str, Any]) -> MessageLog:
+        """A new log, which the store keeps with these attributes."""
+        log = self._add(destination)
+        self._committer.create(log.name, json.dumps(attributes))
+        return log
+
+    def _add(self, destination: Destination, depth: int = 0, suspect: int = 0) -> MessageLog:
+        log = self._logs[str(destination)] = MessageLog(self._stats.of(destination), depth, suspect)
+        return log
+
     def delete(self, log: MessageLog) -> None:
         """Remove a queue that is empty and has no consumers."""
-        del self._logs[log.name]
+        self.forget(log)
         self.topology.remove_queue(log.destination.name)
-        self._stats.forget(log.destination)
         self._committer.remove(log.name)
 
     def discard(self, log: MessageLog) -> None:
@@ -109,28 +163,33 @@ class Queues:
             for transaction in subscription.client.transactions.values():
                 transaction.settled = [each for each in transaction.settled if each[2].log != log.name]
         log.consumers.clear()
-        del self._logs[log.name]
-        self._stats.forget(log.destination)
-        self._delivery.touched.pop(log, None)
+        self.forget(log)
         if log.counts.EnqueueCount or self._committer.brings_to(log.name):
-            self._committer.drop(log.name)
+            self._committer.discard(log.name)
         else:
             self._committer.remove(log.name)
+
+    def forget(self, log: MessageLog) -> None:
+        """It is here no longer; the store is told by whoever asks this."""
+        del self._logs[log.name]
+        self._delivery.touched.pop(log, None)
+        self._stats.forget(log.destination)
 
     # -- consumers
 
     def join(self, subscription: Subscription, queue: Destination) -> None:
         """Consume from a queue, or from all that match a pattern and may be read, later ones included."""
         if not queue.is_pattern:
-            self._attach(subscription, self.ensure(queue))
+            self.attach(subscription, self.ensure(queue))
             return
         self._patterns.add(queue.name, subscription)
         for log in list(self._logs.values()):
-            found = not log.destination.is_temporary and matches(queue.name, log.destination.name)
-            if found and not log.destination.is_pattern and self._may(subscription, "read", log.destination):
-                self._attach(subscription, log)
+            its = log.destination
+            found = its.kind is queue.kind and not its.is_pattern and matches(queue.name, its.name)
+            if found and self._may(subscription, "read", log.destination):
+                self.attach(subscription, log)
         if self._collects(queue) and self._may(subscription, "read", queue) and self._may_exist(subscription, queue):
-            self._attach(subscription, self.ensure(queue))
+            self.attach(subscription, self.ensure(queue))
 
     def _may_exist(self, subscription: Subscription, queue: Destination) -> bool:
         """Whether the queue is there, or its first consumer may create it."""
@@ -144,7 +203,8 @@ class Queues:
             if isinstance(each, VirtualTopic)
         )
 
-    def _attach(self, subscription: Subscription, log: MessageLog) -> None:
+    def attach(self, subscription: Subscription, log: MessageLog) -> None:
+        """Consume from this log."""
         if subscription in log.consumers:
             return
         if not log.consumers:

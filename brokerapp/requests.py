@@ -9,9 +9,10 @@ from typing import Any
 from brokerapp.broker import Broker
 from brokerapp.committer import Committer
 from brokerapp.delivery import entry_of
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, Kind
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.errors import BrokerError, RequestRefused
+from brokerapp.named_subscription import NamedSubscription
 from brokerapp.store import StoredEntry
 
 #: Messages purged in one unit.
@@ -75,11 +76,19 @@ class Desk:
     async def create(self, destination: str) -> None:
         """Let a queue or topic exist."""
         wanted = Destination.parse(destination)
+        if wanted.kind is Kind.SUBSCRIPTION:
+            raise RequestRefused(f"{wanted} is the log of a subscription: create that by its topic and name")
         if wanted.is_queue:
             self._broker.queues.ensure(wanted)
             await self._committer.barrier()
         else:
             self._broker.stats.of(wanted)
+
+    async def create_subscription(self, attributes: dict[str, Any]) -> str:
+        """Let a named subscription exist; the native name of its log."""
+        durable = self._broker.durables.create(NamedSubscription.from_attributes(attributes))
+        await self._committer.barrier()
+        return durable.log.name
 
     async def forget_waiting(self, job: str) -> None:
         """Let a message that waits until it is due be delivered no more."""
@@ -89,25 +98,40 @@ class Desk:
             raise RequestRefused(f"no message waits as job {job!r}")
 
     async def delete(self, destination: str) -> int:
-        """Remove a queue with all it holds, or a topic; refused while it has consumers."""
+        """Remove a queue or subscription with all it holds, or a topic; refused while it has consumers."""
         wanted = Destination.parse(destination)
         if not wanted.is_queue:
-            if self._broker.delivery.subscribers(wanted):
-                raise RequestRefused(f"{wanted} has subscribers")
-            self._broker.delete_topic(wanted)
-            return 0
+            return self._delete_topic(wanted)
         log = self._broker.queues.find(wanted)
+        if wanted.kind is Kind.SUBSCRIPTION:
+            return await self._delete_subscription(log)
+        return await self._delete_queue(log)
+
+    def _delete_topic(self, topic: Destination) -> int:
+        if self._broker.delivery.subscribers(topic):
+            raise RequestRefused(f"{topic} has subscribers")
+        if durables := self._broker.durables.of_topic(topic):
+            raise RequestRefused(f"{topic} has the {durables[0].subscription}")
+        self._broker.delete_topic(topic)
+        return 0
+
+    async def _delete_subscription(self, log: MessageLog) -> int:
+        self._broker.durables.remove(self._broker.durables.of_log(log))
+        await self._committer.barrier()
+        return log.depth
+
+    async def _delete_queue(self, log: MessageLog) -> int:
         removed = 0
         for _ in range(DELETE_ATTEMPTS):
             if log.consumers or log.in_flight:
-                raise RequestRefused(f"{wanted} has consumers")
+                raise RequestRefused(f"{log.destination} has consumers")
             removed += await self._purge(log)
             await self._committer.barrier()
             if not (log.depth or log.consumers or self._committer.brings_to(log.name)):
                 self._broker.delete(log)
                 await self._committer.barrier()
                 return removed
-        raise RequestRefused(f"{wanted} goes on getting messages: stop its producers first")
+        raise RequestRefused(f"{log.destination} goes on getting messages: stop its producers first")
 
 
 async def answer(
@@ -122,6 +146,7 @@ async def answer(
     verbs: dict[str, Callable[..., Awaitable[Any]]] = {
         "purge": desk.purge,
         "create": desk.create,
+        "create_subscription": desk.create_subscription,
         "delete": desk.delete,
         "forget_waiting": desk.forget_waiting,
         "refresh": desk.refresh,

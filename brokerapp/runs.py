@@ -7,15 +7,16 @@ publishing.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from brokerapp.actions import Send, SendRun
-from brokerapp.client import Client
+from brokerapp.client import Client, Placed
 from brokerapp.destination import Destination
 from brokerapp.engine.routing import Route
 from brokerapp.message import Message, stored_alike
+from brokerapp.publishing import ClientUnit
 from brokerapp.scheduling import MARK as SCHEDULED
 from brokerapp.store import Run
 
@@ -83,6 +84,8 @@ class Runs:
         like = run.like
         if like.transaction is not None or like.expires or SCHEDULED in like.properties:
             return None
+        if self._broker.flow.places:
+            return None
         destination, *others = Destination.parse_list(like.destination)
         if others or destination.is_temporary or destination not in client.producing_to:
             return None
@@ -101,7 +104,7 @@ class Runs:
         return self._broker.publishing.pass_through(messages, group, str(destination))
 
     def finish(self, run: ClientRun, seq: int, refused: Mapping[int, str]) -> None:
-        """The store did what it could."""
+        """The store did what it could; what found no room goes on by itself."""
         run.client.ended_unit(run.size)
         if not refused:
             self._stored(run, slice(None), seq)
@@ -111,8 +114,18 @@ class Runs:
             if not is_refused:
                 self._stored(run, slice(first, first + 1 + len(others)), seq + first)
                 continue
-            for place in (first, *others):
-                self._broker.publishing.refuse(run.client, refused[place], [run.destination], run.receipts[place])
+            for place, unit in zip((first, *others), self.split(run, (first, *others)), strict=True):
+                self._broker.publishing.finish(unit, 0, refused[place])
+
+    def split(self, run: ClientRun, places: Iterable[int]) -> list[ClientUnit]:
+        """These messages of a run, each in a unit of its own."""
+        publishing, units = self._broker.publishing, []
+        for place in places:
+            placed = [Placed(run.messages[place], run.stored[place], run.destination, run.route)]
+            appends = [(run.stored[place], run.rows)]
+            units.append(ClientUnit(publishing, run.client, placed, appends, (), (), run.receipts[place], None))
+            run.client.started_unit(units[-1].size)
+        return units
 
     def _stored(self, run: ClientRun, part: slice, seq: int) -> None:
         """These of its messages are stored, numbered from `seq` on."""
@@ -121,5 +134,5 @@ class Runs:
         self._broker.publishing.stored(messages, run.sizes[part], group, str(run.destination), seq)
         for copy in run.route.topics:
             for message in messages:
-                self._broker.delivery.publish(message, copy)
+                self._broker.delivery.publish(message, copy, run.client)
         self._broker.confirm(run.client, *run.receipts[part])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.actions import Settle, SettleRun
 from brokerapp.client import Client
-from brokerapp.delivery import is_queue
+from brokerapp.delivery import from_log
 from brokerapp.destination import Destination
 from brokerapp.engine.message_log import Entry, Subscription
 from brokerapp.errors import RequestRefused
@@ -80,9 +80,9 @@ class Settling:
         now_us = time.time_ns() // 1000
         for (subscription, name), run in groupby(settled, lambda each: (each[0], each[2].log)):
             entries = [entry for _, _, entry in run]
-            if is_queue(entries[0]):
+            if from_log(entries[0]):
                 log = self._broker.queues.get(name)
-                if log is not None:
+                if log is not None:  # else it was removed meanwhile, with all it held
                     self._broker.delivery.acked(log, entries, subscription.client.client_id, now_us)
                 continue
             for entry in entries:
@@ -94,7 +94,7 @@ class Settling:
         entry = subscription.unacked.pop(key)
         subscription.credit += 1
         self._broker.delivery.resume(subscription)
-        if is_queue(entry):
+        if from_log(entry):
             self._broker.failures.fail(
                 self._broker.queues[entry.log], entry, f"rejected by {client.client_id} (NACK)", client.client_id
             )

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from brokerapp.destination import Destination
+from brokerapp.named_subscription import NamedSubscription
 
 
 @dataclass(slots=True, eq=False)
@@ -21,6 +22,8 @@ class DestinationStats:
     ExpiredCount: int = 0
     DeadLetterCount: int = 0  #: left for a dead-letter queue
     DroppedCount: int = 0  #: not kept: a virtual topic's copies for a full queue, a topic's for a slow subscriber
+    BlockedSends: int = 0  #: that found no room and had to wait
+    TotalBlockedTime: int = 0  #: milliseconds they waited, all together
     ConsumerCount: int = 0
     ProducerCount: int = 0  #: connections that sent here and are still open
     EnqueueBytes: int = 0
@@ -41,6 +44,18 @@ class DestinationStats:
 
 
 @dataclass(slots=True)
+class SubscriptionStats:
+    """A named subscription of topics, with the numbers of the log that keeps its messages."""
+
+    subscription: NamedSubscription
+    numbers: DestinationStats  #: `destination` is what operators name it by; without consumers it is offline
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**self.subscription.attributes(), **self.numbers.to_json()}
+
+
+@dataclass(slots=True)
 class ConnectionStats:
     """One STOMP connection."""
 
@@ -54,6 +69,21 @@ class ConnectionStats:
     sent: int = 0  #: messages the client sent
     delivered: int = 0  #: messages the client was sent
     slow: bool = False  #: its socket does not take what is written
+    blocked: bool = False  #: a send of it waits for room
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+@dataclass(slots=True)
+class ListenerStats:
+    """One address a node listens on; a connector with a name that means several addresses has several of these."""
+
+    connector: str
+    address: str  #: as a URI
+    connections: int = 0  #: of the connector, open now
+    refused: int = 0  #: connections of the connector that were one too many
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -69,6 +99,7 @@ class NodeStatus:
     started_ms: int
     seen_ms: int
     address: list[str] = field(default_factory=list)  #: listeners, as URIs
+    listeners: list[dict[str, Any]] = field(default_factory=list)  #: ListenerStats
     connections: list[dict[str, Any]] = field(default_factory=list)  #: ConnectionStats
     trace: dict[str, Any] = field(default_factory=dict)  #: recorded, dropped and pending trace events
     store: dict[str, Any] = field(default_factory=dict)  #: fsync policy, bytes used, limit

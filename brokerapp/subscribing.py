@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from brokerapp.actions import Subscribe, Unsubscribe
 from brokerapp.client import Client
-from brokerapp.delivery import is_queue
+from brokerapp.delivery import from_log
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.message_log import Subscription
 from brokerapp.errors import RequestRefused
+from brokerapp.named_subscription import NamedSubscription
 from brokerapp.recording.schema import REDELIVER
 from brokerapp.selectors import compile_selector
 
@@ -22,7 +23,17 @@ if TYPE_CHECKING:
 #: What ActiveMQ lets a consumer hold unacknowledged when nobody says otherwise.
 MAX_DIGITS = 9  #: of a number among the options
 _IS_NUMBER = re.compile(rf"-?[0-9]{{1,{MAX_DIGITS}}}").fullmatch
-DEFAULT_PREFETCH = {Kind.QUEUE: 1000, Kind.TOPIC: 32767, Kind.TEMP_QUEUE: 1000, Kind.TEMP_TOPIC: 32767}
+DEFAULT_PREFETCH = {
+    Kind.QUEUE: 1000, Kind.TEMP_QUEUE: 1000, Kind.TOPIC: 32767, Kind.TEMP_TOPIC: 32767, Kind.SUBSCRIPTION: 100,
+}  # fmt: skip
+#: Fields of a policy that replace it.
+_PREFETCH_FIELDS = {
+    Kind.QUEUE: "queue_prefetch",
+    Kind.TEMP_QUEUE: "queue_prefetch",
+    Kind.TOPIC: "topic_prefetch",
+    Kind.TEMP_TOPIC: "topic_prefetch",
+    Kind.SUBSCRIPTION: "durable_topic_prefetch",
+}
 
 
 class Subscribing:
@@ -35,37 +46,44 @@ class Subscribing:
         """Consume. Raises RequestRefused; messages follow the receipt."""
         if subscribe.browser:
             raise RequestRefused("browser:true is not served yet: browse with the console or brokerctl")
-        if "subscriptionName" in subscribe.options:
-            raise RequestRefused("activemq.subscriptionName: durable subscriptions are not served yet")
         targets = self._sources(client, subscribe)
         selector = compile_selector(subscribe.selector) if subscribe.selector else None
-        prefetch = _number(subscribe.options, "prefetchSize", self._prefetch(targets[0]))
+        wanted = _named(client, subscribe, targets)
+        prefetch = _number(subscribe.options, "prefetchSize", self._prefetch(targets[0], wanted is not None))
         if prefetch < 0:
             raise RequestRefused(f"activemq.prefetchSize:{prefetch} is less than nothing")
         name = subscription_name(subscribe.id, subscribe.destination)
         if (old := client.subscriptions.get(name)) is not None:
             self.end(client, old)
+        durable = self._broker.durables.claim(wanted) if wanted else None
         client.keys += 1
         subscription = Subscription(
             subscribe.id, name, str(client.keys), client, targets, subscribe.ack_mode,
-            prefetch, selector, subscribe.transformation, priority=_number(subscribe.options, "priority", 0),
-            exclusive=self._exclusive(targets[0], subscribe.options),
+            prefetch, None if durable else selector, subscribe.transformation,
+            priority=_number(subscribe.options, "priority", 0),
+            exclusive=self._exclusive(targets[0], subscribe.options), no_local=_is_true(subscribe.options, "noLocal"),
         )  # fmt: skip
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
-        for target in targets:
+        client.read_or_not()
+        if durable is not None:
+            self._broker.durables.join(subscription, durable)
+        else:
+            self._join(subscription)
+
+        def start() -> None:
+            subscription.started = True
+            self._broker.delivery.resume(subscription)
+
+        self._broker.advisories.consumer_started(subscription)
+        self._broker.barrier(client, subscribe.receipt, start)
+
+    def _join(self, subscription: Subscription) -> None:
+        for target in subscription.destinations:
             if target.is_queue:
                 self._broker.queues.join(subscription, target)
             else:
                 self._broker.delivery.join(subscription, target)
-                self._note_subscribers(target)
-
-        def start() -> None:
-            subscription.started = True
-            for log in subscription.logs:
-                self._broker.delivery.touched[log] = None
-
-        self._broker.advisories.consumer_started(subscription)
-        self._broker.barrier(client, subscribe.receipt, start)
+                self.note_subscribers(target)
 
     def _sources(self, client: Client, subscribe: Subscribe) -> tuple[Destination, ...]:
         """What it consumes from: all of it may be read. Raises RequestRefused."""
@@ -74,13 +92,16 @@ class Subscribing:
             if each.is_temporary:
                 self._broker.temporaries.check(each)
             self._broker.require(client, "read", each)
+            if each.address is not None:
+                self._broker.queues.ensure(each, subscribe.selector)
         return targets
 
-    def _prefetch(self, destination: Destination) -> int:
+    def _prefetch(self, destination: Destination, is_named: bool) -> int:
         """How much a consumer may hold when it does not say: as its policy has it, or ActiveMQ."""
+        kind = Kind.SUBSCRIPTION if is_named else destination.kind
         policy = self._broker.topology.policy_for(destination)
-        default = policy and (policy.queue_prefetch if destination.is_queue else policy.topic_prefetch)
-        return DEFAULT_PREFETCH[destination.kind] if default is None else default
+        by_policy = getattr(policy, _PREFETCH_FIELDS[kind]) if policy else None
+        return DEFAULT_PREFETCH[kind] if by_policy is None else by_policy
 
     def _exclusive(self, destination: Destination, options: Mapping[str, str]) -> bool:
         policy = self._broker.topology.policy_for(destination)
@@ -88,7 +109,12 @@ class Subscribing:
         return options.get("exclusive", by_default).lower() == "true"
 
     def unsubscribe(self, client: Client, unsubscribe: Unsubscribe) -> None:
-        """End a subscription; what it holds goes back. Raises RequestRefused."""
+        """End a subscription, what it holds goes back; or delete a durable one. Raises RequestRefused."""
+        if unsubscribe.subscription_name is not None:
+            owner = client.client_id if client.named else ""
+            self._broker.durables.remove(self._broker.durables.find(owner, unsubscribe.subscription_name))
+            self._broker.barrier(client, unsubscribe.receipt)
+            return
         name = subscription_name(unsubscribe.id, unsubscribe.destination)
         subscription = client.subscriptions.get(name)
         if subscription is None:
@@ -101,26 +127,54 @@ class Subscribing:
         if client.subscriptions.get(subscription.name) is subscription:
             del client.subscriptions[subscription.name]
         client.by_key.pop(subscription.key, None)
+        client.read_or_not()
         held = subscription.unacked.values()
         now_us = time.time_ns() // 1000
         for entry in held:
             self._broker.failures.record(REDELIVER, now_us, entry, client.client_id, "consumer gone")
-            if not is_queue(entry):
+            if not from_log(entry):
                 self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
         self._broker.queues.part(subscription)
+        if subscription.durable is not None:
+            self._broker.durables.parted(subscription.durable)
+        else:
+            self._part(subscription)
+        self._broker.advisories.consumer_stopped(subscription)
+
+    def _part(self, subscription: Subscription) -> None:
         for target in subscription.destinations:
             if not target.is_queue:
                 self._broker.delivery.part(subscription, target)
-                self._note_subscribers(target)
-        self._broker.advisories.consumer_stopped(subscription)
+                self.note_subscribers(target)
 
-    def _note_subscribers(self, target: Destination) -> None:
+    def note_subscribers(self, target: Destination) -> None:
         """Those of a topic, or of all that match a pattern, are others now."""
         if target.is_temporary and target not in self._broker.temporaries:
             return
         names = [target] if not target.is_pattern else [d for d in self._broker.stats.known() if d.kind is Kind.TOPIC]
         self._broker.stats.changed.update(map(self._broker.stats.of, names))
         self._broker.advisories.listeners_changed()
+
+
+def _named(client: Client, subscribe: Subscribe, topics: tuple[Destination, ...]) -> NamedSubscription | None:
+    """The named subscription that is to be consumed; None for one that has no name. Raises RequestRefused."""
+    options = subscribe.options
+    name = options.get("subscriptionName")
+    by_default = str(client.shares_client_id).lower()  # as in Artemis: who shares the id shares what is kept for it
+    shared = options.get("shared", by_default).lower() == "true"
+    if name is None:
+        if "shared" in options:
+            raise RequestRefused("activemq.shared without activemq.subscriptionName: a shared subscription has a name")
+        return None
+    return NamedSubscription(
+        client.client_id if client.named else "", name, topics, subscribe.selector,
+        no_local=_is_true(options, "noLocal"), shared=shared, durable=options.get("durable", "true").lower() == "true",
+        groups=tuple(sorted(client.principal.groups)),
+    )  # fmt: skip
+
+
+def _is_true(options: Mapping[str, str], name: str) -> bool:
+    return options.get(name, "").lower() == "true"
 
 
 def subscription_name(id: str | None, destination: str | None) -> str:

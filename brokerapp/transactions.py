@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from brokerapp.actions import Abort, Begin, Commit
 from brokerapp.client import MAX_TRANSACTIONS, Client, Transaction
-from brokerapp.delivery import is_queue
+from brokerapp.delivery import from_log
 from brokerapp.destination import Destination
 from brokerapp.engine.message_log import Entry, Subscription
 from brokerapp.errors import RequestRefused
@@ -36,25 +35,23 @@ class Transactions:
         transaction = client.transaction(commit.transaction)
         del client.transactions[commit.transaction]
         try:
-            self._find_queues_again(transaction)
+            self._broker.publishing.restore_queues(transaction.placed)
         except RequestRefused:
             self.roll_back(client, transaction)
             raise
 
+        settled = [each for each in transaction.settled if self._is_there(each[2])]
+
         def undo() -> None:
-            self._broker.queues.take_back(entry for _, _, entry in transaction.settled if is_queue(entry))
+            self._broker.queues.take_back(entry for _, _, entry in settled if from_log(entry))
 
         jobs = [each() for each in transaction.jobs]
-        self._broker.publishing.submit(client, transaction.placed, transaction.settled, commit.receipt, undo, jobs)
+        self._broker.publishing.submit(client, transaction.placed, settled, commit.receipt, undo, jobs)
         self._broker.expiry.arrived(transaction.placed)
 
-    def _find_queues_again(self, transaction: Transaction) -> None:
-        """Queues deleted since something was sent to them come back; raises RequestRefused when that cannot be."""
-        for each in transaction.placed:
-            if each.destination.is_temporary:
-                self._broker.temporaries.check(each.destination)
-            if any(not self._broker.queues.holds(log) for group in each.route.groups for log in group.logs):
-                each.route = replace(each.route, groups=self._broker.publishing.groups(each.route))
+    def _is_there(self, entry: Entry) -> bool:
+        """Whether it can be acked still: its log may be gone with all it held."""
+        return not from_log(entry) or self._broker.queues.get(entry.log) is not None
 
     def abort(self, client: Client, abort: Abort) -> None:
         """Nothing of it happens: what was acked in it waits for an ack again, with the same ids."""
@@ -70,7 +67,7 @@ class Transactions:
         for subscription, key, entry in transaction.settled:
             if client.by_key.get(subscription.key) is subscription:
                 held.setdefault(subscription, {})[key] = entry
-            elif is_queue(entry):
+            elif from_log(entry):
                 homeless.append(entry)
             else:
                 self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1

@@ -100,21 +100,22 @@ class Advisories:
         self._tell(topics.CONNECTION, lambda: documents.connection_gone(client, self._broker.name))
 
     def destination_added(self, destination: Destination) -> None:
-        """A queue or topic came to exist."""
+        """A queue or topic came to exist, or the log of a subscription, of which nothing is told."""
         self._tell_destination(destination, documents.ADDED)
 
     def destination_removed(self, destination: Destination) -> None:
         """A queue or topic exists no more; nor do the topics about it."""
         self._tell_destination(destination, documents.REMOVED)
-        if not is_advisory(destination):
+        if not is_advisory(destination) and destination.kind in topics.OF_KIND:
             for event in topics.EVENTS:
                 topic = Destination.topic(topic_of(event, destination))
                 if self._broker.stats.find(topic) is not None:
                     self._broker.stats.forget(topic)
 
     def _tell_destination(self, destination: Destination, operation: int) -> None:
-        if not is_advisory(destination):
-            self._tell(topics.OF_KIND[destination.kind], lambda: documents.destination_info(destination, operation))
+        topic = topics.OF_KIND.get(destination.kind)
+        if topic is not None and not is_advisory(destination):
+            self._tell(topic, lambda: documents.destination_info(destination, operation))
 
     def consumer_started(self, subscription: Subscription) -> None:
         """A subscription is served from now on. When it is one to advisories, it is told what exists."""

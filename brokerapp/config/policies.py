@@ -19,18 +19,20 @@ _FIELDS = tuple(each.name for each in fields(PolicyEntry) if each.type in FIELD_
 
 #: ActiveMQ's other attributes of a policyEntry: kept as options under these names.
 _OPTIONS = frozenset((
-    "allConsumersExclusiveByDefault", "alwaysRetroactive", "blockedProducerWarningInterval",
-    "consumersBeforeDispatchStarts",
-    "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "durableTopicPrefetch", "enableAudit",
+    "allConsumersExclusiveByDefault", "alwaysRetroactive", "consumersBeforeDispatchStarts",
+    "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "enableAudit",
     "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
     "inactiveTimoutBeforeGC", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
     "maxDestinations", "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
     "messageGroupMapFactoryType", "minimumMessageSize", "optimizeMessageStoreInFlightLimit", "optimizedDispatch",
-    "persistJMSRedelivered", "prioritizedMessages", "producerFlowControl", "queueBrowserPrefetch",
+    "persistJMSRedelivered", "prioritizedMessages", "queueBrowserPrefetch",
     "reduceMemoryFootprint", "sendDuplicateFromStoreToDLQ",
-    "sendFailIfNoSpaceAfterTimeout", "storeUsageHighWaterMark", "strictOrderDispatch", "timeBeforeDispatchStarts",
+    "storeUsageHighWaterMark", "strictOrderDispatch", "timeBeforeDispatchStarts",
     "useCache", "useConsumerPriority", "usePrefetchExtension", "useTopicSubscriptionInflightStats",
 ))  # fmt: skip
+
+#: How memoryLimit differs from ActiveMQ's, where only vmQueueCursor makes it stop producers.
+_MEMORY_LIMIT = "bounds all that a queue holds, whatever its cursor: raise or remove it where longer backlogs are meant"
 
 #: What a policyEntry may hold besides its dead letter strategy: kept as options, each as the XML it is.
 _NESTED = frozenset((
@@ -46,6 +48,7 @@ _DEAD_LETTER_COMMON = ("process_expired", "process_non_persistent", "enable_audi
 _DEAD_LETTER_NAMES = (
     "queue_prefix", "topic_prefix", "queue_suffix", "topic_suffix",
     "use_queue_for_queue_messages", "use_queue_for_topic_messages",
+    "destination_per_durable_subscriber",
 )  # fmt: skip
 
 #: Element -> kind of strategy, and the fields it has.
@@ -103,6 +106,8 @@ def _entries(element: Element) -> Iterator[PolicyEntry]:
 def _policy(element: Element, destination: Destination) -> PolicyEntry:
     values = read_fields(element, PolicyEntry, _FIELDS)
     element.note(Outcome.TAKEN, str(destination))
+    if values.get("memory_limit") and values.get("producer_flow_control") is not False:
+        element.note(Outcome.ADAPTED, _MEMORY_LIMIT, "memoryLimit")
     strategy = element.child("deadLetterStrategy")
     return PolicyEntry(
         destination,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from brokerapp.config.broker_config import BrokerConfig
 from brokerapp.definitions import PolicyEntry
+from brokerapp.destination import Kind
 
 #: Options of a policyEntry that act, beside those that are fields of PolicyEntry.
 HONOURED_OPTIONS = frozenset({"allConsumersExclusiveByDefault"})
@@ -31,7 +32,7 @@ def without_effect(config: BrokerConfig) -> Iterator[str]:
 
 def _of_policy(policy: PolicyEntry) -> Iterator[str]:
     idle = sorted({name for name, _ in policy.options} - HONOURED_OPTIONS)
-    if policy.memory_limit and not policy.send_fail_if_no_space:
-        idle.insert(0, "memoryLimit (without sendFailIfNoSpace)")
+    if policy.memory_limit and policy.destination.kind is Kind.TOPIC:
+        idle.insert(0, "memoryLimit (of a topic: what waits for its subscribers is bounded for each of them)")
     if idle:
         yield f"policyEntry {policy.destination}: no effect yet: {', '.join(idle)}"

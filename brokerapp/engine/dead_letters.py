@@ -10,25 +10,26 @@ DEFAULT_STRATEGY = DeadLetterStrategy()
 
 
 def dead_letter_destination(
-    strategy: DeadLetterStrategy, source: Destination, message: Message, *, expired: bool
+    strategy: DeadLetterStrategy, source: Destination, message: Message, *, expired: bool, durable: str = ""
 ) -> Destination | None:
-    """Where it goes; None when it is dropped."""
+    """Where it goes; None when it is dropped. `durable` is the durable subscription of a topic in which it failed."""
     if strategy.kind == "discarding":
         return None
     if (expired and not strategy.process_expired) or not (message.persistent or strategy.process_non_persistent):
         return None
-    target = _target(strategy, source)
+    target = _target(strategy, source, durable)
     return None if target == source else target
 
 
-def _target(strategy: DeadLetterStrategy, source: Destination) -> Destination:
+def _target(strategy: DeadLetterStrategy, source: Destination, durable: str) -> Destination:
     if strategy.kind == "shared":
         return Destination.parse(strategy.dead_letter_queue)
     if source.is_queue:
         name = strategy.queue_prefix + source.name + strategy.queue_suffix
         as_queue = strategy.use_queue_for_queue_messages
     else:
-        name = strategy.topic_prefix + source.name + strategy.topic_suffix
+        own = f".{durable}" if durable and strategy.destination_per_durable_subscriber else ""
+        name = strategy.topic_prefix + source.name + own + strategy.topic_suffix
         as_queue = strategy.use_queue_for_topic_messages
     return Destination.queue(name) if as_queue else Destination.topic(name)
 

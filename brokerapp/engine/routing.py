@@ -3,6 +3,7 @@
 Each definition that matches a destination acts by itself, as in ActiveMQ: a virtual topic copies to its consumer queues
 and lets the message reach the topic; a composite forwards to its legs and lets it reach its own destination by its
 options. A destination none matches is reached as it is. Forwarded copies are routed again, so definitions chain.
+A copy that reaches a topic is kept for each named subscription that wants it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from brokerapp.definitions import Composite, VirtualTopic
-from brokerapp.destination import Destination
+from brokerapp.destination import QUALIFIER, Destination, Kind
+from brokerapp.engine.bindings import Binding
 from brokerapp.engine.topology import MAX_REMEMBERED, Topology
 from brokerapp.errors import RequestRefused
 from brokerapp.message import Copy, Message
@@ -38,7 +40,7 @@ class Hop:
 
 @dataclass(slots=True)
 class Route:
-    """Where a message goes: copies to store in queues, copies for the subscribers of topics."""
+    """Where a message goes: copies to store in queues and subscriptions, copies for those who listen to topics."""
 
     queues: list[Copy] = field(default_factory=list)
     topics: list[Copy] = field(default_factory=list)
@@ -47,16 +49,19 @@ class Route:
     groups: Any = None  #: where the broker keeps its own form of `queues`
 
 
-def route(message: Message, destination: Destination, topology: Topology, sent_to: Destination | None = None) -> Route:
-    """Where a message sent to `destination` goes. Routes that do not depend on the message are kept in the topology.
+def route(
+    message: Message, destination: Destination, topology: Topology, sent_to: Destination | None = None, sender: str = ""
+) -> Route:
+    """Where a message sent to `destination` by the client of the client-id `sender` goes.
 
-    `sent_to` is the list of which the destination is an element, when there is one: copies say so.
+    `sent_to` is the list of which the destination is an element, when there is one: copies say so. Routes that do not
+    depend on the message are kept in the topology.
     """
     key = destination if sent_to is None else (destination, sent_to)
     plan = topology.plans.get(key)
     if plan is not None:
         return plan  # type: ignore[return-value]
-    result = _Walk(message.headers, topology).walk(destination, sent_to)
+    result = _Walk(message.headers, topology, sender).walk(destination, sent_to)
     if not result.depends_on_message:
         if len(topology.plans) >= MAX_REMEMBERED:
             topology.plans.clear()
@@ -66,15 +71,17 @@ def route(message: Message, destination: Destination, topology: Topology, sent_t
 
 def explain(headers: Mapping[str, str], destination: Destination, topology: Topology) -> tuple[Route, list[Hop]]:
     """The same route with every hop that was considered, for a message with these headers."""
-    walk = _Walk(headers, topology, hops=[])
+    walk = _Walk(headers, topology, sender="", hops=[])
     return walk.walk(destination), walk.hops or []
 
 
 class _Walk:
     """One message's way through the definitions."""
 
-    def __init__(self, headers: Mapping[str, str], topology: Topology, hops: list[Hop] | None = None) -> None:
-        self.headers, self.topology, self.hops = headers, topology, hops
+    def __init__(
+        self, headers: Mapping[str, str], topology: Topology, sender: str, hops: list[Hop] | None = None
+    ) -> None:
+        self.headers, self.topology, self.sender, self.hops = headers, topology, sender, hops
         self.route = Route()
         self._reached: set[Copy] = set()
         self._visits = 0
@@ -92,6 +99,9 @@ class _Walk:
         self._visits += 1
         if self._visits > MAX_VISITS:
             raise RequestRefused(f"the definitions forward one message more than {MAX_VISITS} times")
+        if copy.destination.address is not None:  # that queue and no other, whatever is defined
+            self._arrive(Copy(copy.destination, copy.original, copy.destination))
+            return
         definitions = self.topology.virtual_destinations_for(copy.destination)
         if not definitions:
             self._reach(copy, depth)
@@ -104,9 +114,15 @@ class _Walk:
     def _reach(self, copy: Copy, depth: int) -> None:
         """The copy arrives; a queue stores the same copy once, a topic's subscribers get each."""
         if not copy.destination.is_queue:
+            self._bound(copy, depth)
             self.route.topics.append(copy)
+            if copy.destination.kind is Kind.TOPIC:
+                self._keep(copy, depth)
             return
         self._mirror(copy, depth)
+        self._arrive(self._shared(copy, depth))
+
+    def _arrive(self, copy: Copy) -> None:
         if copy not in self._reached:
             self._reached.add(copy)
             self.route.queues.append(copy)
@@ -114,6 +130,53 @@ class _Walk:
                 self.route.dropping.add(copy)
         elif not self._dropping:  # who comes another way insists
             self.route.dropping.discard(copy)
+
+    def _bound(self, copy: Copy, depth: int) -> None:
+        """A copy for each queue that is bound to the topic, and does not get one from a virtual topic."""
+        topic = copy.destination
+        for binding in self.topology.bindings.at_topic(topic.name):
+            if self.topology.copies_to(topic, binding.queue):
+                continue
+            queue = Destination.queue(binding.queue)
+            wanted = self._passes(binding, topic)
+            self._note(topic, binding.id, queue, selector=binding.filter, outcome=wanted, depth=depth)
+            if wanted is True:
+                self._visit(Copy(queue, topic), depth + 1)
+
+    def _passes(self, binding: Binding | None, topic: Destination) -> bool | None:
+        """What the filter of a bound queue says to the message; True where there is none."""
+        if binding is None or binding.selector is None:
+            return True
+        self.route.depends_on_message = True
+        return binding.selector.evaluate(self._seen(topic, None))
+
+    def _shared(self, copy: Copy, depth: int) -> Copy:
+        """The copy for the queue whose turn it is, where several share what is sent to one."""
+        own = copy.destination
+        sharing = self.topology.bindings.sharing(own.name)
+        if not sharing:
+            return copy
+        self.route.depends_on_message = True
+        if self.hops is None:
+            self.topology.bindings.took_turn(own.name)
+        queue = Destination.queue(sharing[0])
+        self._note(own, f"{own.name}{QUALIFIER}{queue.name}", queue, depth=depth)
+        return Copy(queue, copy.original, copy.shown or own)
+
+    def _keep(self, copy: Copy, depth: int) -> None:
+        """What a topic gets is kept for its named subscriptions; the same copy once, as in a queue."""
+        topic = copy.destination
+        for feed in self.topology.feeds_of(topic.name):
+            outcome: bool | None = feed.may_read(topic)
+            if outcome and feed.asks_the_message:
+                self.route.depends_on_message = True
+                outcome = feed.takes(self._seen(topic, copy.original), self.sender)
+            selector = feed.subscription.selector
+            self._note(topic, str(feed.subscription), feed.target, selector=selector, outcome=outcome, depth=depth)
+            kept = Copy(feed.target, copy.original, topic)
+            if outcome is True and kept not in self._reached:
+                self._reached.add(kept)
+                self.route.queues.append(kept)
 
     def _mirror(self, copy: Copy, depth: int) -> None:
         topic = self.topology.mirror_of(copy.destination)
@@ -129,6 +192,7 @@ class _Walk:
             if definition.selector_aware:
                 self.route.depends_on_message = True
                 wanted = self.topology.interest(queue, self._seen(queue, topic))
+            wanted = wanted and self._passes(self.topology.bindings.of(name), topic) is True
             self._note(topic, definition.id, queue, outcome=wanted, depth=depth)
             if not wanted:
                 continue

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 from brokerapp.message import Message
 
+#: `kind` among the attributes of a log that belongs to nobody any more: it goes with all it holds.
+DISCARDED = "discarded"
 #: What is full when it is no single log.
 STORE = "store"
 #: What refuses a unit that ends a job which is no more.
@@ -54,6 +56,7 @@ class Unit:
 
     __slots__ = ("appends", "droppable", "dropped", "moves", "settles", "then")
 
+    client: Any = None  #: who waits for it; a class of units that have one has a slot for it
     jobs: Sequence[
         JobChange
     ] = ()  #: what becomes of jobs in the same moment; a class that has some has a slot for them

@@ -30,7 +30,7 @@ end
 --        ARGV = session, batch, limit, prefixes of payloads, logs, expiring and returned, ...)
 --
 -- ARGV goes on with
---   n, then n times: log's name, its key, JSON         logs to create where missing; JSON '': to remove if empty
+--   n, then n times: log's name, its key, JSON         logs that exist, with these attributes; JSON '': to remove if empty
 --   n, then n times: log's name, mark                  marks to set
 --   n, then n times: log's name, SEQ, deliveries       entries that were returned
 --   n, then n times: unit (from 1), job's id, 1 if it is a new one, due, record
@@ -50,7 +50,8 @@ end
 -- Safe to repeat: a batch already done is answered from memory.
 --
 -- A unit finds room when the logs it appends to stay within their limits, what the unit settles itself taken off; and,
--- however large it is, in a log that is empty: else it could never be done.
+-- however large it is, in a log that is empty: else it could never be done. What follows a refused unit to the same log in
+-- one batch is refused too, lest it overtake it, unless it makes room there itself.
 local FIRST_LOG = 8
 local STORE, GONE = -1, -2
 local RUN = 'run'
@@ -94,7 +95,7 @@ local function commit(keys, args)
   for _ = 1, next_number() do
     local name, key, attributes = args[at], args[at + 1], args[at + 2]
     if attributes ~= '' then
-      redis.call('HSETNX', logs, name, attributes)
+      redis.call('HSET', logs, name, attributes)
     elseif redis.call('XLEN', key) == 0 then
       redis.call('DEL', key)
       redis.call('HDEL', logs, name)
@@ -165,6 +166,8 @@ local function commit(keys, args)
     return (tonumber(redis.call('HGET', used, keys[index])) or 0) + (grown[index] or 0)
   end
 
+  local shut, any_shut = {}, false -- logs, and what refused those who appended to them
+
   -- For a unit that met a limit: what refuses it, if anything; its messages then know the copies to leave out.
   local function judge(unit, messages, growth, settles_at)
     local freed, freed_of = room(args, settles_at)
@@ -177,8 +180,12 @@ local function commit(keys, args)
         local index = tonumber(args[first + 3 * (c - 1)]) + FIRST_LOG
         local may_drop = is_droppable(ranges[m], c)
         all = all and may_drop
-        if log_limits[index] > 0 then
-          local held, size = log_used(index) - (freed_of[index] or 0), (wanted[index] or 0) + #stored
+        local room_made = freed_of[index] or 0
+        if shut[index] and room_made == 0 then
+          if not may_drop then return shut[index] end
+          out[c], left_out = true, left_out + 1
+        elseif log_limits[index] > 0 then
+          local held, size = log_used(index) - room_made, (wanted[index] or 0) + #stored
           if held + size > log_limits[index] and (held > 0 or may_drop and size > #stored) then
             if not may_drop then return index - FIRST_LOG end
             out[c], left_out = true, left_out + 1
@@ -206,7 +213,7 @@ local function commit(keys, args)
     for _, message in ipairs(messages) do
       local size, copies, first = #message[1], message[2], message[3]
       added = added + size + copies * ENTRY_BYTES
-      if limited and some_log_limited then
+      if limited and (some_log_limited or any_shut) then
         for c = 0, copies - 1 do
           local index = tonumber(args[first + 3 * c]) + FIRST_LOG
           local log_limit = log_limits[index]
@@ -214,6 +221,7 @@ local function commit(keys, args)
             wanted[index] = (wanted[index] or 0) + size
             if log_used(index) + wanted[index] > log_limit then met = true end
           end
+          if shut[index] then met = true end
         end
       end
     end
@@ -229,6 +237,13 @@ local function commit(keys, args)
 
     if refused then
       table.insert(reply[2], { unit, refused })
+      any_shut = true
+      for _, message in ipairs(messages) do
+        for c = 0, message[2] - 1 do
+          local index = tonumber(args[message[3] + 3 * c]) + FIRST_LOG
+          shut[index] = shut[index] or refused
+        end
+      end
       seq = seq + #messages
     else
       for m, message in ipairs(messages) do

@@ -55,7 +55,7 @@ def test_a_text_that_names_none_is_refused_with_the_rule(text, rule):
 @pytest.mark.parametrize("kind", Kind)
 def test_each_kind_is_a_queue_or_a_topic_temporary_or_not(kind):
     destination = Destination(kind, "ID:1")
-    assert destination.is_queue == kind.endswith("queue")
+    assert destination.is_queue == (not kind.endswith("topic"))
     assert destination.is_temporary == kind.startswith("temp")
 
 

@@ -11,7 +11,7 @@ from tests.faults.processes import BrokerProcess
 #: Small enough to be filled in a moment, large enough for the loads.
 STORE_LIMIT_MB = 24
 LIMITED = f"""\
-<systemUsage><systemUsage>
+<systemUsage><systemUsage sendFailIfNoSpace="true">
   <storeUsage><storeUsage limit="{STORE_LIMIT_MB} mb"/></storeUsage>
 </systemUsage></systemUsage>"""
 

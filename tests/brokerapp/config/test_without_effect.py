@@ -15,8 +15,14 @@ def test_what_acts_is_not_mentioned():
 def test_policies_say_which_of_their_options_do_nothing():
     definitions, _ = import_definitions(POLICIES)
     assert list(without_effect(BrokerConfig(definitions=definitions))) == [
-        "policyEntry queue://A.>: no effect yet: memoryLimit (without sendFailIfNoSpace), prioritizedMessages"
+        "policyEntry queue://A.>: no effect yet: prioritizedMessages"
     ]
+
+
+def test_the_memory_limit_of_a_topic_is_said_to_do_nothing():
+    definitions, _ = import_definitions(POLICIES.replace('queue="B.>"', 'topic="B.>"'))
+    [_, said] = without_effect(BrokerConfig(definitions=definitions))
+    assert said.startswith("policyEntry topic://B.>: no effect yet: memoryLimit")
 
 
 def test_networks_plugins_and_flags_are_named():

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerapp.actions import Abort, Begin, Commit, Connect, Disconnect, Send, Settle, Subscribe, Unsubscribe
+from brokerapp.connector import HEART_BEAT_FLOOR_MS
 from brokerapp.errors import AccessDenied, BrokerError, ProtocolError, RequestRefused
 from brokerapp.stomp.frames import Frame, FrameParser
-from brokerapp.stomp.session import HEART_BEAT_FLOOR_MS, StompSession
+from brokerapp.stomp.session import StompSession
 
 VERSIONS = ("1.0", "1.1", "1.2")
 
@@ -216,11 +217,24 @@ BY_VERSION = [
     ("1.0", "SUBSCRIBE", {"destination": "a"}, Subscribe(None, "a", "auto", None, False, {}, None)),
     ("1.1", "SUBSCRIBE", {"destination": "a"}, "SUBSCRIBE without an id header"),
     ("1.2", "SUBSCRIBE", {"destination": "a"}, "SUBSCRIBE without an id header"),
-    ("1.0", "UNSUBSCRIBE", {"destination": "a"}, Unsubscribe(None, "a", None)),
-    ("1.0", "UNSUBSCRIBE", {"id": "1"}, Unsubscribe("1", None, None)),
+    ("1.0", "UNSUBSCRIBE", {"destination": "a"}, Unsubscribe(None, "a", None, None)),
+    ("1.0", "UNSUBSCRIBE", {"id": "1"}, Unsubscribe("1", None, None, None)),
     ("1.0", "UNSUBSCRIBE", {}, "UNSUBSCRIBE without an id header"),
     ("1.1", "UNSUBSCRIBE", {"destination": "a"}, "UNSUBSCRIBE without an id header"),
-    ("1.2", "UNSUBSCRIBE", {"id": "1", "receipt": "r"}, Unsubscribe("1", None, "r")),
+    ("1.2", "UNSUBSCRIBE", {"id": "1", "receipt": "r"}, Unsubscribe("1", None, None, "r")),
+    ("1.2", "UNSUBSCRIBE", {"activemq.subscriptionName": "n"}, Unsubscribe(None, None, "n", None)),
+    (
+        "1.2",
+        "UNSUBSCRIBE",
+        {"id": "1", "durable-subscription-name": "a", "activemq.subscriptionName": "b"},
+        Unsubscribe("1", None, "a", None),
+    ),
+    (
+        "1.2",
+        "SUBSCRIBE",
+        {"id": "1", "destination": "/topic/a", "durable-subscriber-name": "n"},
+        Subscribe("1", "/topic/a", "auto", None, False, {"subscriptionName": "n"}, None),
+    ),
     ("1.0", "ACK", {"message-id": "m"}, Settle("m", None, True, None, None)),
     ("1.0", "ACK", {"message-id": "m", "subscription": "s"}, Settle("m", None, True, None, None)),
     ("1.1", "ACK", {"message-id": "m", "subscription": "s"}, Settle("m", "s", True, None, None)),

@@ -186,6 +186,26 @@ async def test_a_unit_may_use_the_room_that_its_own_settles_make(store, session,
     assert await used(store) == (2 * (size + ENTRY), 2 * size)
 
 
+async def test_what_follows_a_refused_unit_to_the_same_log_does_not_overtake_it(store, session):
+    limits = Limits(of_log=lambda log: 400 if log == "q" else 0)
+    await session.append("q", body=b"x" * 100)
+    [entry] = await entries(store, "q")
+    committed = await session.commit(
+        Unit([append("q", "r", body=b"x" * 1000)]),
+        Unit([append("q", body=b"small")]),
+        Unit([append("r")]),
+        Unit([append("r")], droppable=[(1, 1, 1)]),
+        Unit([append("other")]),
+        Unit([append("q", body=b"makes room")], [entry]),
+        Unit([append("r", body=b"whatever the limits say")], moves=True),
+        limits=limits,
+    )
+    assert (committed.refused, committed.dropped) == ({1: "q", 2: "q", 3: "q"}, {4: [(1, 1)]})
+    assert await bodies(store, "q") == [b"makes room"]
+    assert await bodies(store, "r") == [b"whatever the limits say"]
+    assert len(await bodies(store, "other")) == 1
+
+
 async def test_a_copy_that_may_be_dropped_is_left_out_of_a_full_log_and_the_others_are_kept(store, session):
     size = len(message().stored())
     limits = Limits(of_log=lambda log: size if log == "small" else 0)

@@ -1,0 +1,192 @@
+"""Durables: the named subscriptions of topics, durable and shared, each with the log that keeps its messages.
+
+Such a log is consumed like a queue. What it keeps never changes: whoever wants something else under the same name gets
+a new log, and the old one goes with what it holds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from brokerapp.destination import Destination
+from brokerapp.engine.access import Principal
+from brokerapp.engine.feeds import Feed
+from brokerapp.engine.message_log import MessageLog, Subscription
+from brokerapp.errors import RequestRefused
+from brokerapp.named_subscription import NamedSubscription
+from brokerapp.store import DISCARDED, LogState
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class Durable:
+    """A named subscription that exists."""
+
+    subscription: NamedSubscription
+    log: MessageLog
+    feed: Feed
+    offline_since_ms: int  #: since the epoch, or since the node started; of no meaning while it has consumers
+
+    @property
+    def active(self) -> bool:
+        """Whether somebody consumes it."""
+        return bool(self.log.consumers)
+
+
+class Durables:
+    """What concerns named subscriptions. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._by_key: dict[tuple[str, str, bool], Durable] = {}
+        self._discarded: set[str] = set()  # names of logs that are not gone yet
+        if broker.settings.offline_durable_subscriber_timeout > 0:
+            period = broker.settings.offline_durable_subscriber_task_schedule
+            broker.timers.every(period, self._remove_abandoned, _now_ms())
+
+    def __iter__(self) -> Iterator[Durable]:
+        return iter(self._by_key.values())
+
+    def find(self, client_id: str, name: str) -> Durable:
+        """The durable subscription of this identity; raises RequestRefused."""
+        try:
+            return self._by_key[client_id, name, True]
+        except KeyError:
+            of = f" of client-id {client_id!r}" if client_id else ""
+            raise RequestRefused(f"there is no durable subscription {name!r}{of}") from None
+
+    def of_log(self, log: MessageLog) -> Durable:
+        """The one whose messages are in this log."""
+        return next(each for each in self if each.log is log)
+
+    def of_topic(self, topic: Destination) -> list[Durable]:
+        """Those that keep messages of this topic, online or not."""
+        feeds = self._broker.topology.feeds_of(topic.name)
+        return [self._by_key[feed.subscription.key] for feed in feeds]
+
+    # -- life
+
+    def recover(self, state: LogState, last: int) -> None:
+        """One as the last node left it."""
+        if state.attributes["kind"] != DISCARDED:
+            subscription = NamedSubscription.from_attributes(state.attributes)
+            if subscription.durable:
+                self._add(subscription, self._broker.queues.restore(state, last))
+                return
+        self._discard(state.name)
+
+    def claim(self, wanted: NamedSubscription) -> Durable:
+        """The subscription as its next consumer wants it, created when it is not there.
+
+        Raises RequestRefused when its consumers, or the kind it is of, stand in the way.
+        """
+        found = self._by_key.get(wanted.key)
+        if found is None:
+            return self.create(wanted)
+        if found.subscription.shared != wanted.shared:
+            raise RequestRefused(f"there is a {found.subscription}: it cannot be shared and unshared")
+        same = found.subscription.keeps_the_same_as(wanted)
+        if found.active and not wanted.shared:
+            raise RequestRefused(f"the {found.subscription} has a consumer already")
+        if found.active and not same:
+            raise RequestRefused(f"the {found.subscription} has consumers, with another topic or selector")
+        if same:
+            return found
+        self._discard_log(found)
+        return self.create(wanted)
+
+    def create(self, subscription: NamedSubscription) -> Durable:
+        """Let it exist. Raises RequestRefused when it does already."""
+        if subscription.key in self._by_key:
+            raise RequestRefused(f"there is a {subscription} already")
+        queues = self._broker.queues
+        names = (subscription.log(generation) for generation in itertools.count(1))
+        free = next(each for each in names if each not in queues and str(each) not in self._discarded)
+        return self._add(subscription, queues.open(free, subscription.attributes()))
+
+    def _add(self, subscription: NamedSubscription, log: MessageLog) -> Durable:
+        feed = Feed(subscription, log.destination, self._may_read(subscription))
+        durable = self._by_key[subscription.key] = Durable(subscription, log, feed, _now_ms())
+        self._broker.topology.add_feed(feed)
+        self._only_persistent(durable)
+        return durable
+
+    def _may_read(self, subscription: NamedSubscription) -> Callable[[Destination], bool]:
+        """What its maker may read of what its pattern matches; also what it may not read any more is kept no longer."""
+        principal = Principal("", frozenset(subscription.groups))
+
+        def may_read(topic: Destination) -> bool:
+            access = self._broker.access
+            return access is None or access.may(principal, "read", topic)
+
+        return may_read
+
+    def remove(self, durable: Durable) -> None:
+        """Let it exist no longer, with what it holds. Raises RequestRefused while it has consumers."""
+        if durable.active:
+            raise RequestRefused(f"the {durable.subscription} is in use: its consumers unsubscribe first")
+        self._discard_log(durable)
+
+    def _discard_log(self, durable: Durable) -> None:
+        del self._by_key[durable.subscription.key]
+        self._broker.topology.remove_feed(durable.feed)
+        self._broker.queues.forget(durable.log)
+        self._discard(durable.log.name)
+        if durable.subscription.durable:
+            for topic in durable.subscription.topics:
+                self._broker.advisories.subscription_removed(*durable.subscription.key[:2], topic)
+
+    def _discard(self, log: str) -> None:
+        self._discarded.add(log)
+        self._broker.committer.discard(log, lambda: self._discarded.discard(log))
+
+    # -- consumers
+
+    def join(self, subscription: Subscription, durable: Durable) -> None:
+        """One more consumes it."""
+        subscription.durable = durable
+        self._broker.queues.attach(subscription, durable.log)
+        self._only_persistent(durable)
+        self._note_topics(durable)
+
+    def parted(self, durable: Durable) -> None:
+        """One consumes it no longer."""
+        self._note_topics(durable)
+        if durable.active:
+            return
+        durable.offline_since_ms = _now_ms()
+        if durable.subscription.durable:
+            self._only_persistent(durable)
+        else:
+            self._discard_log(durable)
+
+    def _note_topics(self, durable: Durable) -> None:
+        for topic in durable.subscription.topics:
+            self._broker.subscribing.note_subscribers(topic)
+
+    def _only_persistent(self, durable: Durable) -> None:
+        """Without keepDurableSubsActive one that is offline keeps persistent messages only."""
+        only = not (durable.active or self._broker.settings.keep_durable_subs_active)
+        if durable.feed.persistent_only != only:
+            durable.feed.persistent_only = only
+            self._broker.topology.plans.clear()
+
+    def _remove_abandoned(self) -> None:
+        """Those nobody consumed for offlineDurableSubscriberTimeout go."""
+        latest = _now_ms() - self._broker.settings.offline_durable_subscriber_timeout
+        for durable in [each for each in self if not each.active and each.offline_since_ms <= latest]:
+            logger.info("%s was offline for too long: removed", durable.subscription)
+            self._discard_log(durable)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,35 @@
+"""Feed: a named subscription as routing sees it. Pure: which messages of its topics it keeps, and in which log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from brokerapp.destination import Destination
+from brokerapp.named_subscription import NamedSubscription
+from brokerapp.selectors import compile_selector
+
+
+class Feed:
+    """Feeds the log `target` from the topics of a subscription."""
+
+    __slots__ = ("may_read", "persistent_only", "selector", "subscription", "target")
+
+    def __init__(
+        self, subscription: NamedSubscription, target: Destination, may_read: Callable[[Destination], bool]
+    ) -> None:
+        self.subscription, self.target, self.may_read = subscription, target, may_read
+        self.selector = compile_selector(subscription.selector) if subscription.selector else None
+        self.persistent_only = False  #: nobody consumes, and the broker keeps only such messages then
+
+    @property
+    def asks_the_message(self) -> bool:
+        """Whether it takes some messages of a topic and not others."""
+        return self.selector is not None or self.subscription.no_local or self.persistent_only
+
+    def takes(self, headers: Mapping[str, str], sender: str) -> bool | None:
+        """Whether it keeps a message with these headers, sent by the client of this client-id; None: unknown."""
+        if self.persistent_only and headers.get("persistent") != "true":
+            return False
+        if self.subscription.no_local and sender == self.subscription.client_id:
+            return False
+        return self.selector is None or self.selector.evaluate(headers)

@@ -1,0 +1,306 @@
+"""Flow control: a send that finds no room waits, in its turn, until there is some, and its client is held back.
+
+Sends wait at a *full place*, a queue at its memoryLimit or the whole store, in order of arrival. When something of the
+place was settled the first of them are tried again, more at once as they succeed. While sends wait at a queue, later
+ones to it go to the end of the row, so that none overtakes another.
+
+A client that only produces is not read from while a send of it waits. One that also consumes is: its acknowledgements
+may be what makes room. What it may have waiting is bounded instead, and what goes beyond is refused.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from brokerapp.client import Client
+from brokerapp.destination import Destination
+from brokerapp.engine.patience import limit_of, patience_ms, warning_interval_ms
+from brokerapp.errors import RequestRefused
+from brokerapp.store import GONE, STORE, Batch, Run, Unit
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+    from brokerapp.publishing import ClientUnit
+    from brokerapp.runs import ClientRun
+
+logger = logging.getLogger(__name__)
+
+#: Sends of one client that consumes too, and bytes of messages in them, that may wait: it is read on, so that its
+#: acknowledgements are heard.
+MAX_WAITING = 10_000
+MAX_WAITING_BYTES = 8 * 1024 * 1024
+#: Bytes of messages of all clients that may wait in memory: some thousand clients with what one read brings.
+MAX_ALL_WAITING_BYTES = 256 * 1024 * 1024
+#: Sends tried at once when a place has room again: a try costs the store a call, whether it succeeds or not.
+MAX_AT_ONCE = 256
+#: How often, while sends wait, those whose time is over are looked for; and how often the first are tried although
+#: nothing is known to have left: limits may have been raised, another node may have consumed.
+TICK_MS = 100
+TRY_AGAIN_MS = 1_000
+
+
+class Waiting:
+    """A send at a full place."""
+
+    __slots__ = ("place", "since_ms", "tried", "unit", "until_ms")
+
+    def __init__(self, unit: ClientUnit, place: FullPlace, since_ms: int, until_ms: int | None) -> None:
+        self.unit, self.place, self.since_ms, self.until_ms = unit, place, since_ms, until_ms
+        self.tried = False  #: it is on its way to the store once more
+
+
+class FullPlace:
+    """A queue, or the store, without room for those who wait."""
+
+    __slots__ = ("at_once", "name", "row", "since_ms", "tried", "tried_ms", "warned_ms")
+
+    def __init__(self, name: str, now_ms: int) -> None:
+        self.name, self.since_ms, self.tried_ms, self.warned_ms = name, now_ms, now_ms, 0
+        self.row: dict[Waiting, None] = {}  # in order
+        self.tried = 0  #: of them, on their way to the store
+        self.at_once = 1
+
+
+class FlowControl:
+    """Who waits for room. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.places: dict[str, FullPlace] = {}
+        self.bytes = 0  #: of messages in all that waits
+        self._refusing: dict[FullPlace, None] = {}  # in the batch that the store reports on
+        self._passing: dict[FullPlace, None] = {}
+        self._closed = False
+        self._farewells: dict[Client, list[Callable[[], None]]] = {}
+
+    # -- what comes
+
+    def submit(self, unit: ClientUnit) -> None:
+        """Like the committer's, while some place is full: who would overtake those who wait there waits too."""
+        place = self._place_of(unit)
+        if place is None or unit.settles or unit.droppable:  # what it settles may be what makes room
+            self._broker.committer.submit(unit)
+        elif (reason := self._join(unit, place)) is not None:
+            self._broker.publishing.refuse(unit, reason)
+
+    def hold(self, unit: ClientUnit, full: str) -> str | None:
+        """A unit was refused because this is full. It waits (None), or the client is to be told this sentence."""
+        if full == GONE:
+            return "it is done already"
+        if self._closed:
+            return f"{self.describe(full)}, and the broker stops"
+        waiting = unit.waiting
+        if waiting is None:
+            place = self.places.get(full) or FullPlace(full, _now_ms())
+            self._refusing[place] = None
+            return self._join(unit, place)
+        self._tried(waiting)
+        if full != waiting.place.name:
+            self._leave_row(waiting)
+            place = waiting.place = self._opened(self.places.get(full) or FullPlace(full, _now_ms()))
+            place.row[waiting] = None
+        waiting.place.at_once = 1
+        self._refusing[waiting.place] = None
+        return None
+
+    def _place_of(self, unit: Unit | Run) -> FullPlace | None:
+        ways = unit.ways
+        for rows in ways:
+            for name, _, _ in rows:
+                if name in self.places:
+                    return self.places[name]
+        return self.places.get(STORE) if ways else None
+
+    def _follows(self, unit: Unit | Run, place: FullPlace) -> bool:
+        """Whether it would overtake, on its way to the store, those who wait."""
+        return unit.client is not None and not unit.settles and self._place_of(unit) is place
+
+    def _join(self, unit: ClientUnit, place: FullPlace) -> str | None:
+        """Wait at the end of the row; or the reason why not."""
+        client, patience = unit.client, self._patience(unit, place)
+        if patience == 0:
+            return self.describe(place.name)
+        reason = self._too_much(client, unit.size)
+        if reason is not None:
+            return f"{self.describe(place.name)}, and {reason}"
+        now_ms = _now_ms()
+        unit.waiting = Waiting(unit, self._opened(place), now_ms, None if patience is None else now_ms + patience)
+        place.row[unit.waiting] = None
+        self.bytes += unit.size
+        client.ended_unit(unit.size)  # on its way it is no more
+        client.waiting += 1
+        client.waiting_bytes += unit.size
+        client.read_or_not()
+        stats = self._broker.stats.of(self._blamed(unit, place))
+        stats.BlockedSends += 1
+        self._broker.stats.changed.add(stats)
+        return None
+
+    def _too_much(self, client: Client, size: int) -> str | None:
+        if self.bytes + size > MAX_ALL_WAITING_BYTES:
+            return f"{self.bytes} bytes of messages wait for room already"
+        count, waits = client.waiting, client.waiting_bytes
+        if client.subscriptions and (count >= MAX_WAITING or waits + size > MAX_WAITING_BYTES):
+            return (
+                f"{count} sends of this connection ({waits} bytes) wait for room already: one that also consumes must "
+                "be read on for its acks; send less at a time, or over a connection of its own"
+            )
+        return None
+
+    def _patience(self, unit: Unit, place: FullPlace) -> int | None:
+        first = next((rows[0][0] for rows in unit.ways if rows), "")
+        name = first if place.name == STORE else place.name
+        policy = self._broker.topology.policy_for(Destination.parse(name)) if name else None
+        settings = self._broker.settings
+        return patience_ms(policy, settings.send_fail_if_no_space, settings.send_fail_if_no_space_after_timeout)
+
+    def _opened(self, place: FullPlace) -> FullPlace:
+        """The place counts as full from now on."""
+        if place.name not in self.places:
+            self.places[place.name] = place
+            if len(self.places) == 1:
+                self._broker.committer.done = self._look
+                self._tick_soon()
+        return place
+
+    # -- what leaves
+
+    def release(self, waiting: Waiting) -> None:
+        """It waits no more: it is stored, or refused for good."""
+        unit, client, place = waiting.unit, waiting.unit.client, waiting.place
+        unit.waiting = None
+        self._tried(waiting)
+        self._leave_row(waiting)
+        self._passing[place] = None
+        self.bytes -= unit.size
+        stats = self._broker.stats.of(self._blamed(unit, place))
+        stats.TotalBlockedTime += _now_ms() - waiting.since_ms
+        self._broker.stats.changed.add(stats)
+        client.started_unit(unit.size)
+        client.waiting -= 1
+        client.waiting_bytes -= unit.size
+        if not client.waiting:
+            client.read_or_not()
+            for farewell in self._farewells.pop(client, ()):
+                farewell()
+
+    def when_clear(self, client: Client, then: Callable[[], None]) -> None:
+        """Call this when no send of the client waits any more."""
+        self._farewells.setdefault(client, []).append(then)
+
+    def close(self) -> None:
+        """The node stops: who still waits is told that nothing came of it."""
+        self._closed = True
+        waiting = [each for place in self.places.values() for each in place.row if not each.tried]
+        if waiting:
+            logger.warning("%d sends that waited for room are refused: the broker stops", len(waiting))
+        for each in waiting:
+            self._broker.publishing.refuse(each.unit, f"{self.describe(each.place.name)}, and the broker stops")
+
+    def _leave_row(self, waiting: Waiting) -> None:
+        place = waiting.place
+        place.row.pop(waiting, None)
+        if not place.row and self.places.get(place.name) is place:
+            del self.places[place.name]
+            if not self.places:
+                self._broker.committer.done = None
+
+    def _tried(self, waiting: Waiting) -> None:
+        if waiting.tried:
+            waiting.tried = False
+            waiting.place.tried -= 1
+
+    # -- trying again
+
+    def _look(self, batch: Batch) -> None:
+        """The store did a batch: who would overtake those it refused is called back; where there is room, some try."""
+        refusing, self._refusing = self._refusing, {}
+        passing, self._passing = self._passing, {}
+        for place in refusing:
+            for each in self._broker.committer.withdraw(lambda unit, place=place: self._follows(unit, place)):
+                self._call_back(each)
+        left = {entry.log for unit in batch.units for entry in unit.settles}
+        left.update(log for log, attributes in batch.declarations if attributes is None)
+        for place in list(self.places.values()):
+            if (left and place.name == STORE) or place.name in left or (place in passing and place not in refusing):
+                self._try(place)
+
+    def _call_back(self, unit: ClientUnit | ClientRun) -> None:
+        if isinstance(unit, Run):
+            unit.client.ended_unit(unit.size)
+            for each in self._broker.runs.split(unit, range(unit.count)):
+                self.submit(each)
+        elif unit.waiting is not None:
+            self._tried(unit.waiting)
+        else:
+            self.submit(unit)
+
+    def _try(self, place: FullPlace, all_that_settle: bool = False) -> None:
+        """Let the first in the row try again, more than the last time when that went well; one try after the other."""
+        if place.tried:
+            return
+        candidates = list(islice(place.row, place.at_once))
+        if all_that_settle:
+            candidates += [each for each in islice(place.row, place.at_once, None) if each.unit.settles]
+        place.at_once = min(2 * place.at_once, MAX_AT_ONCE)
+        place.tried_ms = _now_ms()
+        for each in candidates:
+            try:
+                self._broker.publishing.renew(each.unit)
+            except RequestRefused as error:
+                self._broker.publishing.refuse(each.unit, str(error))
+                continue
+            each.tried = True
+            place.tried += 1
+            self._broker.committer.submit(each.unit)
+
+    def _tick_soon(self) -> None:
+        self._broker.timers.at(_now_ms() + TICK_MS, self._tick)
+
+    def _tick(self) -> None:
+        """Who waited long enough is refused; who waits is warned about; and the first try again now and then."""
+        now_ms = _now_ms()
+        for place in list(self.places.values()):
+            for each in [each for each in place.row if each.until_ms is not None and each.until_ms <= now_ms]:
+                if not each.tried:
+                    waited = now_ms - each.since_ms
+                    sentence = f"{self.describe(place.name)}, and there was no room within {waited} ms"
+                    self._broker.publishing.refuse(each.unit, sentence)
+            self._warn(place, now_ms)
+            if now_ms - place.tried_ms >= TRY_AGAIN_MS:
+                self._try(place, all_that_settle=True)
+        if self.places:
+            self._tick_soon()
+
+    # -- what is said
+
+    def describe(self, full: str) -> str:
+        """What is full, for whoever is told so."""
+        if full == STORE:
+            return "the broker's store is full"
+        limit = limit_of(self._broker.topology.policy_for(Destination.parse(full)))
+        return f"{full} is full (memoryLimit {limit} bytes)"
+
+    def _warn(self, place: FullPlace, now_ms: int) -> None:
+        policy = None if place.name == STORE else self._broker.topology.policy_for(Destination.parse(place.name))
+        interval = warning_interval_ms(policy)
+        if place.row and interval and now_ms - place.warned_ms >= interval:
+            place.warned_ms = now_ms
+            logger.warning(
+                "%s: %d sends of %d connections wait for room, the first since %d ms",
+                self.describe(place.name), len(place.row), len({each.unit.client for each in place.row}),
+                now_ms - next(iter(place.row)).since_ms,
+            )  # fmt: skip
+
+    @staticmethod
+    def _blamed(unit: ClientUnit, place: FullPlace) -> Destination:
+        """Where the wait is counted: at the queue that is full, else where the message was sent."""
+        return unit.placed[0].destination if place.name == STORE else Destination.parse(place.name)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
