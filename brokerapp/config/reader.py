@@ -7,8 +7,7 @@ read. What ActiveMQ refuses in definitions is refused here; what is not known of
 from __future__ import annotations
 
 import os
-from collections import ChainMap
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
