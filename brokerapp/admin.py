@@ -162,6 +162,10 @@ class BrokerAdmin:
             return await self._store.drop(log, "", keep=True)
         return await self._ask("purge", destination=str(destination))
 
+    async def retry(self, destination: Destination, seq: int | None = None) -> int:
+        """Send a queue's dead letters (or the one at seq) back to where they failed; how many. Needs a live node."""
+        return await self._ask("retry", destination=str(destination), seq=seq)
+
     async def create(self, destination: Destination) -> None:
         """Make the queue or topic exist. Needs a live node."""
         await self._ask("create", destination=str(destination))

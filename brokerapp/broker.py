@@ -46,11 +46,13 @@ from brokerapp.queues import Queues
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recovery import Recovery
 from brokerapp.redelivering import Redelivering
+from brokerapp.retrying import Retrying
 from brokerapp.runs import Runs
 from brokerapp.scheduling import Scheduling
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.settling import Settling
 from brokerapp.snapshot import DestinationStats
+from brokerapp.stamping import stamping, stamping_run
 from brokerapp.stats import Stats
 from brokerapp.store import DISCARDED, LogState, Unit
 from brokerapp.subscribing import Subscribing
@@ -106,6 +108,7 @@ class Broker:
         self.expiry, self.jobs = Expiry(self), Jobs(self)
         self.scheduling, self.redelivering = Scheduling(self), Redelivering(self)
         self.queues.left_behind = self.redelivering.left_behind
+        self.retrying = Retrying(self)
         self.expiry.watch()
         self.jobs.start()
         #: Who does what a client asks. Each may raise RequestRefused.
@@ -120,6 +123,9 @@ class Broker:
             Commit: self.transactions.commit,
             Abort: self.transactions.abort,
         }
+        if settings.time_stamping is not None:
+            self.perform[Send] = stamping(settings.time_stamping, self.perform[Send])
+            self.perform[SendRun] = stamping_run(settings.time_stamping, self.perform[SendRun])
 
     def redefine(self, definitions: Definitions) -> None:
         """Route by these from now on. What is on its way keeps the way it was given."""

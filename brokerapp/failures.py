@@ -52,7 +52,8 @@ class Failures:
         self._broker.stats.changed.add(log.counts)
         self._broker.advisories.dead_lettered(source, entry.message)
         deliveries = entry.deliveries if expired else entry.deliveries + 1
-        death = Death(cause, source, entry.original, now_us // 1000, deliveries, consumer or "")
+        sent_to = entry.original or entry.message.headers.get("original-destination", "")
+        death = Death(cause, source, sent_to, now_us // 1000, deliveries, consumer or "")
         message = dead_letter(entry.message, death, strategy)
         found = route(message, target, self._broker.topology)
         if found.groups is None:

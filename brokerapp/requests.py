@@ -92,6 +92,18 @@ class Desk:
         await self._committer.barrier()
         return durable.log.name
 
+    async def retry(self, destination: str, seq: int | None = None) -> int:
+        """Send the dead letters of a queue (or one of them) back to where they failed; how many."""
+        log = self._broker.queues.find(Destination.parse(destination))
+        done = asyncio.get_running_loop().create_future()
+        self._broker.retrying.retry(log, done.set_result, seq)
+        count = await done
+        if seq is not None and not count:
+            raise RequestRefused(f"message {seq} of {destination} is no dead letter, or a consumer holds it")
+        await self._committer.barrier()
+        self._pump()
+        return count
+
     async def forget_waiting(self, job: str) -> None:
         """Let a message that waits until it is due be delivered no more."""
         found = asyncio.get_running_loop().create_future()
@@ -151,6 +163,7 @@ async def answer(
         "create_subscription": desk.create_subscription,
         "delete": desk.delete,
         "forget_waiting": desk.forget_waiting,
+        "retry": desk.retry,
         "refresh": desk.refresh,
     }
     verb = verbs.get(request["verb"])

@@ -42,6 +42,7 @@ class Settings:
 
     scheduler_support: bool = True  #: honour AMQ_SCHEDULED_* headers (ActiveMQ: only where the file says so)
     advisory_support: bool = True  #: publish to ActiveMQ.Advisory.*
+    max_uncommitted_count: int = 0  #: messages and acks in one transaction; 0: what the broker bears, see client.py
     time_stamping: TimeStamping | None = None
     discarding: Discarding | None = None
     populate_jmsx_user_id: bool = False  #: each message says in JMSXUserID who sent it: the login of its CONNECT ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from brokerapp.actions import Abort, Begin, Commit
-from brokerapp.client import MAX_TRANSACTIONS, Client, Transaction
+from brokerapp.client import MAX_TRANSACTION_ACTIONS, MAX_TRANSACTIONS, Client, Transaction
 from brokerapp.delivery import from_log
 from brokerapp.destination import Destination
 from brokerapp.engine.message_log import Entry, Subscription
@@ -27,7 +27,8 @@ class Transactions:
             raise RequestRefused(f"the transaction {begin.transaction!r} is open already")
         if len(client.transactions) >= MAX_TRANSACTIONS:
             raise RequestRefused(f"at most {MAX_TRANSACTIONS} transactions may be open")
-        client.transactions[begin.transaction] = Transaction()
+        limit = min(self._broker.settings.max_uncommitted_count or MAX_TRANSACTION_ACTIONS, MAX_TRANSACTION_ACTIONS)
+        client.transactions[begin.transaction] = Transaction(limit=limit)
         self._broker.confirm(client, begin.receipt)
 
     def commit(self, client: Client, commit: Commit) -> None:
@@ -35,6 +36,10 @@ class Transactions:
         transaction = client.transaction(commit.transaction)
         del client.transactions[commit.transaction]
         try:
+            if transaction.failed:
+                raise RequestRefused(
+                    f"the transaction was rolled back, as a SEND in it was refused: {transaction.failed}"
+                )
             self._broker.publishing.restore_queues(transaction.placed)
         except RequestRefused:
             self.roll_back(client, transaction)

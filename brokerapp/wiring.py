@@ -77,6 +77,7 @@ def node_config(
         settings=Settings(
             scheduler_support=config.scheduler_support,
             advisory_support=config.advisory_support,
+            max_uncommitted_count=max(0, config.max_uncommitted_count),
             time_stamping=config.time_stamping,
             discarding=config.discarding,
             populate_jmsx_user_id=config.populate_jmsx_user_id,

@@ -132,6 +132,7 @@ class BrokerConfig:
     system_usage: SystemUsage = SystemUsage()
     persistent: bool = True
     scheduler_support: bool = False
+    max_uncommitted_count: int = 0  #: in one transaction; 0: no limit
     advisory_support: bool = True
     use_virtual_topics: bool = True
     use_mirrored_queues: bool = False

@@ -177,7 +177,8 @@ configs = st.builds(
     discarding=st.none() | discarding,
     system_usage=usages,
     schedule_period_for_destination_purge=st.integers(0, 9),
-    **dict.fromkeys(WRITTEN_FLAGS[:-1], flags),
+    max_uncommitted_count=st.integers(0, 9),
+    **dict.fromkeys(WRITTEN_FLAGS[:-2], flags),
 ).map(with_what_redelivery_needs)
 
 
