@@ -46,6 +46,7 @@ from brokerapp.runs import Runs
 from brokerapp.scheduling import Scheduling
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.settling import Settling
+from brokerapp.slow_consumers import SlowConsumers
 from brokerapp.snapshot import DestinationStats
 from brokerapp.stats import Stats
 from brokerapp.store import DISCARDED, LogState, Unit
@@ -89,6 +90,7 @@ class Broker:
         self.runs = Runs(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
         self.flow = FlowControl(self)
+        self.slow_consumers = SlowConsumers(self)
         self.durables = Durables(self)
         self.temporaries = Temporaries(self)
         self.advisories = Advisories(self)
@@ -96,6 +98,8 @@ class Broker:
         self.expiry, self.jobs = Expiry(self), Jobs(self)
         self.scheduling = Scheduling(self)
         self.expiry.watch()
+        self.slow_consumers.watch()
+        self.delivery.discarded = self.advisories.discarded
         self.jobs.start()
         #: Who does what a client asks. Each may raise RequestRefused.
         self.perform: dict[type[Action], Callable[[Client, Any], None]] = {

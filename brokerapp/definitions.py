@@ -11,6 +11,7 @@ from typing import Any
 
 from brokerapp.destination import Destination
 from brokerapp.errors import DefinitionRefused
+from brokerapp.strategies import MessageEviction, PendingMessageLimit, SlowConsumerStrategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,9 @@ class PolicyEntry:
     producer_flow_control: bool | None = None
     send_fail_if_no_space_after_timeout: int | None = None
     blocked_producer_warning_interval: int | None = None
+    pending_message_limit: PendingMessageLimit | None = None
+    message_eviction: MessageEviction | None = None
+    slow_consumer: SlowConsumerStrategy | None = None
     durable_topic_prefetch: int | None = None
     expire_messages_period: int | None = None  #: between two looks for expired messages nobody reads; 0: none
     max_expire_page_size: int | None = None  #: messages looked at in one step of that
@@ -245,7 +249,7 @@ def _plain(value: Any) -> Any:
     match value:
         case Destination():
             return str(value)
-        case Leg() | DeadLetterStrategy():
+        case Leg() | DeadLetterStrategy() | PendingMessageLimit() | MessageEviction() | SlowConsumerStrategy():
             return _fields(value)
         case tuple():
             return [_plain(each) for each in value]
@@ -270,6 +274,14 @@ def _pairs(value: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
 _READERS = {
     "destination": Destination.parse,
     "legs": lambda value: tuple(_build(Leg, each) for each in value),
-    "dead_letter": lambda value: None if value is None else _build(DeadLetterStrategy, value),
+    **{
+        name: lambda value, record=record: None if value is None else _build(record, value)
+        for name, record in {
+            "dead_letter": DeadLetterStrategy,
+            "pending_message_limit": PendingMessageLimit,
+            "message_eviction": MessageEviction,
+            "slow_consumer": SlowConsumerStrategy,
+        }.items()
+    },
     "options": _pairs,
 }

@@ -15,6 +15,7 @@ from brokerapp.client import Client
 from brokerapp.committer import Committer
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.destination_map import DestinationMap
+from brokerapp.engine.eviction import OLDEST, evict
 from brokerapp.engine.message_log import PAGE, Entry, MessageLog, Subscription, selector_headers
 from brokerapp.message import Copy, Message
 from brokerapp.recording.recorder import Recorder
@@ -22,9 +23,7 @@ from brokerapp.recording.schema import ACK, DISPATCH, DROP
 from brokerapp.stats import Stats
 from brokerapp.store import StoredEntry
 
-#: Messages of a topic that wait for one subscriber, and bytes of their bodies; beyond it the oldest go, which is
-#: recorded.
-MAX_TOPIC_PENDING = 10_000
+#: Bytes of bodies that wait for one subscriber of topics; beyond it, or their number, some go, which is recorded.
 MAX_TOPIC_PENDING_BYTES = 16 * 1024 * 1024
 
 #: Topics whose subscribers are remembered: their names come from clients.
@@ -56,6 +55,8 @@ class Delivery:
     ) -> None:
         self._committer, self._recorder, self._stats = committer, recorder, stats
         self._expired, self._may = expired, may
+        #: Told of every message that a slow subscriber does not get, and of how many those are now.
+        self.discarded: Callable[[Subscription, Destination, Message, int], None] = lambda *_: None
         self._topics: dict[Kind, DestinationMap[Subscription]] = {kind: DestinationMap() for kind in Kind}
         self._subscribers_of: dict[Destination, list[Subscription]] = {}
         self.touched: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
@@ -210,17 +211,21 @@ class Delivery:
             self.waiting[subscription] = None
 
     def _bound(self, subscription: Subscription) -> None:
+        now_us = time.time_ns() // 1000
         while _too_much_waits(subscription):
-            entry = _next_pending(subscription)
-            self._recorder.event(
-                DROP,
-                time.time_ns() // 1000,
-                entry.message,
-                entry.log,
-                entry.log,
-                subscription.client.client_id,
-                "slow consumer",
-            )
+            for entry in evict(subscription.pending, subscription.eviction or OLDEST, now_us // 1000):
+                subscription.pending_bytes -= len(entry.message.body)
+                self._discard(subscription, entry, now_us)
+
+    def _discard(self, subscription: Subscription, entry: Entry, now_us: int) -> None:
+        """A message of a topic is not kept for a subscriber that is too slow."""
+        topic, consumer = Destination.parse(entry.shown), subscription.client.client_id
+        stats = self._stats.of(topic)
+        stats.DroppedCount += 1
+        self._stats.changed.add(stats)
+        subscription.discarded += 1
+        self._recorder.event(DROP, now_us, entry.message, entry.log, entry.log, consumer, "slow consumer")
+        self.discarded(subscription, topic, entry.message, subscription.discarded)
 
     def _drain(self, subscription: Subscription) -> None:
         now_us = time.time_ns() // 1000
@@ -280,7 +285,7 @@ def partition(entries: list[Entry], wanted: Callable[[Entry], bool]) -> tuple[li
 
 
 def _too_much_waits(subscription: Subscription) -> bool:
-    return len(subscription.pending) > MAX_TOPIC_PENDING or subscription.pending_bytes > MAX_TOPIC_PENDING_BYTES
+    return len(subscription.pending) > subscription.max_pending or subscription.pending_bytes > MAX_TOPIC_PENDING_BYTES
 
 
 def _next_pending(subscription: Subscription) -> Entry:

@@ -135,6 +135,8 @@ class FlowControl:
         client.waiting += 1
         client.waiting_bytes += unit.size
         client.read_or_not()
+        if client.waiting == 1:
+            self._broker.advisories.fast_producer(client, unit.placed[0].destination)
         stats = self._broker.stats.of(self._blamed(unit, place))
         stats.BlockedSends += 1
         self._broker.stats.changed.add(stats)
@@ -162,6 +164,8 @@ class FlowControl:
         """The place counts as full from now on."""
         if place.name not in self.places:
             self.places[place.name] = place
+            if place.name != STORE:
+                self._broker.advisories.full(Destination.parse(place.name), "memory")
             if len(self.places) == 1:
                 self._broker.committer.done = self._look
                 self._tick_soon()

@@ -19,6 +19,7 @@ _READ = {
     "bool | None": Element.take_boolean,
     "int": Element.take_integer,
     "int | None": Element.take_integer,
+    "float": Element.take_decimal,
 }
 
 #: Fields that hold bytes, which may be written with a unit.

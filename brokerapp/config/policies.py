@@ -10,6 +10,7 @@ from lxml import etree
 from brokerapp.config.attributes import FIELD_TYPES, read_fields, written_fields
 from brokerapp.config.broker_config import Outcome
 from brokerapp.config.document import Element
+from brokerapp.config.strategies import NESTED, read_strategies, written_strategies
 from brokerapp.config.virtual_destinations import destinations, entry_targets, read_destination
 from brokerapp.definitions import DeadLetterStrategy, PolicyEntry
 from brokerapp.destination import ANY_REST, Destination, Kind
@@ -36,9 +37,8 @@ _MEMORY_LIMIT = "bounds all that a queue holds, whatever its cursor: raise or re
 
 #: What a policyEntry may hold besides its dead letter strategy: kept as options, each as the XML it is.
 _NESTED = frozenset((
-    "dispatchPolicy", "messageEvictionStrategy", "messageGroupMapFactory", "networkBridgeFilterFactory",
-    "pendingDurableSubscriberPolicy", "pendingMessageLimitStrategy", "pendingQueuePolicy", "pendingSubscriberPolicy",
-    "slowConsumerStrategy", "subscriptionRecoveryPolicy",
+    "dispatchPolicy", "messageGroupMapFactory", "networkBridgeFilterFactory", "pendingDurableSubscriberPolicy",
+    "pendingQueuePolicy", "pendingSubscriberPolicy", "subscriptionRecoveryPolicy",
 ))  # fmt: skip
 
 #: What says that an entry is for all temporary destinations of a kind.
@@ -113,6 +113,7 @@ def _policy(element: Element, destination: Destination) -> PolicyEntry:
         destination,
         dead_letter=None if strategy is None else _dead_letter_strategy(strategy),
         options=tuple(_options(element)),
+        **read_strategies(element),
         **values,
     )
 
@@ -128,7 +129,7 @@ def _options(element: Element) -> Iterator[tuple[str, str]]:
         if child.tag in _NESTED:
             child.note(Outcome.TAKEN, "kept as it is written")
             yield child.tag, "".join(each.source() for each in child.children)
-        elif child.tag not in ("deadLetterStrategy", "destination"):
+        elif child.tag not in ("deadLetterStrategy", "destination", *NESTED):
             child.note(Outcome.UNKNOWN, "a policyEntry holds no such element")
 
 
@@ -172,6 +173,7 @@ def write_policies(policies: tuple[PolicyEntry, ...]) -> etree._Element:
         )  # fmt: skip
         if policy.dead_letter is not None:
             entry.append(_written_strategy(policy.dead_letter))
+        entry.extend(written_strategies(policy))
         for name, value in policy.options:
             if name in _NESTED:
                 entry.append(etree.fromstring(f"<{name}>{value}</{name}>"))
