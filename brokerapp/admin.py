@@ -13,6 +13,7 @@ from typing import Any
 
 from brokerapp.definitions import Definitions, from_json, to_json
 from brokerapp.destination import Destination
+from brokerapp.engine.bindings import Binding, is_at
 from brokerapp.engine.job import Job
 from brokerapp.engine.loops import find_loop
 from brokerapp.errors import (
@@ -147,10 +148,11 @@ class BrokerAdmin:
         """The log of a queue or subscription that exists."""
         if not destination.is_queue:
             raise DestinationNotFound(f"{destination} is a topic: it stores no messages")
-        name = str(destination)
-        if name not in await self._logs():
+        queue = destination.physical
+        attributes = (await self._logs()).get(str(queue))
+        if attributes is None or not is_at(destination, Binding.from_json(queue.name, attributes)):
             raise DestinationNotFound(f"there is no {destination}")
-        return name
+        return str(queue)
 
     async def purge(self, destination: Destination) -> int:
         """Remove all messages not in flight; how many."""

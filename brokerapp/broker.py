@@ -116,8 +116,8 @@ class Broker:
 
     def redefine(self, definitions: Definitions) -> None:
         """Route by these from now on. What is on its way keeps the way it was given."""
-        queues, feeds = self.topology.queues, self.topology.feeds
-        self.queues.topology = self.topology = Topology(definitions, self._interest, queues, feeds)
+        queues, feeds, bindings = self.topology.queues, self.topology.feeds, self.topology.bindings
+        self.queues.topology = self.topology = Topology(definitions, self._interest, queues, feeds, bindings)
         self.advisories.listeners_changed()
         self.expiry.watch()
 
@@ -158,19 +158,23 @@ class Broker:
 
     def _forget_producers(self, destination: Destination) -> None:
         for client in self.clients.values():
-            client.producing_to.discard(destination)
+            client.producing_to -= {each for each in client.producing_to if each.physical == destination}
 
     # -- clients
 
-    def connect(self, client: Client) -> None:
-        """A client is there. Raises ProtocolError when another one has its client id: the newcomer must go.
+    def connect(self, client: Client, steal: bool = False) -> None:
+        """A client is there. Where another one has its client id, that one must go if the newcomer may `steal` it.
 
-        Unless all that have it share it.
+        Raises ProtocolError where it may not: then the newcomer must go. Those that all share an id stay together.
         """
-        others = self._client_ids.setdefault(client.client_id, set())
+        others = self._client_ids.get(client.client_id, ())
         if others and not all(each.shares_client_id for each in (client, *others)):
-            raise ProtocolError(f"client-id {client.client_id!r} is connected already")
-        others.add(client)
+            if not steal:
+                raise ProtocolError(f"client-id {client.client_id!r} is connected already")
+            for each in list(others):
+                self.disconnect(each)
+                each.sink.close()
+        self._client_ids.setdefault(client.client_id, set()).add(client)
         self.clients[client.id] = client
         self.advisories.connected(client)
 
@@ -207,7 +211,7 @@ class Broker:
 
     def count_producer(self, destination: Destination, change: int) -> None:
         """A client began, or ended, to send there."""
-        stats = self.stats.of(destination)
+        stats = self.stats.of(destination.physical)
         stats.ProducerCount += change
         self.stats.changed.add(stats)
 
@@ -221,15 +225,20 @@ class Broker:
         elif not self._exists(destination):
             verbs.append("admin")
         for each in verbs:
-            if not may(client.principal, each, destination):
-                user, what = client.principal.name, _TO_BE_AUTHORIZED_TO[each]
-                raise AccessDenied(f"User {user} is not authorized to {what}: {destination}")
+            self._require(client, may, each, destination)
+        if destination.address and self.queues.would_bind(destination) and not self.access.names(destination):
+            self._require(client, may, "read", Destination.topic(destination.address))  # what will come to the queue
+
+    def _require(self, client: Client, may: Callable[..., bool], verb: str, destination: Destination) -> None:
+        if not may(client.principal, verb, destination):
+            user, what = client.principal.name, _TO_BE_AUTHORIZED_TO[verb]
+            raise AccessDenied(f"User {user} is not authorized to {what}: {destination}")
 
     def _exists(self, destination: Destination) -> bool:
         if destination.is_temporary:  # whoever may have one made it
             return True
         if destination.is_queue:
-            return destination in self.queues
+            return destination.physical in self.queues
         return is_advisory(destination) or self.stats.find(destination) is not None
 
     def may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:

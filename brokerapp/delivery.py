@@ -279,6 +279,12 @@ def _takes(subscription: Subscription, entry: Entry, topic: Destination) -> bool
     return subscription.selector is None or subscription.selector.matches(selector_headers(entry, topic))
 
 
+def topic_entry(message: Message, copy: Copy) -> Entry:
+    """A topic's message, as one subscriber is given it."""
+    original = copy.original.stomp if copy.original else ""
+    return Entry(str(copy.destination), 0, message, original=original, shown=copy.destination.stomp)
+
+
 def partition(entries: list[Entry], wanted: Callable[[Entry], bool]) -> tuple[list[Entry], list[Entry]]:
     """Those that are wanted and those that are not, both in order."""
     return [each for each in entries if wanted(each)], [each for each in entries if not wanted(each)]

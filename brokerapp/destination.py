@@ -68,7 +68,7 @@ class Destination:
     kind: Kind
     name: str
     stomp: str  #: the form STOMP clients use
-    is_queue: bool  #: it keeps what arrives until it is consumed; else a topic
+    is_queue: bool  #: it keeps what arrives until it is consumed, as also what a full name names; else a topic
     is_temporary: bool
     address: str | None  #: of a fully qualified queue name, what stands before the `::`; None: it is none
     options: Mapping[str, str]  #: written behind the name (`orders?consumer.priority=1`); no part of its identity
@@ -77,13 +77,14 @@ class Destination:
         native = f"{kind}://{name}"
         address, qualifier, _ = name.partition(QUALIFIER)
         temporary = kind in _TEMPORARY
+        qualified = bool(qualifier) and kind in NAMED_KINDS
         fields = (
             ("kind", kind),
             ("name", name),
             ("stomp", STOMP_PREFIX[kind] + name),
-            ("is_queue", kind in _QUEUES),
+            ("is_queue", qualified or kind in _QUEUES),
             ("is_temporary", temporary),
-            ("address", address if qualifier and not temporary else None),
+            ("address", address if qualified else None),
             ("options", options),
             ("_native", native),
             ("_hash", hash(native)),

@@ -195,6 +195,8 @@ class Publishing:
         if destination not in client.producing_to:
             if destination.is_temporary:
                 self._broker.temporaries.sent_by(client, destination)
+            elif destination.is_queue and destination.address is None:
+                self._broker.queues.check_direct(destination)
             client.producing_to.add(destination)
             self._broker.count_producer(destination, 1)
             self._broker.advisories.producer_started(client, destination)

@@ -16,6 +16,7 @@ from brokerapp.committer import Committer
 from brokerapp.definitions import VirtualTopic
 from brokerapp.delivery import Delivery, May
 from brokerapp.destination import Destination, Kind
+from brokerapp.engine.bindings import Binding, RoutingType, is_at, new_binding
 from brokerapp.engine.destination_map import DestinationMap, matches
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
 from brokerapp.engine.topology import Topology
@@ -64,17 +65,21 @@ class Queues:
 
     def find(self, queue: Destination) -> MessageLog:
         """The queue or subscription, which must exist; raises DestinationNotFound."""
-        try:
-            return self._logs[str(queue)]
-        except KeyError:
-            raise DestinationNotFound(f"there is no {queue}") from None
+        log = self._logs.get(str(queue.physical))
+        if log is None or not is_at(queue, self.topology.bindings.of(log.destination.name)):
+            raise DestinationNotFound(f"there is no {queue}")
+        return log
 
     def recover(self, state: LogState, last: int) -> None:
         """A queue as the last node left it; `last` is the number of the last message."""
         if Destination.parse(state.name).is_temporary:
             self._committer.discard(state.name)
-        else:
-            self.topology.add_queue(self.restore(state, last).destination.name)
+            return
+        queue = self.restore(state, last).destination
+        self.topology.add_queue(queue.name)
+        binding = Binding.from_json(queue.name, state.attributes)
+        if binding is not None:
+            self.topology.bind(binding)
 
     def restore(self, state: LogState, last: int) -> MessageLog:
         """A log as the last node left it."""
@@ -83,10 +88,15 @@ class Queues:
             self._committer.mark(state.name, str(last))
         return self._add(Destination.parse(state.name), state.depth, suspect)
 
-    def ensure(self, queue: Destination) -> MessageLog:
-        """The queue, created when it is not there."""
+    def ensure(self, queue: Destination, selector: str | None = None) -> MessageLog:
+        """The queue, created when it is not there, and bound when its name says to what; raises RequestRefused.
+
+        `selector` is that of the consumer for whom it may be created.
+        """
         log = self._logs.get(str(queue))
         if log is None:
+            if queue.address is not None:
+                return self._qualified(queue, selector)
             if queue.is_temporary:
                 raise RequestRefused(f"the destination {queue} does not exist: its connection has ended")
             log = self.create(queue)
@@ -95,6 +105,33 @@ class Queues:
                 if wanted and self._may(subscription, "read", queue):
                     self.attach(subscription, log)
         return log
+
+    def _qualified(self, name: Destination, selector: str | None) -> MessageLog:
+        """The queue of a fully qualified name."""
+        binding = self._new_binding(name, selector)
+        log = self.ensure(name.physical)
+        if binding is not None:
+            self.topology.bind(binding)
+            self._committer.create(log.name, json.dumps({"kind": log.destination.kind, **binding.to_json()}))
+        return log
+
+    def _new_binding(self, name: Destination, selector: str | None = None) -> Binding | None:
+        queue = name.physical
+        return new_binding(name, self.topology.bindings.of(queue.name), queue in self, selector)
+
+    def would_bind(self, name: Destination) -> bool:
+        """Whether a queue gets bound to an address when it is called so. Raises RequestRefused when it cannot."""
+        return self._new_binding(name) is not None
+
+    def check_direct(self, queue: Destination) -> None:
+        """Raise RequestRefused for a subscription of a topic: messages come to it by the topic, or by its full name."""
+        binding = self.topology.bindings.of(queue.name)
+        if binding is None or binding.routing is not RoutingType.MULTICAST:
+            return
+        if not self.topology.copies_to(Destination.topic(binding.address), queue.name):
+            raise RequestRefused(
+                f"{queue} is a subscription of the topic {binding.address}: send to the topic, or to {binding.id}"
+            )
 
     def create(self, queue: Destination) -> MessageLog:
         """A queue that does not exist yet."""

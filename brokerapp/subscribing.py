@@ -101,6 +101,8 @@ class Subscribing:
             if each.is_temporary:
                 self._broker.temporaries.check(each)
             self._broker.require(client, "read", each)
+            if each.address is not None:
+                self._broker.queues.ensure(each, subscribe.selector)
         return targets
 
     def _prefetch(self, destination: Destination, is_named: bool) -> int:

@@ -1,4 +1,6 @@
-"""ActiveMQ's XML configuration, in and out: `read_config`, `import_definitions`, `export_xml`, `default_config`."""
+"""ActiveMQ's XML configuration, in and out: `read_config`, `import_definitions`, `export_config`,
+`export_xml`, `default_config`.
+"""
 
 from brokerapp.config.broker_config import (
     Authentication,
@@ -14,7 +16,7 @@ from brokerapp.config.broker_config import (
     default_config,
 )
 from brokerapp.config.reader import import_definitions, read_config
-from brokerapp.config.writer import export_xml
+from brokerapp.config.writer import export_config, export_xml
 
 __all__ = [
     "Authentication",
@@ -28,6 +30,7 @@ __all__ = [
     "TransportConnector",
     "User",
     "default_config",
+    "export_config",
     "export_xml",
     "import_definitions",
     "read_config",

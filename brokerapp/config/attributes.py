@@ -22,6 +22,12 @@ _READ = {
     "float": Element.take_decimal,
 }
 
+#: Fields whose attribute is spelt in another way.
+_SPELT = {
+    "populate_jmsx_user_id": "populateJMSXUserID",
+    "use_authenticated_principal": "useAuthenticatedPrincipalForJMSXUserID",
+}
+
 #: Fields that hold bytes, which may be written with a unit.
 _SIZES = frozenset({"memory_limit"})
 
@@ -39,7 +45,7 @@ def attribute_name(field: str) -> str:
 
 
 def _camel_case(field: str) -> str:
-    return re.sub(r"_([a-z])", lambda match: match[1].upper(), field)
+    return _SPELT.get(field) or re.sub(r"_([a-z])", lambda match: match[1].upper(), field)
 
 
 def read_fields(element: Element, cls: type, names: Collection[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`<plugins>` -> who may connect, who may do what, and the plugins known by name.
+"""`<plugins>` <-> who may connect, who may do what, and the plugins known by name.
 
 What guards the broker is never dropped: a guard that cannot be read lets nobody in.
 """
@@ -9,7 +9,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from brokerapp.config.broker_config import Authentication, Grant, Outcome, Plugin, User
+from lxml import etree
+
+from brokerapp.config.attributes import written_fields
+from brokerapp.config.broker_config import Authentication, BrokerConfig, Grant, Outcome, Plugin, User
 from brokerapp.config.document import Element
 from brokerapp.config.jaas import read_login_config
 from brokerapp.config.virtual_destinations import destinations, entry_targets
@@ -111,6 +114,7 @@ def _groups(text: str | None) -> frozenset[str]:
 
 def _grants(element: Element) -> Iterator[Grant]:
     """The entries of an authorizationMap; none, so that nobody may do anything, when there is another kind of map."""
+    element.note_rest("map")
     maps = [child for group in element.named("map") for child in group.children]
     for each in maps:
         if each.tag != "authorizationMap":
@@ -138,3 +142,51 @@ def _entry(element: Element, temporary: bool = False, default: bool = False) -> 
         raise element.refused("queue or topic says which destinations it is for")
     for destination in [*targets, *([None] if temporary else [])]:
         yield Grant(destination, **rights)
+
+
+# -- writing
+
+
+def write_plugins(config: BrokerConfig) -> etree._Element:
+    """`<plugins>` with who may connect, who may do what, and the others. Who cannot connect is left out."""
+    element = etree.Element("plugins")
+    for plugin in config.plugins:
+        etree.SubElement(element, plugin.name, dict(plugin.options))
+    if config.authentication is not None:
+        element.append(_written_authentication(config.authentication))
+    if config.authorization is not None:
+        element.append(_written_authorization(config.authorization))
+    return element
+
+
+def _written_authentication(authentication: Authentication) -> etree._Element:
+    names = ("anonymous_access_allowed", "anonymous_user", "anonymous_group")
+    plugin = etree.Element("simpleAuthenticationPlugin", written_fields(authentication, names))
+    users = etree.SubElement(plugin, "users")
+    for user in authentication.users:
+        if user.password is not None:
+            etree.SubElement(
+                users, "authenticationUser",
+                username=user.name, password=user.password, groups=_written_groups(user.groups),
+            )  # fmt: skip
+    return plugin
+
+
+def _written_authorization(grants: tuple[Grant, ...]) -> etree._Element:
+    plugin = etree.Element("authorizationPlugin")
+    entries = etree.SubElement(etree.SubElement(plugin, "map"), "authorizationMap")
+    named = etree.SubElement(entries, "authorizationEntries")
+    for grant in grants:
+        rights = {right: _written_groups(getattr(grant, right)) for right in _RIGHTS if getattr(grant, right)}
+        if grant.destination is not None:
+            etree.SubElement(
+                named, "authorizationEntry", {grant.destination.kind.value: grant.destination.name}, **rights
+            )
+        else:
+            temporary = etree.SubElement(entries, "tempDestinationAuthorizationEntry")
+            etree.SubElement(temporary, "tempDestinationAuthorizationEntry", rights)
+    return plugin
+
+
+def _written_groups(groups: frozenset[str]) -> str:
+    return ",".join(sorted(groups))

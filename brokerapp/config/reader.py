@@ -11,16 +11,17 @@ from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from brokerapp.config.attributes import attribute_name, read_fields
-from brokerapp.config.broker_config import Authentication, BrokerConfig, Finding, Outcome, SystemUsage
+from brokerapp.config.broker_config import Authentication, BrokerConfig, Finding, Outcome
 from brokerapp.config.connectors import read_network_connectors, read_transport_connectors
 from brokerapp.config.document import CORE, OLD_CORE, Element, read_document
 from brokerapp.config.plugins import read_plugins
 from brokerapp.config.policies import read_policies
 from brokerapp.config.property_files import is_configurer, read_configurer
 from brokerapp.config.surroundings import Surroundings
+from brokerapp.config.system_usage import read_system_usage
+from brokerapp.config.tls import placed_in, read_ssl_context
 from brokerapp.config.virtual_destinations import (
     ELEMENTS,
     read_destination,
@@ -36,7 +37,7 @@ _FIELDS = (
     "persistent", "scheduler_support", "advisory_support", "use_virtual_topics", "use_mirrored_queues",
     "use_temp_mirrored_queues",
     "use_virtual_dest_subs", "use_virtual_dest_subs_on_creation", "network_connector_start_async",
-    "schedule_period_for_destination_purge",
+    "schedule_period_for_destination_purge", "populate_jmsx_user_id", "use_authenticated_principal",
 )  # fmt: skip
 
 #: Attributes of the broker without effect here, and why.
@@ -71,7 +72,6 @@ _IGNORED_ELEMENTS = {
          "ioExceptionHandler", "destinationFactory", "regionBroker"),
         "there is no Java machine to set up",
     ),
-    "sslContext": "certificates are set up with the listener",
     "jmsBridgeConnectors": "there are no bridges to other JMS providers",
     "proxyConnectors": "there is no proxy",
 }  # fmt: skip
@@ -91,7 +91,8 @@ def read_config(path: str | Path, properties: Mapping[str, str] | None = None) -
     folder = path.resolve().parent
     values = ChainMap(dict(properties or {}), dict(os.environ), _folders(folder))
     try:
-        return parse_config(text, values, folder)
+        config = parse_config(text, values, folder)
+        return replace(config, tls=placed_in(config.tls, folder))
     except ConfigurationRefused as wrong:
         raise ConfigurationRefused(f"{path}: {wrong}") from wrong
 
@@ -278,6 +279,10 @@ def _network_connectors(config: BrokerConfig, element: Element) -> BrokerConfig:
     return replace(config, network_connectors=tuple(read_network_connectors(element)))
 
 
+def _ssl_context(config: BrokerConfig, element: Element) -> BrokerConfig:
+    return replace(config, tls=read_ssl_context(element))
+
+
 def _plugins(config: BrokerConfig, element: Element) -> BrokerConfig:
     found = read_plugins(element)
     return replace(
@@ -289,21 +294,8 @@ def _plugins(config: BrokerConfig, element: Element) -> BrokerConfig:
 
 
 def _system_usage(config: BrokerConfig, element: Element) -> BrokerConfig:
-    values: dict[str, Any] = {}
-    for usage in element.named("systemUsage"):
-        values |= read_fields(usage, SystemUsage, ("send_fail_if_no_space", "send_fail_if_no_space_after_timeout"))
-        usage.note_rest(*_USAGES)
-        for group in usage.named(*_USAGES):
-            for limited in group.children:
-                if (limit := limited.take_size("limit")) is not None:
-                    values[_USAGES[group.tag]] = limit
-                for attribute, _ in limited.rest():
-                    limited.note(Outcome.IGNORED, "only limit is read", attribute)
-        usage.note(Outcome.TAKEN, ", ".join(f"{name} {value}" for name, value in values.items()))
-    return replace(config, system_usage=SystemUsage(**values))
+    return replace(config, system_usage=read_system_usage(element))
 
-
-_USAGES = {"memoryUsage": "memory", "storeUsage": "store", "tempUsage": "temp"}
 
 #: Elements whose names are unique in a file.
 _NAMED = frozenset({*ELEMENTS, "transportConnector", "networkConnector"})
@@ -316,5 +308,6 @@ _PARTS: dict[str, Callable[[BrokerConfig, Element], BrokerConfig]] = {
     "transportConnectors": _transport_connectors,
     "networkConnectors": _network_connectors,
     "plugins": _plugins,
+    "sslContext": _ssl_context,
     "systemUsage": _system_usage,
 }

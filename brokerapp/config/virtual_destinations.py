@@ -179,6 +179,14 @@ def destinations(element: Element, names: str, kind: Kind) -> tuple[Destination,
 # -- writing
 
 
+def write_destinations(found: Iterable[Destination]) -> etree._Element:
+    """`<destinations>` that exist from the start."""
+    element = etree.Element("destinations")
+    for each in found:
+        etree.SubElement(element, each.kind.value, physicalName=each.name)
+    return element
+
+
 def write_interceptors(definitions: tuple[VirtualDestination, ...]) -> etree._Element:
     """`<destinationInterceptors>` with all of these in order; without any, it says that there are none."""
     element = etree.Element("destinationInterceptors")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.engine.destination_map import DestinationMap, covers
 
 
@@ -66,17 +66,36 @@ class Access:
         if destination.is_temporary:
             grants = self._temporary
             return not grants or any(_granted(principal, grant, verb) for grant in grants)
+        if destination.address is not None and not self.names(destination):
+            destination = destination.physical
         question = (principal.groups, verb, destination, all_of_it)
         answer = self._answers.get(question)
         if answer is None:
             if len(self._answers) >= MAX_ANSWERS:
                 self._answers.clear()
             answer = self._answers[question] = any(
-                _granted(principal, grant, verb)
-                for grant in self._grants[destination.kind].find(destination.name)
-                if not all_of_it or covers(grant.destination.name, destination.name)
+                _granted(principal, grant, verb) for grant in self._about(destination, all_of_it)
             )
         return answer
+
+    def _about(self, destination: Destination, all_of_it: bool) -> Iterator[Grant]:
+        """The grants for a destination, or for some or all of a pattern. Patterns mean no fully qualified names."""
+        if destination.address is not None:
+            yield from self._exact(destination)
+            return
+        for grant in self._grants[destination.kind].find(destination.name):
+            if not all_of_it or covers(grant.destination.name, destination.name):
+                yield grant
+
+    def names(self, qualified: Destination) -> bool:
+        """Whether there is a grant for just this fully qualified name: it replaces those for its queue."""
+        return next(self._exact(qualified), None) is not None
+
+    def _exact(self, qualified: Destination) -> Iterator[Grant]:
+        for kind in NAMED_KINDS:
+            for grant in self._grants[kind].find(qualified.name):
+                if grant.destination.name == qualified.name:
+                    yield grant
 
 
 def _granted(principal: Principal, grant: Grant, verb: str) -> bool:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from brokerapp.definitions import Composite, VirtualTopic
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import QUALIFIER, Destination, Kind
+from brokerapp.engine.bindings import Binding
 from brokerapp.engine.topology import MAX_REMEMBERED, Topology
 from brokerapp.errors import RequestRefused
 from brokerapp.message import Copy, Message
@@ -98,6 +99,9 @@ class _Walk:
         self._visits += 1
         if self._visits > MAX_VISITS:
             raise RequestRefused(f"the definitions forward one message more than {MAX_VISITS} times")
+        if copy.destination.address is not None:  # that queue and no other, whatever is defined
+            self._arrive(Copy(copy.destination, copy.original, copy.destination))
+            return
         definitions = self.topology.virtual_destinations_for(copy.destination)
         if not definitions:
             self._reach(copy, depth)
@@ -110,11 +114,15 @@ class _Walk:
     def _reach(self, copy: Copy, depth: int) -> None:
         """The copy arrives; a queue stores the same copy once, a topic's subscribers get each."""
         if not copy.destination.is_queue:
+            self._bound(copy, depth)
             self.route.topics.append(copy)
             if copy.destination.kind is Kind.TOPIC:
                 self._keep(copy, depth)
             return
         self._mirror(copy, depth)
+        self._arrive(self._shared(copy, depth))
+
+    def _arrive(self, copy: Copy) -> None:
         if copy not in self._reached:
             self._reached.add(copy)
             self.route.queues.append(copy)
@@ -122,6 +130,38 @@ class _Walk:
                 self.route.dropping.add(copy)
         elif not self._dropping:  # who comes another way insists
             self.route.dropping.discard(copy)
+
+    def _bound(self, copy: Copy, depth: int) -> None:
+        """A copy for each queue that is bound to the topic, and does not get one from a virtual topic."""
+        topic = copy.destination
+        for binding in self.topology.bindings.at_topic(topic.name):
+            if self.topology.copies_to(topic, binding.queue):
+                continue
+            queue = Destination.queue(binding.queue)
+            wanted = self._passes(binding, topic)
+            self._note(topic, binding.id, queue, selector=binding.filter, outcome=wanted, depth=depth)
+            if wanted is True:
+                self._visit(Copy(queue, topic), depth + 1)
+
+    def _passes(self, binding: Binding | None, topic: Destination) -> bool | None:
+        """What the filter of a bound queue says to the message; True where there is none."""
+        if binding is None or binding.selector is None:
+            return True
+        self.route.depends_on_message = True
+        return binding.selector.evaluate(self._seen(topic, None))
+
+    def _shared(self, copy: Copy, depth: int) -> Copy:
+        """The copy for the queue whose turn it is, where several share what is sent to one."""
+        own = copy.destination
+        sharing = self.topology.bindings.sharing(own.name)
+        if not sharing:
+            return copy
+        self.route.depends_on_message = True
+        if self.hops is None:
+            self.topology.bindings.took_turn(own.name)
+        queue = Destination.queue(sharing[0])
+        self._note(own, f"{own.name}{QUALIFIER}{queue.name}", queue, depth=depth)
+        return Copy(queue, copy.original, copy.shown or own)
 
     def _keep(self, copy: Copy, depth: int) -> None:
         """What a topic gets is kept for its named subscriptions; the same copy once, as in a queue."""
@@ -152,6 +192,7 @@ class _Walk:
             if definition.selector_aware:
                 self.route.depends_on_message = True
                 wanted = self.topology.interest(queue, self._seen(queue, topic))
+            wanted = wanted and self._passes(self.topology.bindings.of(name), topic) is True
             self._note(topic, definition.id, queue, outcome=wanted, depth=depth)
             if not wanted:
                 continue

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from brokerapp.definitions import Composite, Definitions, MirroredQueue, PolicyEntry, VirtualDestination, VirtualTopic
 from brokerapp.destination import SEPARATOR, Destination, Kind
 from brokerapp.engine.advisory_topics import is_advisory
+from brokerapp.engine.bindings import Binding, Bindings
 from brokerapp.engine.destination_map import DestinationMap, specificity
 from brokerapp.engine.feeds import Feed
 from brokerapp.selectors import Selector, compile_selector
@@ -31,7 +32,7 @@ class CompiledLeg:
 
 
 class Topology:
-    """What routing needs to know. Only queues and feeds that come and go change it; both outlive the definitions."""
+    """What routing needs to know. Only queues, feeds and bindings change it; all of these outlive the definitions."""
 
     def __init__(
         self,
@@ -39,10 +40,12 @@ class Topology:
         interest: Interest,
         queues: DestinationMap[str] | None = None,
         feeds: DestinationMap[Feed] | None = None,
+        bindings: Bindings | None = None,
     ) -> None:
         self.definitions, self.interest = definitions, interest
         self.queues: DestinationMap[str] = queues if queues is not None else DestinationMap()
         self.feeds: DestinationMap[Feed] = feeds if feeds is not None else DestinationMap()
+        self.bindings = bindings if bindings is not None else Bindings()
         self.plans: dict[object, object] = {}  # routing.py keeps here what does not depend on the message
         self.mirror: MirroredQueue | None = None
         self._virtual: dict[Kind, DestinationMap[VirtualDestination]] = {kind: DestinationMap() for kind in Kind}
@@ -87,9 +90,11 @@ class Topology:
         """Its legs, compiled, in the order defined."""
         return self._legs[composite.id]
 
-    def consumer_queues(self, virtual_topic: VirtualTopic, topic: str) -> list[str]:
+    def consumer_queues(
+        self, virtual_topic: VirtualTopic, topic: str, among: DestinationMap[str] | None = None
+    ) -> list[str]:
         """The existing queues that a message to this topic is copied to, by prefix + topic + postfix."""
-        found = self.queues.find(virtual_topic.prefix + topic + virtual_topic.postfix)
+        found = (among or self.queues).find(virtual_topic.prefix + topic + virtual_topic.postfix)
         family, star, _ = virtual_topic.prefix.partition(SEPARATOR + "*")
         if star and not virtual_topic.prefix.startswith("*"):
             # keeps wildcard-named queues of other families out, e.g. `q.private.>` under the prefix `q.private.vt.*.`
@@ -101,7 +106,8 @@ class Topology:
         if destination not in self._policy_of:
             if len(self._policy_of) >= MAX_REMEMBERED:
                 self._policy_of.clear()
-            entries = self._policies[destination.kind].find(destination.name)
+            meant = destination.physical
+            entries = self._policies[meant.kind].find(meant.name)
             self._policy_of[destination] = max(
                 entries, key=lambda entry: specificity(entry.destination.name), default=None
             )
@@ -111,6 +117,20 @@ class Topology:
         """A queue came to exist."""
         self.queues.add(name, name)
         self.plans.clear()
+
+    def bind(self, binding: Binding) -> None:
+        """A queue belongs to an address from now on."""
+        self.bindings.add(binding)
+        self.plans.clear()
+
+    def copies_to(self, topic: Destination, queue: str) -> bool:
+        """Whether a virtual topic copies what is sent to this topic to the queue."""
+        only: DestinationMap[str] = DestinationMap()
+        only.add(queue, queue)
+        return any(
+            isinstance(each, VirtualTopic) and self.consumer_queues(each, topic.name, only)
+            for each in self.virtual_destinations_for(topic)
+        )
 
     def feeds_of(self, topic: str) -> Iterable[Feed]:
         """Who keeps messages of this topic; each once, however many of its patterns match."""
@@ -131,5 +151,6 @@ class Topology:
     def remove_queue(self, name: str) -> None:
         """A queue is gone."""
         self.queues.remove(name, name)
+        self.bindings.remove(name)
         self.plans.clear()
         self._policy_of.clear()

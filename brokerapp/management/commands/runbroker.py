@@ -13,13 +13,13 @@ from typing import Any
 import uvloop
 from django.core.management.base import BaseCommand, CommandError
 
-from brokerapp.config import BrokerConfig, Outcome, read_config
+from brokerapp.config import BrokerConfig, Outcome, export_config, read_config
 from brokerapp.config.without_effect import without_effect
 from brokerapp.data_folder import DataFolder
 from brokerapp.errors import BrokerError
 from brokerapp.node import Node
 from brokerapp.store.embedded import EmbeddedStore
-from brokerapp.wiring import authenticator, check_exposure, node_config, not_served
+from brokerapp.wiring import authenticator, check_exposure, listens, node_config
 
 logger = logging.getLogger(__name__)
 
@@ -45,13 +45,21 @@ class Command(BaseCommand):
             action="store_true",
             help="allow listeners beyond this machine although nobody needs to log in",
         )
-
+        parser.add_argument(
+            "--print-config",
+            action="store_true",
+            help="print the file as it is understood, as an activemq.xml without placeholders, and do not start",
+        )
         parser.add_argument("--no-trace", action="store_true", help="do not record what happens to messages")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
         try:
             config = read_config(options["config"], {"activemq.data": str(options["data"].resolve())})
+            if options["print_config"]:
+                self._report(config)
+                self.stdout.write(export_config(config), ending="")
+                return
             check_exposure(config, options["anonymous"])
             self._report(config)
             uvloop.run(self._run(config, options))
@@ -64,8 +72,8 @@ class Command(BaseCommand):
                 self.stderr.write(str(finding))
         for sentence in without_effect(config):
             self.stderr.write(sentence)
-        for connector in not_served(config):
-            self.stderr.write(f"transportConnector {connector.name!r}: {connector.scheme}:// is not served yet")
+        for sentence in listens(config)[1]:
+            self.stderr.write(sentence)
 
     async def _run(self, config: BrokerConfig, options: dict[str, Any]) -> None:
         data = DataFolder(options["data"].resolve())

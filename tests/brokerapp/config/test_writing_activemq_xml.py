@@ -1,13 +1,26 @@
 """Writing: what is read back is what was written."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from brokerapp.config import TransportConnector, export_xml, import_definitions
+from brokerapp.config import (
+    Authentication,
+    BrokerConfig,
+    Grant,
+    NetworkConnector,
+    Plugin,
+    SystemUsage,
+    TransportConnector,
+    User,
+    export_config,
+    export_xml,
+    import_definitions,
+)
 from brokerapp.config.reader import parse_config
+from brokerapp.config.writer import WRITTEN_FLAGS
 from brokerapp.definitions import (
     Composite,
     DeadLetterStrategy,
@@ -112,6 +125,64 @@ def test_definitions_survive_the_way_out_and_in(definitions):
     text = export_xml(definitions, "b")
     assert import_definitions(text)[0] == definitions
     assert export_xml(import_definitions(text)[0], "b") == text
+
+
+texts = st.text(characters, min_size=1, max_size=5)
+groups = st.frozensets(texts | st.just("*"), max_size=3)
+users = st.builds(User, texts, texts | st.just(""), groups)
+grants = st.builds(Grant, destinations, groups, groups, groups)
+temporary_grants = st.builds(Grant, st.none(), groups, groups, groups)
+bridged = st.lists(destinations, max_size=2, unique=True).map(tuple)
+bridges = st.builds(
+    NetworkConnector, texts, st.sampled_from(["static:(tcp://a:1,tcp://b:2)?x=1", "multicast://default"]),
+    bridged, bridged, bridged, bridged, st.sampled_from([(), (("duplex", "true"), ("networkTTL", "3"))]),
+)  # fmt: skip
+authentications = st.builds(
+    Authentication, st.lists(users, max_size=3, unique_by=lambda each: each.name).map(tuple), flags, texts, texts
+)
+authorizations = st.tuples(st.lists(grants, max_size=3), st.lists(temporary_grants, max_size=1)).map(
+    lambda pair: (*pair[0], *pair[1])
+)
+usages = st.builds(
+    SystemUsage, st.none() | st.integers(0, 9), st.none() | st.integers(0, 1 << 50), st.none() | st.integers(0, 9),
+    flags, st.integers(0, 9),
+)  # fmt: skip
+plugins = (Plugin("statisticsBrokerPlugin"), Plugin("timeStampingBrokerPlugin", (("ttlCeiling", "9"),)))
+configs = st.builds(
+    BrokerConfig,
+    name=texts,
+    definitions=all_definitions,
+    destinations=bridged,
+    network_connectors=st.lists(bridges, max_size=2, unique_by=lambda each: each.name).map(tuple),
+    authentication=st.none() | authentications,
+    authorization=st.none() | authorizations,
+    plugins=st.sampled_from([(), plugins]),
+    system_usage=usages,
+    schedule_period_for_destination_purge=st.integers(0, 9),
+    **dict.fromkeys(WRITTEN_FLAGS[:-1], flags),
+)
+
+
+def as_read(text):
+    """What a file says, without the report on it and without what the section of virtual destinations says, too."""
+    config = parse_config(text, {})
+    return replace(config, report=(), use_temp_mirrored_queues=BrokerConfig().use_temp_mirrored_queues)
+
+
+@settings(max_examples=150, deadline=None)
+@given(configs)
+def test_a_whole_configuration_survives_the_way_out_and_in(config):
+    names = [each.name for each in config.network_connectors] + [*map(name_of, config.definitions.virtual_destinations)]
+    assume(len(set(names)) == len(names))  # names are unique in a file
+    text = export_config(config)
+    assert as_read(text) == config
+    assert export_config(as_read(text)) == text
+
+
+def test_who_cannot_connect_is_not_written():
+    authentication = Authentication((User("a", None), User("b", "")))
+    text = export_config(BrokerConfig(authentication=authentication))
+    assert as_read(text).authentication == Authentication((User("b", ""),))
 
 
 def test_a_file_has_the_name_and_the_connectors_of_the_broker():
