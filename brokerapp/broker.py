@@ -42,6 +42,7 @@ from brokerapp.named_subscription import SUBSCRIPTION
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
 from brokerapp.recording.recorder import Recorder
+from brokerapp.recovery import Recovery
 from brokerapp.runs import Runs
 from brokerapp.scheduling import Scheduling
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
@@ -91,7 +92,8 @@ class Broker:
         self.settling, self.transactions = Settling(self), Transactions(self)
         self.flow = FlowControl(self)
         self.slow_consumers = SlowConsumers(self)
-        self.durables = Durables(self)
+        self.durables, self.recovery = Durables(self), Recovery(self)
+        self.delivery.remember = self.recovery.published
         self.temporaries = Temporaries(self)
         self.advisories = Advisories(self)
         stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
@@ -153,6 +155,7 @@ class Broker:
 
     def delete_topic(self, topic: Destination) -> None:
         """Remove a topic that has no subscribers."""
+        self.recovery.forget(topic)
         self.stats.forget(topic)
         self._forget_producers(topic)
 

@@ -113,6 +113,18 @@ class DeadLetterStrategy:
 
 
 @dataclass(frozen=True, slots=True)
+class RecoveryPolicy:
+    """What a topic remembers for retroactive consumers.
+
+    `none`, `lastImage`, `fixedCount` (messages), `fixedSized` (bytes) or `timed` (milliseconds). None: the default.
+    """
+
+    kind: str
+    maximum_size: int | None = None
+    recover_duration: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PolicyEntry:
     """Policy of the destinations matching `destination` (a pattern); the most specific entry wins.
 
@@ -133,6 +145,8 @@ class PolicyEntry:
     message_eviction: MessageEviction | None = None
     slow_consumer: SlowConsumerStrategy | None = None
     durable_topic_prefetch: int | None = None
+    recovery: RecoveryPolicy | None = None
+    always_retroactive: bool = False
     expire_messages_period: int | None = None  #: between two looks for expired messages nobody reads; 0: none
     max_expire_page_size: int | None = None  #: messages looked at in one step of that
     advisory_for_consumed: bool = False
@@ -249,7 +263,9 @@ def _plain(value: Any) -> Any:
     match value:
         case Destination():
             return str(value)
-        case Leg() | DeadLetterStrategy() | PendingMessageLimit() | MessageEviction() | SlowConsumerStrategy():
+        case Leg() | DeadLetterStrategy() | RecoveryPolicy():
+            return _fields(value)
+        case PendingMessageLimit() | MessageEviction() | SlowConsumerStrategy():
             return _fields(value)
         case tuple():
             return [_plain(each) for each in value]
@@ -278,6 +294,7 @@ _READERS = {
         name: lambda value, record=record: None if value is None else _build(record, value)
         for name, record in {
             "dead_letter": DeadLetterStrategy,
+            "recovery": RecoveryPolicy,
             "pending_message_limit": PendingMessageLimit,
             "message_eviction": MessageEviction,
             "slow_consumer": SlowConsumerStrategy,

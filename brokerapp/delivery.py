@@ -62,6 +62,8 @@ class Delivery:
         self.touched: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
         self.waiting: dict[Subscription, None] = {}  # of topics, with messages pending
         self.dirty: dict[Client, None] = {}
+        #: Notes what reaches a topic; what its subscribers get of it.
+        self.remember: Callable[[Message, Copy], Message] = lambda message, _copy: message
         self.stopped = False  #: the node ends: nothing more is given out
 
     # -- once a tick
@@ -189,6 +191,7 @@ class Delivery:
 
     def publish(self, message: Message, copy: Copy, sender: Client | None = None) -> None:
         """Give a message to the subscribers of its topic, but for those who do not want what their own client sends."""
+        message = self.remember(message, copy)
         stats = self._stats.of(copy.destination)
         stats.EnqueueCount += 1
         stats.EnqueueBytes += len(message.body)
@@ -201,10 +204,13 @@ class Delivery:
                 self._drain(subscription)
                 self._bound(subscription)
 
-    def tell(self, subscription: Subscription, message: Message, copy: Copy) -> None:
-        """Let a message of a topic wait for one subscriber, if that takes it."""
-        original = copy.original.stomp if copy.original else ""
-        entry = Entry(str(copy.destination), 0, message, original=original, shown=copy.destination.stomp)
+    def tell(self, subscription: Subscription, message: Message, copy: Copy, queue: Destination | None = None) -> None:
+        """Let a message of a topic wait for one subscriber, if that takes it; or for who consumes from a `queue` that
+        gets copies of what the topic gets.
+        """
+        shown, original = (copy.destination, copy.original) if queue is None else (queue, copy.destination)
+        sent_to = original.stomp if original is not None else ""
+        entry = Entry(str(copy.destination), 0, message, original=sent_to, shown=shown.stomp)
         if _takes(subscription, entry, copy.destination):
             subscription.pending.append(entry)
             subscription.pending_bytes += len(message.body)

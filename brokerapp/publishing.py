@@ -219,7 +219,13 @@ class Publishing:
 
     def originate(self, message: Message, destination: Destination) -> None:
         """Publish what no client sent, but the broker itself."""
-        found = route(message, destination, self._broker.topology)
+        self._by_itself(message, destination, route(message, destination, self._broker.topology))
+
+    def put(self, message: Message, copy: Copy) -> None:
+        """Let a log have a copy of a message that was published before."""
+        self._by_itself(message, copy.destination, Route(queues=[copy]))
+
+    def _by_itself(self, message: Message, destination: Destination, found: Route) -> None:
         if found.groups is None:
             found.groups = self.groups(found)
         placed = Placed(message, message.stored() if found.groups else b"", destination, found)

@@ -19,9 +19,9 @@ VALUES = (
 CORE = (
     "brokerapp.advisories", "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery",
     "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control", "brokerapp.jobs",
-    "brokerapp.publishing", "brokerapp.queues", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling",
-    "brokerapp.slow_consumers", "brokerapp.stats", "brokerapp.subscribing", "brokerapp.temporaries",
-    "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.publishing", "brokerapp.queues", "brokerapp.recovery", "brokerapp.runs", "brokerapp.scheduling",
+    "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.stats", "brokerapp.subscribing",
+    "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",

@@ -10,6 +10,8 @@ from lxml import etree
 from brokerapp.config.attributes import FIELD_TYPES, read_fields, written_fields
 from brokerapp.config.broker_config import Outcome
 from brokerapp.config.document import Element
+from brokerapp.config.recovery import TAG as RECOVERY
+from brokerapp.config.recovery import read_recovery, written_recovery
 from brokerapp.config.strategies import NESTED, read_strategies, written_strategies
 from brokerapp.config.virtual_destinations import destinations, entry_targets, read_destination
 from brokerapp.definitions import DeadLetterStrategy, PolicyEntry
@@ -20,7 +22,7 @@ _FIELDS = tuple(each.name for each in fields(PolicyEntry) if each.type in FIELD_
 
 #: ActiveMQ's other attributes of a policyEntry: kept as options under these names.
 _OPTIONS = frozenset((
-    "allConsumersExclusiveByDefault", "alwaysRetroactive", "consumersBeforeDispatchStarts",
+    "allConsumersExclusiveByDefault", "consumersBeforeDispatchStarts",
     "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "enableAudit",
     "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
     "inactiveTimoutBeforeGC", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
@@ -38,7 +40,7 @@ _MEMORY_LIMIT = "bounds all that a queue holds, whatever its cursor: raise or re
 #: What a policyEntry may hold besides its dead letter strategy: kept as options, each as the XML it is.
 _NESTED = frozenset((
     "dispatchPolicy", "messageGroupMapFactory", "networkBridgeFilterFactory", "pendingDurableSubscriberPolicy",
-    "pendingQueuePolicy", "pendingSubscriberPolicy", "subscriptionRecoveryPolicy",
+    "pendingQueuePolicy", "pendingSubscriberPolicy",
 ))  # fmt: skip
 
 #: What says that an entry is for all temporary destinations of a kind.
@@ -108,10 +110,11 @@ def _policy(element: Element, destination: Destination) -> PolicyEntry:
     element.note(Outcome.TAKEN, str(destination))
     if values.get("memory_limit") and values.get("producer_flow_control") is not False:
         element.note(Outcome.ADAPTED, _MEMORY_LIMIT, "memoryLimit")
-    strategy = element.child("deadLetterStrategy")
+    strategy, recovery = element.child("deadLetterStrategy"), element.child(RECOVERY)
     return PolicyEntry(
         destination,
         dead_letter=None if strategy is None else _dead_letter_strategy(strategy),
+        recovery=None if recovery is None else read_recovery(recovery),
         options=tuple(_options(element)),
         **read_strategies(element),
         **values,
@@ -129,7 +132,7 @@ def _options(element: Element) -> Iterator[tuple[str, str]]:
         if child.tag in _NESTED:
             child.note(Outcome.TAKEN, "kept as it is written")
             yield child.tag, "".join(each.source() for each in child.children)
-        elif child.tag not in ("deadLetterStrategy", "destination", *NESTED):
+        elif child.tag not in ("deadLetterStrategy", "destination", RECOVERY, *NESTED):
             child.note(Outcome.UNKNOWN, "a policyEntry holds no such element")
 
 
@@ -174,6 +177,8 @@ def write_policies(policies: tuple[PolicyEntry, ...]) -> etree._Element:
         if policy.dead_letter is not None:
             entry.append(_written_strategy(policy.dead_letter))
         entry.extend(written_strategies(policy))
+        if policy.recovery is not None:
+            entry.append(written_recovery(policy.recovery))
         for name, value in policy.options:
             if name in _NESTED:
                 entry.append(etree.fromstring(f"<{name}>{value}</{name}>"))

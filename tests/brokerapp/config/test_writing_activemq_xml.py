@@ -28,6 +28,7 @@ from brokerapp.definitions import (
     Leg,
     MirroredQueue,
     PolicyEntry,
+    RecoveryPolicy,
     VirtualTopic,
 )
 from brokerapp.destination import NAMED_KINDS, Destination, Kind
@@ -75,7 +76,6 @@ options = st.lists(
             ("prioritizedMessages", "true"),
             ("maxPageSize", "200"),
             ("pendingQueuePolicy", "<vmQueueCursor/>"),
-            ("subscriptionRecoveryPolicy", '<fixedCountSubscriptionRecoveryPolicy maximumSize="3"/>'),
         ]
     ),
     unique=True,
@@ -90,10 +90,14 @@ limits = st.builds(PendingMessageLimit, st.just("constant"), counts) | st.builds
 evictions = st.builds(
     MessageEviction, st.sampled_from(["oldest", "lowestPriority"]), evict_expired_messages_high_watermark=counts
 ) | st.builds(MessageEviction, st.just("uniqueProperty"), st.sampled_from(["symbol", 'a"b']), counts)
-slow_consumers = st.builds(
-    SlowConsumerStrategy, st.just("abortSlowConsumer"), counts, counts, counts, flags, flags
-) | st.builds(
-    SlowConsumerStrategy, st.just("abortSlowAckConsumer"), counts, counts, counts, flags, flags, counts, flags
+aborts = (counts, counts, counts, flags, flags)
+slow_consumers = st.builds(SlowConsumerStrategy, st.just("abortSlowConsumer"), *aborts) | st.builds(
+    SlowConsumerStrategy, st.just("abortSlowAckConsumer"), *aborts, counts, flags
+)
+recoveries = st.one_of(
+    st.builds(RecoveryPolicy, st.sampled_from(["none", "lastImage"])),
+    st.builds(RecoveryPolicy, st.sampled_from(["fixedCount", "fixedSized"]), st.none() | st.integers(1, 9)),
+    st.builds(RecoveryPolicy, st.just("timed"), recover_duration=st.none() | st.integers(1, 9)),
 )
 policies = st.builds(
     PolicyEntry,
@@ -102,6 +106,7 @@ policies = st.builds(
     pending_message_limit=st.none() | limits,
     message_eviction=st.none() | evictions,
     slow_consumer=st.none() | slow_consumers,
+    recovery=st.none() | recoveries,
     options=options,
     **{each.name: plain[each.type] for each in fields(PolicyEntry) if each.type in plain},
 )
