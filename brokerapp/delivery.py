@@ -7,21 +7,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import groupby
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from brokerapp.client import Client
 from brokerapp.committer import Committer
 from brokerapp.destination import Destination, Kind
+from brokerapp.engine.choosing import Wants
 from brokerapp.engine.destination_map import DestinationMap
 from brokerapp.engine.eviction import OLDEST, evict
-from brokerapp.engine.message_log import PAGE, Entry, MessageLog, Subscription, selector_headers
+from brokerapp.engine.message_log import PAGE, Entry, MessageLog, Subscription
 from brokerapp.message import Copy, Message
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recording.schema import ACK, DISPATCH, DROP
 from brokerapp.stats import Stats
 from brokerapp.store import StoredEntry
+
+if TYPE_CHECKING:
+    from brokerapp.advisories import Advisories
 
 #: Bytes of bodies that wait for one subscriber of topics; beyond it, or their number, some go, which is recorded.
 MAX_TOPIC_PENDING_BYTES = 16 * 1024 * 1024
@@ -55,8 +60,6 @@ class Delivery:
     ) -> None:
         self._committer, self._recorder, self._stats = committer, recorder, stats
         self._expired, self._may = expired, may
-        #: Told of every message that a slow subscriber does not get, and of how many those are now.
-        self.discarded: Callable[[Subscription, Destination, Message, int], None] = lambda *_: None
         self._topics: dict[Kind, DestinationMap[Subscription]] = {kind: DestinationMap() for kind in Kind}
         self._subscribers_of: dict[Destination, list[Subscription]] = {}
         self.touched: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
@@ -65,6 +68,7 @@ class Delivery:
         #: Notes what reaches a topic; what its subscribers get of it.
         self.remember: Callable[[Message, Copy], Message] = lambda message, _copy: message
         self.stopped = False  #: the node ends: nothing more is given out
+        self.advisories: Advisories  #: the broker's
 
     # -- once a tick
 
@@ -80,23 +84,25 @@ class Delivery:
                 for subscription, entries in log.dispatch():
                     self.give(log, subscription, entries, now_us)
                 self._page(log)
-        for subscription in list(self.waiting):
-            self._drain(subscription)
+        while ready := [each for each in self.waiting if each.ready or not each.pending]:
+            for subscription in ready:
+                self._drain(subscription)
         dirty, self.dirty = self.dirty, {}
         for client in dirty:
             client.sink.flush()
 
     def _page(self, log: MessageLog) -> None:
-        if not log.wants_page:
+        after = log.loaded if log.wants_page else log.wants_ahead
+        if after is None:
             return
-        log.paging = True
-        window = log.window
+        load = log.load if log.wants_page else partial(log.load_ahead, after=after)
+        log.paging, window = True, log.window
 
         def loaded(found: list[StoredEntry]) -> None:
-            log.load((entry_of(log.name, each) for each in found), window)
+            load((entry_of(log.name, each) for each in found), window)
             self.touched[log] = None
 
-        self._committer.read(log.name, log.loaded, PAGE, loaded)
+        self._committer.read(log.name, after, PAGE, loaded)
 
     def resume(self, subscription: Subscription) -> None:
         """It may be given messages again."""
@@ -123,6 +129,8 @@ class Delivery:
         client.delivered += len(entries)
         self.dirty[client] = None
         self._record(DISPATCH, log, entries, client.client_id, now_us)
+        if self.advisories.watching:
+            self.advisories.dispatched(log.destination, entries)
         if subscription.ack_mode != "auto":
             client.sink.deliver(subscription, entries, self._ack_ids(subscription, entries))
             return
@@ -141,6 +149,8 @@ class Delivery:
         counts.DequeueBytes += sum([entry.message.size for entry in entries])
         self._stats.changed.add(counts)
         self._record(ACK, log, entries, consumer, now_us)
+        if self.advisories.watching:
+            self.advisories.consumed(log.destination, entries)
 
     def _record(self, kind: int, log: MessageLog, entries: list[Entry], consumer: str, now_us: int) -> None:
         for original, run in groupby(entries, _original):
@@ -196,22 +206,28 @@ class Delivery:
         stats.EnqueueCount += 1
         stats.EnqueueBytes += len(message.body)
         self._stats.changed.add(stats)
-        for subscription in self.subscribers(copy.destination):
+        wants = Wants(topic_entry(message, copy), copy.destination)
+        subscribers = self.subscribers(copy.destination)
+        if self.advisories.watching:
+            self.advisories.delivered(copy.destination, (message,), heard=bool(subscribers))
+        for subscription in subscribers:
             if subscription.no_local and subscription.client is sender:
                 continue
-            self.tell(subscription, message, copy)
+            self.tell(subscription, message, copy, wants=wants)
             if _too_much_waits(subscription):
                 self._drain(subscription)
                 self._bound(subscription)
 
-    def tell(self, subscription: Subscription, message: Message, copy: Copy, queue: Destination | None = None) -> None:
+    def tell(
+        self, subscription: Subscription, message: Message, copy: Copy, queue: Destination | None = None,
+        wants: Wants | None = None,
+    ) -> None:  # fmt: skip
         """Let a message of a topic wait for one subscriber, if that takes it; or for who consumes from a `queue` that
-        gets copies of what the topic gets.
+        gets copies of what the topic gets. `wants` remembers what selectors say of it.
         """
-        shown, original = (copy.destination, copy.original) if queue is None else (queue, copy.destination)
-        sent_to = original.stomp if original is not None else ""
-        entry = Entry(str(copy.destination), 0, message, original=sent_to, shown=shown.stomp)
-        if _takes(subscription, entry, copy.destination):
+        entry = topic_entry(message, copy, queue)
+        wants = wants or Wants(entry, copy.destination)
+        if subscription.selector is None or wants(subscription.selector):
             subscription.pending.append(entry)
             subscription.pending_bytes += len(message.body)
             self.waiting[subscription] = None
@@ -231,7 +247,7 @@ class Delivery:
         self._stats.changed.add(stats)
         subscription.discarded += 1
         self._recorder.event(DROP, now_us, entry.message, entry.log, entry.log, consumer, "slow consumer")
-        self.discarded(subscription, topic, entry.message, subscription.discarded)
+        self.advisories.discarded(subscription, entry)
 
     def _drain(self, subscription: Subscription) -> None:
         now_us = time.time_ns() // 1000
@@ -252,6 +268,8 @@ class Delivery:
         self._recorder.event(
             DISPATCH, now_us, entry.message, entry.log, native(entry.original or entry.shown), consumer, None
         )
+        if self.advisories.watching:
+            self.advisories.dispatched(topic, (entry,))
         ack_ids: Sequence[str] = ()
         if subscription.ack_mode == "auto":
             self.account_topic_ack(subscription, entry, now_us)
@@ -272,6 +290,8 @@ class Delivery:
         stats.DequeueCount += 1
         stats.DequeueBytes += len(entry.message.body)
         self._stats.changed.add(stats)
+        if self.advisories.watching:
+            self.advisories.consumed(topic, (entry,))
         original = native(entry.original or entry.shown)
         self._recorder.event(ACK, now_us, entry.message, entry.log, original, subscription.client.client_id, None)
 
@@ -281,14 +301,11 @@ def entry_of(log: str, stored: StoredEntry) -> Entry:
     return Entry(log, stored.seq, stored.message, stored.payload, stored.size, stored.original, stored.shown)
 
 
-def _takes(subscription: Subscription, entry: Entry, topic: Destination) -> bool:
-    return subscription.selector is None or subscription.selector.matches(selector_headers(entry, topic))
-
-
-def topic_entry(message: Message, copy: Copy) -> Entry:
+def topic_entry(message: Message, copy: Copy, queue: Destination | None = None) -> Entry:
     """A topic's message, as one subscriber is given it."""
-    original = copy.original.stomp if copy.original else ""
-    return Entry(str(copy.destination), 0, message, original=original, shown=copy.destination.stomp)
+    shown, original = (copy.destination, copy.original) if queue is None else (queue, copy.destination)
+    sent_to = original.stomp if original is not None else ""
+    return Entry(str(copy.destination), 0, message, original=sent_to, shown=shown.stomp)
 
 
 def partition(entries: list[Entry], wanted: Callable[[Entry], bool]) -> tuple[list[Entry], list[Entry]]:

@@ -97,6 +97,7 @@ class FlowControl:
         if waiting is None:
             place = self.places.get(full) or FullPlace(full, _now_ms())
             self._refusing[place] = None
+            self._tell(unit, place)
             return self._join(unit, place)
         self._tried(waiting)
         if full != waiting.place.name:
@@ -106,6 +107,14 @@ class FlowControl:
         waiting.place.at_once = 1
         self._refusing[waiting.place] = None
         return None
+
+    def _tell(self, unit: ClientUnit, place: FullPlace) -> None:
+        """Tell those who listen that somebody sends more than there is room for; once while they wait."""
+        destination, advisories = self._blamed(unit, place), self._broker.advisories
+        if place.name not in self.places:
+            advisories.full(destination, "store" if place.name == STORE else "memory")
+        if not unit.client.waiting:
+            advisories.fast_producer(unit.client, destination)
 
     def _place_of(self, unit: Unit | Run) -> FullPlace | None:
         ways = unit.ways
@@ -135,8 +144,6 @@ class FlowControl:
         client.waiting += 1
         client.waiting_bytes += unit.size
         client.read_or_not()
-        if client.waiting == 1:
-            self._broker.advisories.fast_producer(client, unit.placed[0].destination)
         stats = self._broker.stats.of(self._blamed(unit, place))
         stats.BlockedSends += 1
         self._broker.stats.changed.add(stats)
@@ -164,8 +171,6 @@ class FlowControl:
         """The place counts as full from now on."""
         if place.name not in self.places:
             self.places[place.name] = place
-            if place.name != STORE:
-                self._broker.advisories.full(Destination.parse(place.name), "memory")
             if len(self.places) == 1:
                 self._broker.committer.done = self._look
                 self._tick_soon()
