@@ -1,4 +1,4 @@
-"""kill -9 of the node while messages wait for their time: none is lost or doubled, those that expire meanwhile included."""
+"""kill -9 of the node while messages wait for their time: none is lost or doubled, expired ones included."""
 
 from __future__ import annotations
 
