@@ -16,8 +16,9 @@ VALUES = (
 )  # fmt: skip
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
-    "brokerapp.advisories", "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery",
-    "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control", "brokerapp.jobs",
+    "brokerapp.advisories", "brokerapp.broker", "brokerapp.browsing", "brokerapp.client", "brokerapp.committer",
+    "brokerapp.delivery", "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control",
+    "brokerapp.jobs",
     "brokerapp.publishing", "brokerapp.queues", "brokerapp.recovery", "brokerapp.runs", "brokerapp.scheduling",
     "brokerapp.settling", "brokerapp.stats", "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers",
     "brokerapp.transactions",
