@@ -81,7 +81,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.connector", "brokerapp.errors", "brokerapp.stomp.listener", "brokerapp.stomp.session",
     ),
     "brokerapp.listeners": (*PARTS_OF_CORE, "brokerapp.stomp"),
-    "brokerapp.requests": PARTS_OF_CORE,
+    "brokerapp.requests": (*PARTS_OF_CORE, "brokerapp.transfers"),
+    "brokerapp.transfers": PARTS_OF_CORE,
     "brokerapp.admin": (
         *VALUES, "brokerapp.engine.bindings", "brokerapp.engine.job", "brokerapp.engine.loops", "brokerapp.selectors",
         "=brokerapp.store", "brokerapp.store.redis",
@@ -137,8 +138,9 @@ HOMES: dict[str, tuple[str, ...]] = {
     "uvloop": ("brokerapp.management", "console"),
     # the broker's core waits for nothing: whoever does has a name here
     "asyncio": (
-        "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.stomp.listener",
-        "brokerapp.stomp.websocket", "brokerapp.listeners", "brokerapp.admin", "brokerapp.wiring",
+        "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.transfers",
+        "brokerapp.stomp.listener", "brokerapp.stomp.websocket", "brokerapp.listeners", "brokerapp.admin",
+        "brokerapp.wiring",
         "brokerapp.management", "brokerapp.store", "analytics", "console",
     ),
 }  # fmt: skip
