@@ -112,6 +112,18 @@ class DeadLetterStrategy:
 
 
 @dataclass(frozen=True, slots=True)
+class RecoveryPolicy:
+    """What a topic remembers for retroactive consumers.
+
+    `none`, `lastImage`, `fixedCount` (messages), `fixedSized` (bytes) or `timed` (milliseconds). None: the default.
+    """
+
+    kind: str
+    maximum_size: int | None = None
+    recover_duration: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PolicyEntry:
     """Policy of the destinations matching `destination` (a pattern); the most specific entry wins.
 
@@ -129,6 +141,16 @@ class PolicyEntry:
     send_fail_if_no_space_after_timeout: int | None = None
     blocked_producer_warning_interval: int | None = None
     durable_topic_prefetch: int | None = None
+    queue_browser_prefetch: int | None = None
+    prioritized_messages: bool | None = None
+    strict_order_dispatch: bool | None = None
+    use_consumer_priority: bool | None = None
+    all_consumers_exclusive_by_default: bool | None = None
+    consumers_before_dispatch_starts: int | None = None
+    time_before_dispatch_starts: int | None = None
+    message_group_map_factory_type: str | None = None
+    recovery: RecoveryPolicy | None = None
+    always_retroactive: bool = False
     expire_messages_period: int | None = None  #: between two looks for expired messages nobody reads; 0: none
     max_expire_page_size: int | None = None  #: messages looked at in one step of that
     advisory_for_consumed: bool = False
@@ -245,7 +267,7 @@ def _plain(value: Any) -> Any:
     match value:
         case Destination():
             return str(value)
-        case Leg() | DeadLetterStrategy():
+        case Leg() | DeadLetterStrategy() | RecoveryPolicy():
             return _fields(value)
         case tuple():
             return [_plain(each) for each in value]
@@ -271,5 +293,6 @@ _READERS = {
     "destination": Destination.parse,
     "legs": lambda value: tuple(_build(Leg, each) for each in value),
     "dead_letter": lambda value: None if value is None else _build(DeadLetterStrategy, value),
+    "recovery": lambda value: None if value is None else _build(RecoveryPolicy, value),
     "options": _pairs,
 }

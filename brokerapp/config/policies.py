@@ -10,25 +10,28 @@ from lxml import etree
 from brokerapp.config.attributes import FIELD_TYPES, read_fields, written_fields
 from brokerapp.config.broker_config import Outcome
 from brokerapp.config.document import Element
+from brokerapp.config.recovery import TAG as RECOVERY
+from brokerapp.config.recovery import read_recovery, written_recovery
 from brokerapp.config.virtual_destinations import destinations, entry_targets, read_destination
 from brokerapp.definitions import DeadLetterStrategy, PolicyEntry
 from brokerapp.destination import ANY_REST, Destination, Kind
+from brokerapp.engine.message_groups import group_map
+from brokerapp.errors import DefinitionRefused
 
 #: Attributes that have a field of their own: whatever a PolicyEntry holds that fits into one.
 _FIELDS = tuple(each.name for each in fields(PolicyEntry) if each.type in FIELD_TYPES)
 
 #: ActiveMQ's other attributes of a policyEntry: kept as options under these names.
 _OPTIONS = frozenset((
-    "allConsumersExclusiveByDefault", "alwaysRetroactive", "consumersBeforeDispatchStarts",
     "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "enableAudit",
     "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
     "inactiveTimoutBeforeGC", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
     "maxDestinations", "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
-    "messageGroupMapFactoryType", "minimumMessageSize", "optimizeMessageStoreInFlightLimit", "optimizedDispatch",
-    "persistJMSRedelivered", "prioritizedMessages", "queueBrowserPrefetch",
+    "minimumMessageSize", "optimizeMessageStoreInFlightLimit", "optimizedDispatch",
+    "persistJMSRedelivered",
     "reduceMemoryFootprint", "sendDuplicateFromStoreToDLQ",
-    "storeUsageHighWaterMark", "strictOrderDispatch", "timeBeforeDispatchStarts",
-    "useCache", "useConsumerPriority", "usePrefetchExtension", "useTopicSubscriptionInflightStats",
+    "storeUsageHighWaterMark",
+    "useCache", "usePrefetchExtension", "useTopicSubscriptionInflightStats",
 ))  # fmt: skip
 
 #: How memoryLimit differs from ActiveMQ's, where only vmQueueCursor makes it stop producers.
@@ -38,7 +41,7 @@ _MEMORY_LIMIT = "bounds all that a queue holds, whatever its cursor: raise or re
 _NESTED = frozenset((
     "dispatchPolicy", "messageEvictionStrategy", "messageGroupMapFactory", "networkBridgeFilterFactory",
     "pendingDurableSubscriberPolicy", "pendingMessageLimitStrategy", "pendingQueuePolicy", "pendingSubscriberPolicy",
-    "slowConsumerStrategy", "subscriptionRecoveryPolicy",
+    "slowConsumerStrategy",
 ))  # fmt: skip
 
 #: What says that an entry is for all temporary destinations of a kind.
@@ -105,13 +108,18 @@ def _entries(element: Element) -> Iterator[PolicyEntry]:
 
 def _policy(element: Element, destination: Destination) -> PolicyEntry:
     values = read_fields(element, PolicyEntry, _FIELDS)
+    try:
+        group_map(values.get("message_group_map_factory_type"))
+    except DefinitionRefused as error:
+        raise element.refused(str(error)) from error
     element.note(Outcome.TAKEN, str(destination))
     if values.get("memory_limit") and values.get("producer_flow_control") is not False:
         element.note(Outcome.ADAPTED, _MEMORY_LIMIT, "memoryLimit")
-    strategy = element.child("deadLetterStrategy")
+    strategy, recovery = element.child("deadLetterStrategy"), element.child(RECOVERY)
     return PolicyEntry(
         destination,
         dead_letter=None if strategy is None else _dead_letter_strategy(strategy),
+        recovery=None if recovery is None else read_recovery(recovery),
         options=tuple(_options(element)),
         **values,
     )
@@ -128,7 +136,7 @@ def _options(element: Element) -> Iterator[tuple[str, str]]:
         if child.tag in _NESTED:
             child.note(Outcome.TAKEN, "kept as it is written")
             yield child.tag, "".join(each.source() for each in child.children)
-        elif child.tag not in ("deadLetterStrategy", "destination"):
+        elif child.tag not in ("deadLetterStrategy", "destination", RECOVERY):
             child.note(Outcome.UNKNOWN, "a policyEntry holds no such element")
 
 
@@ -172,6 +180,8 @@ def write_policies(policies: tuple[PolicyEntry, ...]) -> etree._Element:
         )  # fmt: skip
         if policy.dead_letter is not None:
             entry.append(_written_strategy(policy.dead_letter))
+        if policy.recovery is not None:
+            entry.append(written_recovery(policy.recovery))
         for name, value in policy.options:
             if name in _NESTED:
                 entry.append(etree.fromstring(f"<{name}>{value}</{name}>"))
