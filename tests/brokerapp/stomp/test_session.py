@@ -210,6 +210,15 @@ def test_what_the_broker_writes_itself_is_no_property(name):
     assert connected().receive(Frame("SEND", {"destination": "a", name: "forged"})).properties == ""
 
 
+def test_only_stomp_1_0_has_no_browsers(session):
+    headers = {"destination": "/queue/a", "id": "1", "browser": "true"}
+    if session.version == "1.0":
+        with pytest.raises(RequestRefused, match=r"1\.1"):
+            session.receive(Frame("SUBSCRIBE", headers))
+    else:
+        assert session.receive(Frame("SUBSCRIBE", headers)).browser
+
+
 def test_subscribe_names_what_to_consume_and_how(session):
     headers = {
         "destination": "/queue/a", "id": "1", "ack": "client", "selector": "a = 1", "receipt": "r",
@@ -224,15 +233,6 @@ def test_subscribe_names_what_to_consume_and_how(session):
     ("given", "mode"),
     [(None, "auto"), ("auto", "auto"), ("client", "client"), ("client-individual", "client-individual"), ("x", "auto")],
 )
-def test_only_stomp_1_0_has_no_browsers(session):
-    headers = {"destination": "/queue/a", "id": "1", "browser": "true"}
-    if session.version == "1.0":
-        with pytest.raises(RequestRefused, match="1.1"):
-            session.receive(Frame("SUBSCRIBE", headers))
-    else:
-        assert session.receive(Frame("SUBSCRIBE", headers)).browser
-
-
 def test_an_unknown_ack_mode_is_auto(given, mode):
     headers = {"destination": "a", "id": "1", **({} if given is None else {"ack": given})}
     assert connected().receive(Frame("SUBSCRIBE", headers)).ack_mode == mode
