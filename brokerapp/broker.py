@@ -24,6 +24,7 @@ from brokerapp.actions import (
     Unsubscribe,
 )
 from brokerapp.advisories import Advisories
+from brokerapp.browsing import Browsing
 from brokerapp.client import Client
 from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions
@@ -46,7 +47,6 @@ from brokerapp.queues import Queues
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recovery import Recovery
 from brokerapp.redelivering import Redelivering
-from brokerapp.retrying import Retrying
 from brokerapp.runs import Runs
 from brokerapp.scheduling import Scheduling
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
@@ -97,6 +97,7 @@ class Broker:
         self.publishing, self.subscribing = Publishing(self), Subscribing(self)
         self.runs = Runs(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
+        self.browsing = Browsing(self)
         self.flow = FlowControl(self)
         self.slow_consumers = SlowConsumers(self)
         self.durables, self.recovery = Durables(self), Recovery(self)
@@ -110,7 +111,6 @@ class Broker:
         self.expiry, self.jobs = Expiry(self), Jobs(self)
         self.scheduling, self.redelivering = Scheduling(self), Redelivering(self)
         self.queues.left_behind = self.redelivering.left_behind
-        self.retrying = Retrying(self)
         self.expiry.watch()
         self.slow_consumers.watch()
         self.jobs.start()
@@ -140,6 +140,7 @@ class Broker:
 
     def recover(self, states: Iterable[LogState], last: int) -> None:
         """The logs as the last node left them; `last` is the number of the last message."""
+        self.committer.last = last
         for state in states:
             is_queue = state.attributes.get("kind") not in (SUBSCRIPTION, DISCARDED)
             (self.queues if is_queue else self.durables).recover(state, last)

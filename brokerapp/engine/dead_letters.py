@@ -90,16 +90,6 @@ def dead_letter(message: Message, death: Death, strategy: DeadLetterStrategy) ->
     return message.with_headers(changed, expires=expires, persistent=True, deliveries=0)
 
 
-def revived(message: Message) -> Message:
-    """A dead letter as it goes back to where it died: what happened to it stays recorded.
-
-    A copy from a topic says again from which.
-    """
-    places = message.headers.get("dlqRoute", "").split(",")
-    sent_to = places[-2] if len(places) > 1 and places[-2].startswith("/topic/") else None
-    return message.with_headers({"original-destination": sent_to})
-
-
 def _route(message: Message, death: Death) -> str:
     """Where the message was sent and where it lay, in order, dead-letter queues it was taken from again included."""
     places = [place for place in message.headers.get("dlqRoute", "").split(",") if place]

@@ -9,7 +9,6 @@ from brokerapp.config import default_config
 from brokerapp.config.reader import parse_config
 from brokerapp.definitions import DeadLetterStrategy, Definitions, PolicyEntry
 from brokerapp.destination import Destination
-from brokerapp.errors import RequestRefused
 from brokerapp.settings import Discarding
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode, until
@@ -136,46 +135,7 @@ def test_dead_letters_go_back_to_where_they_failed_and_may_fail_again(connect, n
         assert node.ask(lambda admin: admin.retry(queue(where))) == 3
         assert node.bodies(place) == ["a", "b", "c"]
         assert node.depth(where) == 0
-    assert node.browse(place)[0].headers["dlqRoute"] == f"/queue/{place},/queue/{place}"
-
-
-@pytest.mark.scenario("AD-07")
-def test_one_dead_letter_goes_back_and_what_is_none_stays(connect, node, name):
-    client = connect()
-    reject(client, f"own.{name}", "a", "b")
-    where = f"DLQ.own.{name}.dead"
-    client.send(f"/queue/{where}", "no dead letter")
-    first, _, other = node.browse(where)
-    assert node.ask(lambda admin: admin.retry(queue(where), first.seq)) == 1
-    assert node.bodies(f"own.{name}") == ["a"]
-    with pytest.raises(RequestRefused, match="is no dead letter"):
-        node.ask(lambda admin: admin.retry(queue(where), other.seq))
-    assert node.ask(lambda admin: admin.retry(queue(where))) == 1
-    assert node.bodies(where) == ["no dead letter"]
-
-
-def test_a_copy_of_a_virtual_topic_goes_back_to_its_queue_alone_and_tells_its_topic(connect, node, name):
-    client = connect()
-    place, topic = f"Consumer.{name.replace('.', '-')}.VirtualTopic.own", "/topic/VirtualTopic.own"
-    client.subscribe(f"/queue/{place}", ack="client-individual")
-    client.send(topic, "a", persistent="true")
-    client.nack(client.take()[0])
-    node.ask(lambda admin: admin.retry(queue(f"DLQ.{place}.dead")))
-    [message] = client.take()
-    assert message.headers["original-destination"] == topic
-    assert client.has_no_more()
-
-
-def test_what_a_consumer_holds_is_not_taken_from_it(connect, node, name):
-    client = connect()
-    reject(client, f"own.{name}", "a", "b")
-    where = f"DLQ.own.{name}.dead"
-    client.subscribe(f"/queue/{where}", id="reading", ack="client-individual", prefetch=1)
-    [held] = client.take()
-    assert node.ask(lambda admin: admin.retry(queue(where))) == 1
-    client.ack(held)
-    assert node.depth(where) == 0
-    assert node.bodies(f"own.{name}") == ["b"]
+    assert node.browse(place)[0].headers["dlqRoute"] == f"/queue/{place},/queue/{where},/queue/{place}"
 
 
 # -- plugins

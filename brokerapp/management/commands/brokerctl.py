@@ -21,6 +21,7 @@ from brokerapp.definitions import to_json, virtual_destination_to_json
 from brokerapp.destination import Destination
 from brokerapp.environment import Environment
 from brokerapp.errors import BrokerError
+from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
 
 #: Messages shown when nobody says how many.
 BROWSE_LIMIT = 50
@@ -50,9 +51,7 @@ class Command(BaseCommand):
             ("delete", "remove a queue or topic with all it holds"),
         ):
             verbs.add_parser(verb, help=text).add_argument("destination", help=DESTINATION)
-        retrying = verbs.add_parser("retry", help="send dead letters back to where they failed")
-        retrying.add_argument("destination", help=DESTINATION)
-        retrying.add_argument("--message", type=int, help="only the one of this number, see browse")
+        add_verbs(verbs)
         waiting = verbs.add_parser("waiting", help="messages that wait until they are due, the next one first")
         waiting.add_argument("--skip", type=int, default=0, help="how many to pass over")
         waiting.add_argument("--limit", type=int, default=BROWSE_LIMIT, help="how many (default: %(default)d)")
@@ -163,11 +162,6 @@ async def _delete(admin: BrokerAdmin, args: Namespace) -> Answer:
     return {"deleted": args.destination, "messages": count}, [f"{args.destination} deleted with {_messages(count)}"]
 
 
-async def _retry(admin: BrokerAdmin, args: Namespace) -> Answer:
-    count = await admin.retry(Destination.parse(args.destination), args.message)
-    return {"retried": count}, [f"{_messages(count)} sent back"]
-
-
 async def _waiting(admin: BrokerAdmin, args: Namespace) -> Answer:
     count, found = await admin.waiting(skip=args.skip, limit=args.limit)
     lines = []
@@ -224,11 +218,11 @@ VERBS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]] = {
     "create": _create,
     "purge": _purge,
     "delete": _delete,
-    "retry": _retry,
     "waiting": _waiting,
     "forget-waiting": _forget_waiting,
     "definitions": _definitions,
     "import": _import,
     "export": _export,
     "stats": _stats,
+    **QUEUE_VERBS,
 }

@@ -281,8 +281,8 @@ def blue_window(*consumers, depth):
     """A log whose window is filled with blue messages that nobody wants."""
     log = log_of(*consumers, depth=depth)
     while log.wants_page:
-        page = range(log.loaded + 1, depth + 1)[:PAGE]
-        log.load([entry(seq, colour="blue") for seq in page], log.window)
+        following = range(log.loaded + 1, depth + 1)[:PAGE]
+        log.load([entry(seq, colour="blue") for seq in following], log.window)
         dispatched(log)
     return log
 
