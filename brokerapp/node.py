@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
+from brokerapp.allocator import keep_freed_memory
 from brokerapp.broker import Broker
 from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions, from_json, to_json
@@ -91,6 +92,7 @@ class Node:
     async def start(self) -> None:
         """Become the broker's node and listen."""
         gc.set_threshold(*COLLECT_AFTER)
+        keep_freed_memory()
         await self._store.open()
         await self._take_over()
         definitions = await self._definitions()

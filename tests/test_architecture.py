@@ -55,6 +55,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.store.redis": ("brokerapp.errors", "brokerapp.message", "=brokerapp.store", "brokerapp.store.keys"),
     "brokerapp.store.embedded": ("brokerapp.errors", "brokerapp.ownership"),
     "brokerapp.ownership": (),
+    "brokerapp.allocator": (),
     "brokerapp.environment": (),
     "brokerapp.data_folder": ("brokerapp.errors",),
     "brokerapp.recording": ("brokerapp.recording", "brokerapp.message", "brokerapp.selectors"),
@@ -88,7 +89,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "=brokerapp.store", "brokerapp.store.redis",
     ),
     "brokerapp.node": (
-        *PARTS_OF_CORE, "brokerapp.requests", "brokerapp.listeners", "brokerapp.stomp", "brokerapp.store.redis",
+        *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.requests", "brokerapp.listeners", "brokerapp.stomp",
+        "brokerapp.store.redis",
     ),
     "brokerapp.wiring": (
         "brokerapp.config", "brokerapp.connector", "brokerapp.destination", "brokerapp.engine", "brokerapp.environment",
