@@ -43,6 +43,7 @@ from brokerapp.jobs import Jobs
 from brokerapp.named_subscription import SUBSCRIPTION
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
+from brokerapp.quotas import Quotas
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recovery import Recovery
 from brokerapp.runs import Runs
@@ -95,6 +96,7 @@ class Broker:
         self.runs = Runs(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
         self.flow = FlowControl(self)
+        self.quotas = Quotas(settings.memory_limit)
         self.slow_consumers = SlowConsumers(self)
         self.durables, self.recovery = Durables(self), Recovery(self)
         self.delivery.remember = self.recovery.published
@@ -190,18 +192,20 @@ class Broker:
                 each.sink.close()
         self._client_ids.setdefault(client.client_id, set()).add(client)
         self.clients[client.id] = client
+        client.share = self.quotas.share
+        self.quotas.divide(len(self.clients))
         self.advisories.connected(client)
 
     def disconnect(self, client: Client) -> None:
         """A client is gone: its transactions end in nothing, what it held goes back."""
         if self.clients.pop(client.id, None) is None:
             return
+        self.quotas.divide(len(self.clients))
         sharers = self._client_ids[client.client_id]
         sharers.discard(client)
         if not sharers:
             del self._client_ids[client.client_id]
-        for name in list(client.transactions):
-            self.transactions.roll_back(client, client.transactions.pop(name))
+        self.transactions.give_up(client)
         for subscription in list(client.subscriptions.values()):
             self.subscribing.end(client, subscription)
         for destination in client.producing_to:

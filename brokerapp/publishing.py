@@ -136,6 +136,7 @@ class Publishing:
             return
         size = sum([len(each.stored) for each in placed])
         client.check_room(transaction, size)
+        self._broker.quotas.reserve(size)
         transaction.placed += placed
         transaction.bytes += size
         transaction.copies += sum([len(group.rows) for each in placed for group in each.route.groups])
