@@ -55,6 +55,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.quotas": ("brokerapp.errors",),
     "brokerapp.store": ("brokerapp.message",),
     "brokerapp.store.keys": (),
+    "brokerapp.store.room": ("brokerapp.errors",),
     "brokerapp.store.redis": ("brokerapp.errors", "brokerapp.message", "=brokerapp.store", "brokerapp.store.keys"),
     "brokerapp.store.embedded": ("brokerapp.errors", "brokerapp.ownership"),
     "brokerapp.ownership": (),
@@ -92,6 +93,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     ),
     "brokerapp.node": (
         *PARTS_OF_CORE, "brokerapp.requests", "brokerapp.listeners", "brokerapp.stomp", "brokerapp.store.redis",
+        "brokerapp.store.room",
     ),
     "brokerapp.wiring": (
         "brokerapp.config", "brokerapp.connector", "brokerapp.destination", "brokerapp.engine", "brokerapp.environment",

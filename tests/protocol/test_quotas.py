@@ -3,6 +3,7 @@
 import pytest
 
 from brokerapp import quotas
+from brokerapp.destination import Destination
 from tests.protocol.running_node import until
 
 
@@ -78,3 +79,35 @@ def test_too_many_open_transactions_of_all_clients_are_refused(connect, node, br
     first.frame("COMMIT", transaction="t")
     second.frame("BEGIN", transaction="t")
     assert second.errors.empty()
+
+
+def test_idle_topics_are_forgotten_when_there_are_too_many(connect, node, broker, name, monkeypatch):
+    monkeypatch.setattr("brokerapp.stats.MAX_DESTINATIONS", 100)
+    monkeypatch.setattr("brokerapp.broker.MAX_DESTINATIONS", 100)
+    monkeypatch.setattr(broker.stats, "most", 100)
+    subscriber, sender = connect(), connect()
+    subscriber.subscribe(f"/topic/{name}.heard")
+    for number in range(500):
+        sender.send(f"/topic/{name}.{number}", "", wait=number % 100 == 99)
+    known = node.look(lambda: [str(each) for each in broker.stats.known()])
+    assert len(known) < 200
+    assert f"topic://{name}.heard" in known
+    assert f"topic://{name}.499" in known
+    assert f"topic://{name}.0" not in known
+    sender.send(f"/topic/{name}.heard", "still served")
+    assert subscriber.bodies() == ["still served"]
+
+
+def test_a_client_that_sends_to_very_many_places_is_known_at_some(connect, node, broker, name, monkeypatch):
+    monkeypatch.setattr("brokerapp.broker.MAX_PRODUCING_TO", 10)
+    client = connect(**{"client-id": name})
+    for number in range(50):
+        client.send(f"/topic/{name}.{number}", "", wait=number == 49)
+
+    def producing():
+        [found] = [each for each in broker.clients.values() if each.client_id == name]
+        return len(found.producing_to)
+
+    assert node.look(producing) == 10
+    counts = [node.look(lambda n=n: broker.stats.of(Destination.topic(f"{name}.{n}")).ProducerCount) for n in range(50)]
+    assert sum(counts) == 10
