@@ -79,6 +79,7 @@ def node_config(
             advisory_support=config.advisory_support,
             populate_jmsx_user_id=config.populate_jmsx_user_id,
             use_authenticated_principal=config.use_authenticated_principal,
+            memory_limit=config.system_usage.memory or 0,
             send_fail_if_no_space=config.system_usage.send_fail_if_no_space,
             send_fail_if_no_space_after_timeout=config.system_usage.send_fail_if_no_space_after_timeout,
             selector_cache=config.selector_cache,
