@@ -19,6 +19,8 @@ from brokerapp.errors import DefinitionRefused
 WRITTEN_FLAGS = (
     "persistent", "scheduler_support", "advisory_support", "use_virtual_dest_subs", "use_virtual_dest_subs_on_creation",
     "network_connector_start_async", "schedule_period_for_destination_purge",
+    "keep_durable_subs_active",
+    "offline_durable_subscriber_timeout", "offline_durable_subscriber_task_schedule",
 )  # fmt: skip
 
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
