@@ -94,6 +94,7 @@ class Broker:
         self.delivery.remember = self.recovery.published
         self.temporaries = Temporaries(self)
         self.advisories = Advisories(self)
+        self.delivery.advisories = self.advisories
         stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
         self.expiry, self.jobs = Expiry(self), Jobs(self)
         self.scheduling = Scheduling(self)

@@ -138,6 +138,7 @@ class Durables:
         durable = Durable(log, feed, _now_ms())
         self._by_key[subscription.key] = self._by_log[log.name] = durable
         self._broker.topology.add_feed(feed)
+        self._broker.advisories.listeners_changed()
         self._only_persistent(durable)
         return durable
 
