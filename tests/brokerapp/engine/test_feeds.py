@@ -56,8 +56,8 @@ def test_the_way_of_a_topic_is_remembered_unless_a_subscription_asks_for_the_mes
     assert kept(where, topic("choosy")) == []  # unknown
 
 
-def test_a_selector_sees_where_the_message_is_and_where_it_came_from():
-    on_its_way = "hyphenated_props:destination = '/topic/out' AND original-destination = '/queue/in'"
+def test_a_selector_sees_where_the_message_came_from():
+    on_its_way = "hyphenated_props:original-destination = '/queue/in'"
     composite = Composite(queue("in"), (Leg(topic("out")),))
     where, [feed] = fed(subscription("out", selector=on_its_way), definitions=(composite,))
     assert kept(where, queue("in")) == [Copy(feed.target, queue("in"), topic("out"))]
