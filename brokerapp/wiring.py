@@ -84,6 +84,7 @@ def node_config(
             offline_durable_subscriber_task_schedule=config.offline_durable_subscriber_task_schedule,
             send_fail_if_no_space=config.system_usage.send_fail_if_no_space,
             send_fail_if_no_space_after_timeout=config.system_usage.send_fail_if_no_space_after_timeout,
+            selector_cache=config.selector_cache,
         ),
         alone=alone,
     )
