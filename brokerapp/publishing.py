@@ -252,7 +252,7 @@ class Publishing:
             group = next((each for each in groups if log not in each.logs), None)
             if group is None:
                 groups.append(group := Group())
-            group.add(log, copy, copy in found.dropping)
+            group.add(log, copy, bool(found.dropping) and copy in found.dropping)
         return groups
 
     def submit(
