@@ -53,6 +53,7 @@ class Topology:
         self._legs: dict[str, tuple[CompiledLeg, ...]] = {}
         self._policies: dict[Kind, DestinationMap[PolicyEntry]] = {kind: DestinationMap() for kind in Kind}
         self._policy_of: dict[Destination, PolicyEntry | None] = {}
+        self.remembers = any(each.recovery for each in definitions.policies)  #: whether some topics have to
         for each in definitions.virtual_destinations:
             self._add(each)
         for entry in definitions.policies:
