@@ -7,7 +7,7 @@ consumers), `advisories` (what the broker tells about itself). `perform` says wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from brokerapp.actions import (
@@ -25,18 +25,19 @@ from brokerapp.actions import (
 from brokerapp.advisories import Advisories
 from brokerapp.client import Client
 from brokerapp.committer import Committer
+from brokerapp.creation import Creation
 from brokerapp.definitions import Definitions
 from brokerapp.delivery import Delivery
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, Kind
 from brokerapp.durables import Durables
 from brokerapp.engine.access import Access
-from brokerapp.engine.advisory_topics import is_advisory
 from brokerapp.engine.message_log import MessageLog, Subscription
 from brokerapp.engine.topology import Topology
 from brokerapp.errors import AccessDenied, ProtocolError, RequestRefused
 from brokerapp.expiry import Expiry
 from brokerapp.failures import Failures
 from brokerapp.flow_control import FlowControl
+from brokerapp.inactivity import Inactivity
 from brokerapp.jobs import Jobs
 from brokerapp.named_subscription import SUBSCRIPTION
 from brokerapp.publishing import Publishing
@@ -90,13 +91,14 @@ class Broker:
         self.settling, self.transactions = Settling(self), Transactions(self)
         self.flow = FlowControl(self)
         self.durables = Durables(self)
-        self.temporaries = Temporaries(self)
+        self.temporaries, self.creation, self.inactivity = Temporaries(self), Creation(self), Inactivity(self)
         self.advisories = Advisories(self)
         stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
         self.expiry, self.jobs = Expiry(self), Jobs(self)
         self.scheduling = Scheduling(self)
         self.expiry.watch()
         self.jobs.start()
+        self.inactivity.watch()
         #: Who does what a client asks. Each may raise RequestRefused.
         self.perform: dict[type[Action], Callable[[Client, Any], None]] = {
             Send: self.scheduling.send if settings.scheduler_support else self.publishing.send,
@@ -120,8 +122,11 @@ class Broker:
     def recover(self, states: Iterable[LogState], last: int) -> None:
         """The logs as the last node left them; `last` is the number of the last message."""
         for state in states:
-            is_queue = state.attributes.get("kind") not in (SUBSCRIPTION, DISCARDED)
-            (self.queues if is_queue else self.durables).recover(state, last)
+            kind = state.attributes.get("kind")
+            if kind == Kind.TOPIC:
+                self.creation.recover(Destination.parse(state.name))
+            else:
+                (self.durables if kind in (SUBSCRIPTION, DISCARDED) else self.queues).recover(state, last)
 
     def _interest(self, queue: Destination, headers: Mapping[str, str]) -> bool:
         """Whether a consumer of the queue would take such a message (selectorAware)."""
@@ -147,14 +152,17 @@ class Broker:
         self.queues.delete(log)
         self._forget_producers(log.destination)
 
-    def delete_topic(self, topic: Destination) -> None:
-        """Remove a topic that has no subscribers."""
-        self.stats.forget(topic)
-        self._forget_producers(topic)
+    def delete_topics(self, topics: Collection[Destination]) -> None:
+        """Remove topics that have no subscribers."""
+        for topic in topics:
+            self.creation.forget(topic)
+            self.stats.forget(topic)
+        self._forget_producers(*topics)
 
-    def _forget_producers(self, destination: Destination) -> None:
+    def _forget_producers(self, *destinations: Destination) -> None:
+        gone = set(destinations)
         for client in self.clients.values():
-            client.producing_to -= {each for each in client.producing_to if each.physical == destination}
+            client.producing_to -= {each for each in client.producing_to if each.physical in gone}
 
     # -- clients
 
@@ -229,9 +237,7 @@ class Broker:
     def _exists(self, destination: Destination) -> bool:
         if destination.is_temporary:  # whoever may have one made it
             return True
-        if destination.is_queue:
-            return destination.physical in self.queues
-        return is_advisory(destination) or self.stats.find(destination) is not None
+        return self.creation.exists(destination)
 
     def may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:
         """Whether who subscribed has a right at a destination."""

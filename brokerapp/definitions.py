@@ -129,6 +129,10 @@ class PolicyEntry:
     send_fail_if_no_space_after_timeout: int | None = None
     blocked_producer_warning_interval: int | None = None
     durable_topic_prefetch: int | None = None
+    gc_inactive_destinations: bool | None = None  #: those that nobody uses are removed
+    inactive_timeout_before_gc: int | None = None  #: when they were idle for so long
+    max_destinations: int | None = None  #: that may match the pattern; below 0: any number
+    auto_create: bool | None = None  #: clients may bring them into being by naming them; False: operators only
     expire_messages_period: int | None = None  #: between two looks for expired messages nobody reads; 0: none
     max_expire_page_size: int | None = None  #: messages looked at in one step of that
     advisory_for_consumed: bool = False

@@ -197,6 +197,7 @@ class Publishing:
                 self._broker.temporaries.sent_by(client, destination)
             elif destination.is_queue and destination.address is None:
                 self._broker.queues.check_direct(destination)
+            self._broker.creation.check(destination)
             client.producing_to.add(destination)
             self._broker.count_producer(destination, 1)
             self._broker.advisories.producer_started(client, destination)

@@ -34,6 +34,7 @@ class Queues:
     def __init__(self, committer: Committer, delivery: Delivery, stats: Stats, may: May) -> None:
         self._committer, self._delivery, self._stats, self._may = committer, delivery, stats, may
         self._logs: dict[str, MessageLog] = {}
+        self._kept_about: dict[str, Mapping[str, Any]] = {}  # by log, as the store has it
         self._patterns: DestinationMap[Subscription] = DestinationMap()
         self.topology: Topology
 
@@ -86,7 +87,7 @@ class Queues:
         suspect = last if state.mark == OPEN else int(state.mark or 0)
         if state.mark == OPEN:  # the node that opened it died: what comes from now on was delivered by nobody
             self._committer.mark(state.name, str(last))
-        return self._add(Destination.parse(state.name), state.depth, suspect)
+        return self._add(Destination.parse(state.name), state.attributes, state.depth, suspect)
 
     def ensure(self, queue: Destination, selector: str | None = None) -> MessageLog:
         """The queue, created when it is not there, and bound when its name says to what; raises RequestRefused.
@@ -112,7 +113,7 @@ class Queues:
         log = self.ensure(name.physical)
         if binding is not None:
             self.topology.bind(binding)
-            self._committer.create(log.name, json.dumps({"kind": log.destination.kind, **binding.to_json()}))
+            self.note(log, binding.to_json())
         return log
 
     def _new_binding(self, name: Destination, selector: str | None = None) -> Binding | None:
@@ -142,13 +143,27 @@ class Queues:
 
     def open(self, destination: Destination, attributes: Mapping[str, Any]) -> MessageLog:
         """A new log, which the store keeps with these attributes."""
-        log = self._add(destination)
+        log = self._add(destination, attributes)
         self._committer.create(log.name, json.dumps(attributes))
         return log
 
-    def _add(self, destination: Destination, depth: int = 0, suspect: int = 0) -> MessageLog:
+    def _add(
+        self, destination: Destination, attributes: Mapping[str, Any], depth: int = 0, suspect: int = 0
+    ) -> MessageLog:
         log = self._logs[str(destination)] = MessageLog(self._stats.of(destination), depth, suspect)
+        self._kept_about[log.name] = attributes
         return log
+
+    def kept_about(self, queue: Destination) -> Mapping[str, Any]:
+        """The attributes of a queue in the store; none when it does not exist."""
+        return self._kept_about.get(str(queue.physical), {})
+
+    def note(self, log: MessageLog, attributes: Mapping[str, Any]) -> None:
+        """Keep these, too, among the attributes of a log."""
+        kept = self._kept_about[log.name]
+        if kept != (more := {**kept, **attributes}):
+            self._kept_about[log.name] = more
+            self._committer.create(log.name, json.dumps(more))
 
     def delete(self, log: MessageLog) -> None:
         """Remove a queue that is empty and has no consumers."""
@@ -171,7 +186,7 @@ class Queues:
 
     def forget(self, log: MessageLog) -> None:
         """It is here no longer; the store is told by whoever asks this."""
-        del self._logs[log.name]
+        del self._logs[log.name], self._kept_about[log.name]
         self._delivery.touched.pop(log, None)
         self._stats.forget(log.destination)
 
@@ -193,7 +208,9 @@ class Queues:
 
     def _may_exist(self, subscription: Subscription, queue: Destination) -> bool:
         """Whether the queue is there, or its first consumer may create it."""
-        return queue in self or self._may(subscription, "admin", queue)
+        policy = self.topology.policy_for(queue)
+        forbidden = policy is not None and policy.auto_create is False
+        return queue in self or (not forbidden and self._may(subscription, "admin", queue))
 
     def _collects(self, queue: Destination) -> bool:
         """Whether a queue literally so named is a consumer queue of some virtual topic, hence a queue of its own."""

@@ -18,6 +18,9 @@ class Settings:
         -1
     )  #: milliseconds offline after which they are removed; not above 0: never
     offline_durable_subscriber_task_schedule: int = 300_000  #: milliseconds between looks for such
+    schedule_period_for_destination_purge: int = 0  #: milliseconds between looks for inactive destinations; 0: none
+    max_purged_destinations_per_sweep: int = 0  #: of those, removed at once; 0: any number
+    delete_all_messages_on_startup: bool = False  #: begin with an empty store
 
 
 DEFAULT_SETTINGS = Settings()

@@ -16,11 +16,11 @@ VALUES = (
 )  # fmt: skip
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
-    "brokerapp.advisories", "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery",
-    "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control", "brokerapp.jobs",
-    "brokerapp.publishing", "brokerapp.queues", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling",
-    "brokerapp.stats", "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers",
-    "brokerapp.transactions",
+    "brokerapp.advisories", "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.creation",
+    "brokerapp.delivery", "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control",
+    "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.publishing", "brokerapp.queues", "brokerapp.runs",
+    "brokerapp.scheduling", "brokerapp.settling", "brokerapp.stats", "brokerapp.subscribing", "brokerapp.temporaries",
+    "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",

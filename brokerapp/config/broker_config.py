@@ -133,6 +133,8 @@ class BrokerConfig:
     use_virtual_dest_subs_on_creation: bool = False
     network_connector_start_async: bool = False
     schedule_period_for_destination_purge: int = 0  #: milliseconds; 0: never
+    max_purged_destinations_per_sweep: int = 0  #: 0: any number
+    delete_all_messages_on_startup: bool = False
     report: tuple[Finding, ...] = ()
 
     @property

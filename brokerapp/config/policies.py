@@ -21,9 +21,8 @@ _FIELDS = tuple(each.name for each in fields(PolicyEntry) if each.type in FIELD_
 _OPTIONS = frozenset((
     "allConsumersExclusiveByDefault", "alwaysRetroactive", "consumersBeforeDispatchStarts",
     "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "enableAudit",
-    "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
-    "inactiveTimoutBeforeGC", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
-    "maxDestinations", "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
+    "gcWithNetworkConsumers",     "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
+    "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
     "messageGroupMapFactoryType", "minimumMessageSize", "optimizeMessageStoreInFlightLimit", "optimizedDispatch",
     "persistJMSRedelivered", "prioritizedMessages", "queueBrowserPrefetch",
     "reduceMemoryFootprint", "sendDuplicateFromStoreToDLQ",

@@ -18,7 +18,8 @@ from brokerapp.errors import DefinitionRefused
 #: Attributes of the broker that are written; those about virtual topics and mirrored queues say what the section says.
 WRITTEN_FLAGS = (
     "persistent", "scheduler_support", "advisory_support", "use_virtual_dest_subs", "use_virtual_dest_subs_on_creation",
-    "network_connector_start_async", "schedule_period_for_destination_purge",
+    "network_connector_start_async", "delete_all_messages_on_startup", "schedule_period_for_destination_purge",
+    "max_purged_destinations_per_sweep",
 )  # fmt: skip
 
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"

@@ -142,7 +142,8 @@ configs = st.builds(
     plugins=st.sampled_from([(), plugins]),
     system_usage=usages,
     schedule_period_for_destination_purge=st.integers(0, 9),
-    **dict.fromkeys(WRITTEN_FLAGS[:-1], flags),
+    max_purged_destinations_per_sweep=st.integers(0, 9),
+    **dict.fromkeys(WRITTEN_FLAGS[:-2], flags),
 )
 
 
