@@ -43,6 +43,7 @@ from brokerapp.named_subscription import SUBSCRIPTION
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
 from brokerapp.recording.recorder import Recorder
+from brokerapp.recovery import Recovery
 from brokerapp.runs import Runs
 from brokerapp.scheduling import Scheduling
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
@@ -90,9 +91,11 @@ class Broker:
         self.runs = Runs(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
         self.flow = FlowControl(self)
-        self.durables = Durables(self)
+        self.durables, self.recovery = Durables(self), Recovery(self)
+        self.delivery.remember = self.recovery.published
         self.temporaries, self.creation, self.inactivity = Temporaries(self), Creation(self), Inactivity(self)
         self.advisories = Advisories(self)
+        self.delivery.advisories = self.advisories
         stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
         self.expiry, self.jobs = Expiry(self), Jobs(self)
         self.scheduling = Scheduling(self)
@@ -156,6 +159,7 @@ class Broker:
         """Remove topics that have no subscribers."""
         for topic in topics:
             self.creation.forget(topic)
+            self.recovery.forget(topic)
             self.stats.forget(topic)
         self._forget_producers(*topics)
 
@@ -166,15 +170,19 @@ class Broker:
 
     # -- clients
 
-    def connect(self, client: Client) -> None:
-        """A client is there. Raises ProtocolError when another one has its client id: the newcomer must go.
+    def connect(self, client: Client, steal: bool = False) -> None:
+        """A client is there. Where another one has its client id, that one must go if the newcomer may `steal` it.
 
-        Unless all that have it share it.
+        Raises ProtocolError where it may not: then the newcomer must go. Those that all share an id stay together.
         """
-        others = self._client_ids.setdefault(client.client_id, set())
+        others = self._client_ids.get(client.client_id, ())
         if others and not all(each.shares_client_id for each in (client, *others)):
-            raise ProtocolError(f"client-id {client.client_id!r} is connected already")
-        others.add(client)
+            if not steal:
+                raise ProtocolError(f"client-id {client.client_id!r} is connected already")
+            for each in list(others):
+                self.disconnect(each)
+                each.sink.close()
+        self._client_ids.setdefault(client.client_id, set()).add(client)
         self.clients[client.id] = client
         self.advisories.connected(client)
 

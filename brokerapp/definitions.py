@@ -112,6 +112,18 @@ class DeadLetterStrategy:
 
 
 @dataclass(frozen=True, slots=True)
+class RecoveryPolicy:
+    """What a topic remembers for retroactive consumers.
+
+    `none`, `lastImage`, `fixedCount` (messages), `fixedSized` (bytes) or `timed` (milliseconds). None: the default.
+    """
+
+    kind: str
+    maximum_size: int | None = None
+    recover_duration: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PolicyEntry:
     """Policy of the destinations matching `destination` (a pattern); the most specific entry wins.
 
@@ -133,6 +145,8 @@ class PolicyEntry:
     inactive_timeout_before_gc: int | None = None  #: when they were idle for so long
     max_destinations: int | None = None  #: that may match the pattern; below 0: any number
     auto_create: bool | None = None  #: clients may bring them into being by naming them; False: operators only
+    recovery: RecoveryPolicy | None = None
+    always_retroactive: bool = False
     expire_messages_period: int | None = None  #: between two looks for expired messages nobody reads; 0: none
     max_expire_page_size: int | None = None  #: messages looked at in one step of that
     advisory_for_consumed: bool = False
@@ -249,7 +263,7 @@ def _plain(value: Any) -> Any:
     match value:
         case Destination():
             return str(value)
-        case Leg() | DeadLetterStrategy():
+        case Leg() | DeadLetterStrategy() | RecoveryPolicy():
             return _fields(value)
         case tuple():
             return [_plain(each) for each in value]
@@ -275,5 +289,6 @@ _READERS = {
     "destination": Destination.parse,
     "legs": lambda value: tuple(_build(Leg, each) for each in value),
     "dead_letter": lambda value: None if value is None else _build(DeadLetterStrategy, value),
+    "recovery": lambda value: None if value is None else _build(RecoveryPolicy, value),
     "options": _pairs,
 }

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from brokerapp.client import Client
 from brokerapp.committer import Committer
@@ -21,6 +22,9 @@ from brokerapp.recording.recorder import Recorder
 from brokerapp.recording.schema import ACK, DISPATCH, DROP
 from brokerapp.stats import Stats
 from brokerapp.store import StoredEntry
+
+if TYPE_CHECKING:
+    from brokerapp.advisories import Advisories
 
 #: Messages of a topic that wait for one subscriber, and bytes of their bodies; beyond it the oldest go, which is
 #: recorded.
@@ -61,7 +65,10 @@ class Delivery:
         self.touched: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
         self.waiting: dict[Subscription, None] = {}  # of topics, with messages pending
         self.dirty: dict[Client, None] = {}
+        #: Notes what reaches a topic; what its subscribers get of it.
+        self.remember: Callable[[Message, Copy], Message] = lambda message, _copy: message
         self.stopped = False  #: the node ends: nothing more is given out
+        self.advisories: Advisories  #: the broker's
 
     # -- once a tick
 
@@ -77,8 +84,9 @@ class Delivery:
                 for subscription, entries in log.dispatch():
                     self.give(log, subscription, entries, now_us)
                 self._page(log)
-        for subscription in list(self.waiting):
-            self._drain(subscription)
+        while ready := [each for each in self.waiting if each.ready or not each.pending]:
+            for subscription in ready:
+                self._drain(subscription)
         dirty, self.dirty = self.dirty, {}
         for client in dirty:
             client.sink.flush()
@@ -120,6 +128,8 @@ class Delivery:
         client.delivered += len(entries)
         self.dirty[client] = None
         self._record(DISPATCH, log, entries, client.client_id, now_us)
+        if self.advisories.watching:
+            self.advisories.dispatched(log.destination, entries)
         if subscription.ack_mode != "auto":
             client.sink.deliver(subscription, entries, self._ack_ids(subscription, entries))
             return
@@ -138,6 +148,8 @@ class Delivery:
         counts.DequeueBytes += sum([entry.message.size for entry in entries])
         self._stats.changed.add(counts)
         self._record(ACK, log, entries, consumer, now_us)
+        if self.advisories.watching:
+            self.advisories.consumed(log.destination, entries)
 
     def _record(self, kind: int, log: MessageLog, entries: list[Entry], consumer: str, now_us: int) -> None:
         for original, run in groupby(entries, _original):
@@ -188,11 +200,15 @@ class Delivery:
 
     def publish(self, message: Message, copy: Copy, sender: Client | None = None) -> None:
         """Give a message to the subscribers of its topic, but for those who do not want what their own client sends."""
+        message = self.remember(message, copy)
         stats = self._stats.of(copy.destination)
         stats.EnqueueCount += 1
         stats.EnqueueBytes += len(message.body)
         self._stats.changed.add(stats)
-        for subscription in self.subscribers(copy.destination):
+        subscribers = self.subscribers(copy.destination)
+        if self.advisories.watching:
+            self.advisories.delivered(copy.destination, (message,), heard=bool(subscribers))
+        for subscription in subscribers:
             if subscription.no_local and subscription.client is sender:
                 continue
             self.tell(subscription, message, copy)
@@ -200,10 +216,13 @@ class Delivery:
                 self._drain(subscription)
                 self._bound(subscription)
 
-    def tell(self, subscription: Subscription, message: Message, copy: Copy) -> None:
-        """Let a message of a topic wait for one subscriber, if that takes it."""
-        original = copy.original.stomp if copy.original else ""
-        entry = Entry(str(copy.destination), 0, message, original=original, shown=copy.destination.stomp)
+    def tell(self, subscription: Subscription, message: Message, copy: Copy, queue: Destination | None = None) -> None:
+        """Let a message of a topic wait for one subscriber, if that takes it; or for who consumes from a `queue` that
+        gets copies of what the topic gets.
+        """
+        shown, original = (copy.destination, copy.original) if queue is None else (queue, copy.destination)
+        sent_to = original.stomp if original is not None else ""
+        entry = Entry(str(copy.destination), 0, message, original=sent_to, shown=shown.stomp)
         if _takes(subscription, entry, copy.destination):
             subscription.pending.append(entry)
             subscription.pending_bytes += len(message.body)
@@ -212,6 +231,8 @@ class Delivery:
     def _bound(self, subscription: Subscription) -> None:
         while _too_much_waits(subscription):
             entry = _next_pending(subscription)
+            subscription.discarded += 1
+            self.advisories.discarded(subscription, entry)
             self._recorder.event(
                 DROP,
                 time.time_ns() // 1000,
@@ -241,6 +262,8 @@ class Delivery:
         self._recorder.event(
             DISPATCH, now_us, entry.message, entry.log, native(entry.original or entry.shown), consumer, None
         )
+        if self.advisories.watching:
+            self.advisories.dispatched(topic, (entry,))
         ack_ids: Sequence[str] = ()
         if subscription.ack_mode == "auto":
             self.account_topic_ack(subscription, entry, now_us)
@@ -261,6 +284,8 @@ class Delivery:
         stats.DequeueCount += 1
         stats.DequeueBytes += len(entry.message.body)
         self._stats.changed.add(stats)
+        if self.advisories.watching:
+            self.advisories.consumed(topic, (entry,))
         original = native(entry.original or entry.shown)
         self._recorder.event(ACK, now_us, entry.message, entry.log, original, subscription.client.client_id, None)
 

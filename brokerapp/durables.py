@@ -48,6 +48,7 @@ class Durables:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._by_key: dict[tuple[str, str, bool], Durable] = {}
+        self._by_log: dict[str, Durable] = {}
         self._discarded: set[str] = set()  # names of logs that are not gone yet
         if broker.settings.offline_durable_subscriber_timeout > 0:
             period = broker.settings.offline_durable_subscriber_task_schedule
@@ -66,7 +67,7 @@ class Durables:
 
     def of_log(self, log: MessageLog) -> Durable:
         """The one whose messages are in this log."""
-        return next(each for each in self if each.log is log)
+        return self._by_log[log.name]
 
     def of_topic(self, topic: Destination) -> list[Durable]:
         """Those that keep messages of this topic, online or not."""
@@ -84,14 +85,25 @@ class Durables:
                 return
         self._discard(state.name)
 
-    def claim(self, wanted: NamedSubscription) -> Durable:
+    def claim(self, wanted: NamedSubscription, retroactive: bool = False) -> Durable:
         """The subscription as its next consumer wants it, created when it is not there.
 
-        Raises RequestRefused when its consumers, or the kind it is of, stand in the way.
+        A new one begins with what its topics remember when it is `retroactive`. Raises RequestRefused when its
+        consumers, or the kind it is of, stand in the way.
         """
         found = self._by_key.get(wanted.key)
-        if found is None:
-            return self.create(wanted)
+        if found is not None:
+            if self._is_as(wanted, found):
+                return found
+            self._discard_log(found)
+        durable = self.create(wanted)
+        if retroactive:
+            self._broker.recovery.created(durable)
+        return durable
+
+    @staticmethod
+    def _is_as(wanted: NamedSubscription, found: Durable) -> bool:
+        """Whether it keeps what is wanted. Raises RequestRefused when it cannot have the consumer, or be replaced."""
         if found.subscription.shared != wanted.shared:
             raise RequestRefused(f"there is a {found.subscription}: it cannot be shared and unshared")
         same = found.subscription.keeps_the_same_as(wanted)
@@ -99,10 +111,7 @@ class Durables:
             raise RequestRefused(f"the {found.subscription} has a consumer already")
         if found.active and not same:
             raise RequestRefused(f"the {found.subscription} has consumers, with another topic or selector")
-        if same:
-            return found
-        self._discard_log(found)
-        return self.create(wanted)
+        return same
 
     def create(self, subscription: NamedSubscription) -> Durable:
         """Let it exist. Raises RequestRefused when it does already."""
@@ -115,8 +124,10 @@ class Durables:
 
     def _add(self, subscription: NamedSubscription, log: MessageLog) -> Durable:
         feed = Feed(subscription, log.destination, self._may_read(subscription))
-        durable = self._by_key[subscription.key] = Durable(subscription, log, feed, _now_ms())
+        durable = Durable(subscription, log, feed, _now_ms())
+        self._by_key[subscription.key] = self._by_log[log.name] = durable
         self._broker.topology.add_feed(feed)
+        self._broker.advisories.listeners_changed()
         self._only_persistent(durable)
         return durable
 
@@ -137,7 +148,7 @@ class Durables:
         self._discard_log(durable)
 
     def _discard_log(self, durable: Durable) -> None:
-        del self._by_key[durable.subscription.key]
+        del self._by_key[durable.subscription.key], self._by_log[durable.log.name]
         self._broker.topology.remove_feed(durable.feed)
         self._broker.queues.forget(durable.log)
         self._discard(durable.log.name)

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+#: Ways to STOMP that are served where a port is given, by scheme.
+EXTRA_PORTS = {"stomp+ssl": "SLUICE_STOMP_SSL_PORT", "ws": "SLUICE_WS_PORT", "wss": "SLUICE_WSS_PORT"}
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -28,6 +31,11 @@ class Environment:
     redis_url: str
     database_url: str
     spark_master: str
+    #: Further ways to STOMP, by scheme, and the files with the certificate (PKCS12 or PEM) that two of them need.
+    extra_ports: Mapping[str, int] = field(default_factory=dict)
+    tls_certificate: str | None = None
+    tls_key: str | None = None
+    tls_password: str | None = field(default=None, repr=False)
 
     @staticmethod
     def read(variables: Mapping[str, str] = os.environ) -> Environment:
@@ -44,6 +52,10 @@ class Environment:
             redis_url=variables.get("REDIS_URL") or _embedded_url(data / "store"),
             database_url=variables.get("DATABASE_URL", f"sqlite:///{data}/console.sqlite3"),
             spark_master=variables.get("SPARK_MASTER", "local[2]"),
+            extra_ports={scheme: int(port) for scheme, name in EXTRA_PORTS.items() if (port := variables.get(name))},
+            tls_certificate=variables.get("SLUICE_TLS_CERTIFICATE"),
+            tls_key=variables.get("SLUICE_TLS_KEY"),
+            tls_password=variables.get("SLUICE_TLS_PASSWORD"),
         )
 
     @property

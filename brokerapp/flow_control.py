@@ -97,6 +97,7 @@ class FlowControl:
         if waiting is None:
             place = self.places.get(full) or FullPlace(full, _now_ms())
             self._refusing[place] = None
+            self._tell(unit, place)
             return self._join(unit, place)
         self._tried(waiting)
         if full != waiting.place.name:
@@ -106,6 +107,13 @@ class FlowControl:
         waiting.place.at_once = 1
         self._refusing[waiting.place] = None
         return None
+
+    def _tell(self, unit: ClientUnit, place: FullPlace) -> None:
+        """Tell those who listen that somebody sends more than there is room for."""
+        destination, advisories = self._blamed(unit, place), self._broker.advisories
+        advisories.full(destination, "store" if place.name == STORE else "memory")
+        if unit.client is not None:
+            advisories.fast_producer(unit.client, destination)
 
     def _place_of(self, unit: Unit | Run) -> FullPlace | None:
         ways = unit.ways

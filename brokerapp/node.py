@@ -20,13 +20,14 @@ from brokerapp.definitions import Definitions, from_json, to_json
 from brokerapp.destination import Destination
 from brokerapp.engine.access import Access, Grant
 from brokerapp.engine.patience import limit_of
-from brokerapp.errors import ConfigurationRefused, Fenced, StoreUnavailable
+from brokerapp.errors import Fenced, StoreUnavailable
+from brokerapp.listeners import Listen, Listeners
 from brokerapp.recording.recorder import BATCH, NoRecorder, Recorder
 from brokerapp.requests import answer
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.snapshot import ConnectionStats, NodeStatus
 from brokerapp.stats import Stats
-from brokerapp.stomp.listener import Authenticate, Endpoint, StompConnection
+from brokerapp.stomp.listener import Authenticate
 from brokerapp.store import Limits, LogState
 from brokerapp.store.redis import NODE_TIMEOUT_MS, RedisStore, now_ms
 
@@ -46,15 +47,6 @@ MAX_LISTED_CONNECTIONS = 1_000
 DEFAULT_STORE_SHARE = 0.5
 #: Share of a server's own limit (maxmemory) that messages may take; the rest is for what surrounds them.
 SHARE_OF_SERVER = 0.8
-
-
-@dataclass(frozen=True, slots=True)
-class Listen:
-    """An address to listen on. Port 0 takes a free one."""
-
-    host: str
-    port: int
-    name: str = "stomp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +81,6 @@ class Node:
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._store = RedisStore(config.redis_url, config.broker)
         self._control = RedisStore(config.redis_url, config.broker)  # its own connections: it blocks on them
-        self._servers: list[asyncio.Server] = []
         self._tasks: list[asyncio.Task] = []
         self._pumping = False
         self._snapshot = 0
@@ -112,6 +103,7 @@ class Node:
             self.config.broker, self.session, self._committer, self.recorder, self._stats, definitions,
             self.config.settings,
         )  # fmt: skip
+        self._listeners = Listeners(self.broker, self._authenticate, self._request_pump)
         if self.config.grants is not None:
             self.broker.access = Access(self.config.grants)
         await self._beat()  # from here on operators ask us instead of changing the store themselves
@@ -171,25 +163,13 @@ class Node:
         return _load(version, wanted)
 
     async def _listen(self) -> None:
-        loop = asyncio.get_running_loop()
-        endpoint = Endpoint(self.broker, self._authenticate, self._request_pump, itertools.count(1))
         for listen in self.config.listen:
-            try:
-                server = await loop.create_server(
-                    lambda: StompConnection(endpoint), listen.host, listen.port, backlog=1024
-                )
-            except OSError as error:
-                raise ConfigurationRefused(
-                    f"transportConnector {listen.name!r} cannot listen on {listen.host}:{listen.port}: "
-                    f"{error.strerror or error}; stop who uses the port, or choose another one"
-                ) from error
-            self._servers.append(server)
-            self.addresses += [f"stomp://{name[0]}:{name[1]}" for name in (s.getsockname() for s in server.sockets)]
+            await self._listeners.open(listen)
+        self.addresses = self._listeners.addresses
 
     async def stop(self) -> None:
         """Stop cleanly: no new work, everything asked is stored, then good-bye."""
-        for server in self._servers:
-            server.close()
+        self._listeners.close()
         self.broker.delivery.stopped = True
         self.broker.flow.close()
         for client in list(self.broker.clients.values()):
@@ -246,8 +226,7 @@ class Node:
                 await asyncio.sleep(TICK_SECONDS)
 
     def _give_up(self, error: Exception) -> None:
-        for server in self._servers:
-            server.close()
+        self._listeners.close()
         for client in list(self.broker.clients.values()):
             client.sink.close()
         if not self.failed.done():
@@ -280,6 +259,7 @@ class Node:
             started_ms=self.started_ms,
             seen_ms=now_ms(),
             address=self.addresses,
+            listeners=[each.to_json() for each in self._listeners.stats()],
             connections=[_connection(client).to_json() for client in clients],
             trace={
                 "recorded": self.recorder.recorded, "dropped": self.recorder.dropped, "pending": self.recorder.pending,

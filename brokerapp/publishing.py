@@ -159,6 +159,8 @@ class Publishing:
         log.counts.EnqueueCount += len(messages)
         log.counts.EnqueueBytes += sum([message.size for message in messages])
         self._broker.recorder.run(FORWARD, now_us, messages, group.names, sent_to)
+        if self._broker.advisories.watching:
+            self._broker.advisories.delivered(log.destination, messages)
         for consumer, entries in given:
             self._broker.delivery.give(log, consumer, entries, now_us)
         return True
@@ -220,7 +222,13 @@ class Publishing:
 
     def originate(self, message: Message, destination: Destination) -> None:
         """Publish what no client sent, but the broker itself."""
-        found = route(message, destination, self._broker.topology)
+        self._by_itself(message, destination, route(message, destination, self._broker.topology))
+
+    def put(self, message: Message, copy: Copy) -> None:
+        """Let a log have a copy of a message that was published before."""
+        self._by_itself(message, copy.destination, Route(queues=[copy]))
+
+    def _by_itself(self, message: Message, destination: Destination, found: Route) -> None:
         if found.groups is None:
             found.groups = self.groups(found)
         placed = Placed(message, message.stored() if found.groups else b"", destination, found)
@@ -354,6 +362,7 @@ class Publishing:
         numbers = range(seq, seq + count)
         payloads = numbers if group.shared else (0,) * count
         touched, changed = self._broker.delivery.touched, self._broker.stats.changed
+        advisories = self._broker.advisories
         for log, (name, original, shown) in zip(group.logs, group.rows, strict=True):
             counts = log.counts
             counts.EnqueueCount += count
@@ -365,6 +374,8 @@ class Publishing:
                 touched[log] = None
             else:
                 log.offer_unseen(count)
+            if advisories.watching:
+                advisories.delivered(log.destination, messages, heard=bool(log.consumers))
         self._broker.recorder.run(FORWARD, messages[0].born_us, messages, group.names, sent_to)
 
     def _leave_out(self, placed: Sequence[Placed], dropped: Sequence[tuple[int, int]]) -> None:

@@ -11,6 +11,8 @@ class Settings:
 
     scheduler_support: bool = True  #: honour AMQ_SCHEDULED_* headers (ActiveMQ: only where the file says so)
     advisory_support: bool = True  #: publish to ActiveMQ.Advisory.*
+    populate_jmsx_user_id: bool = False  #: each message says in JMSXUserID who sent it: the login of its CONNECT ...
+    use_authenticated_principal: bool = False  #: ... or the name under which the broker knows that client
     send_fail_if_no_space: bool = False  #: a send that finds no room is refused rather than held back
     send_fail_if_no_space_after_timeout: int = 0  #: it is refused when it was held back so long, milliseconds; 0: never
     keep_durable_subs_active: bool = True  #: durable subscriptions keep non-persistent messages too while offline

@@ -78,6 +78,20 @@ class ConnectionStats:
 
 
 @dataclass(slots=True)
+class ListenerStats:
+    """One address a node listens on; a connector with a name that means several addresses has several of these."""
+
+    connector: str
+    address: str  #: as a URI
+    connections: int = 0  #: of the connector, open now
+    refused: int = 0  #: connections of the connector that were one too many
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+@dataclass(slots=True)
 class NodeStatus:
     """One node and its connections, as of `seen_ms` (since the epoch)."""
 
@@ -86,6 +100,7 @@ class NodeStatus:
     started_ms: int
     seen_ms: int
     address: list[str] = field(default_factory=list)  #: listeners, as URIs
+    listeners: list[dict[str, Any]] = field(default_factory=list)  #: ListenerStats
     connections: list[dict[str, Any]] = field(default_factory=list)  #: ConnectionStats
     trace: dict[str, Any] = field(default_factory=dict)  #: recorded, dropped and pending trace events
     store: dict[str, Any] = field(default_factory=dict)  #: fsync policy, bytes used, limit

@@ -48,14 +48,14 @@ class Subscribing:
             raise RequestRefused("browser:true is not served yet: browse with the console or brokerctl")
         targets = self._sources(client, subscribe)
         selector = compile_selector(subscribe.selector) if subscribe.selector else None
-        wanted = _named(client, subscribe, targets)
+        wanted, retroactive = _named(client, subscribe, targets), _is_true(subscribe.options, "retroactive")
         prefetch = _number(subscribe.options, "prefetchSize", self._prefetch(targets[0], wanted is not None))
         if prefetch < 0:
             raise RequestRefused(f"activemq.prefetchSize:{prefetch} is less than nothing")
         name = subscription_name(subscribe.id, subscribe.destination)
         if (old := client.subscriptions.get(name)) is not None:
             self.end(client, old)
-        durable = self._broker.durables.claim(wanted) if wanted else None
+        durable = self._broker.durables.claim(wanted, retroactive) if wanted else None
         client.keys += 1
         subscription = Subscription(
             subscribe.id, name, str(client.keys), client, targets, subscribe.ack_mode,
@@ -69,6 +69,7 @@ class Subscribing:
             self._broker.durables.join(subscription, durable)
         else:
             self._join(subscription)
+            self._broker.recovery.subscribed(subscription, retroactive)
 
         def start() -> None:
             subscription.started = True

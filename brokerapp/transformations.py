@@ -1,4 +1,9 @@
-"""Transformations: the form in which a subscription wants messages that the broker itself writes as JSON. Pure.
+"""Transformations: what a SEND announces its text to be, and the form in which a subscription wants it. Pure.
+
+ActiveMQ turns text with the header `transformation` into object and map messages for its Java clients, and back into
+text for STOMP's. Between STOMP clients nothing remains of that but the text, which passes as it is, with the header.
+What is announced as JSON and is none is marked as ActiveMQ marks it, with `transformation-error`; XML is not looked at,
+and names that nobody knows are no error.
 
 A SUBSCRIBE asks by the header `transformation`, with ActiveMQ's names. JSON and XML say the same in the way of the
 library that ActiveMQ uses: `@class` is an attribute, a list repeats its element, `null` is empty.
@@ -18,10 +23,25 @@ from brokerapp.message import Message
 HEADER = "transformation"
 #: Form of an advisory, and of a map of values.
 ADVISORY_JSON, MAP_JSON = "jms-advisory-json", "jms-map-json"
+#: Forms of text that is JSON.
+_JSON = frozenset({"jms-json", "jms-object-json", MAP_JSON, ADVISORY_JSON})
+#: The form that leaves a message of bytes what it is.
+BYTES = "jms-byte"
 #: Form the broker writes -> the same as XML.
 _AS_XML = {ADVISORY_JSON: "jms-advisory-xml", MAP_JSON: "jms-map-xml"}
 #: In the head of all messages in one of these forms.
 _MARK = f"\n{HEADER}:jms-".encode()
+
+
+def error_in(transformation: str, body: bytes) -> str | None:
+    """What is wrong with a body that a SEND announces so, as one line; None when nothing is known to be."""
+    if transformation not in _JSON:
+        return None
+    try:
+        json.loads(body)
+    except (ValueError, RecursionError) as wrong:
+        return f"{transformation}: the body is not JSON: {wrong}"
+    return None
 
 
 def as_wanted(message: Message, transformation: str) -> Message:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
 from dataclasses import replace
 
-from brokerapp.config import Authentication, BrokerConfig, Grant, default_config
+from brokerapp.config import Authentication, BrokerConfig, Grant, TransportConnector, default_config
+from brokerapp.config.connector_options import limits_of, tls_options_of
+from brokerapp.connector import CARRIERS, KeyStore, TlsStores, is_loopback
 from brokerapp.destination import ANY_REST, NAMED_KINDS, Destination
 from brokerapp.engine.access import Principal
 from brokerapp.environment import Environment
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.node import Listen, Node, NodeConfig
+from brokerapp.listeners import Listen
+from brokerapp.node import Node, NodeConfig
 from brokerapp.settings import Settings
 from brokerapp.stomp.listener import Authenticate
-
-#: Schemes of transport connectors behind which STOMP over TCP is served.
-SERVED_SCHEMES = frozenset({"stomp", "stomp+nio", "tcp", "nio"})
+from brokerapp.stomp.tls import server_context
 
 #: Groups of an installation's users whose programs may produce and consume, everywhere: administrators, and programs.
 PRODUCING_AND_CONSUMING = frozenset({"admin", "client"})
@@ -28,11 +28,27 @@ INSTALLATION_GRANTS = tuple(
 
 async def start_node(environment: Environment, authenticate: Authenticate | None) -> Node:
     """The node of an installation (`make run`): it listens when this returns."""
-    config = default_config(environment.broker_name, environment.stomp_port, environment.bind)
-    config = replace(config, authorization=INSTALLATION_GRANTS)
+    config = _installed(environment)
+    if problems := listens(config)[1]:
+        raise ConfigurationRefused("; ".join(problems))
     node = Node(node_config(config, environment.redis_url, alone=environment.owns_store), authenticate)
     await node.start()
     return node
+
+
+def _installed(environment: Environment) -> BrokerConfig:
+    """The configuration of an installation: the environment's ports, the users' rights, ActiveMQ's defaults else."""
+    config = default_config(environment.broker_name, environment.stomp_port, environment.bind)
+    extra = (
+        TransportConnector(scheme, scheme, environment.bind, port) for scheme, port in environment.extra_ports.items()
+    )
+    certificate, key, password = environment.tls_certificate, environment.tls_key, environment.tls_password
+    stores = TlsStores(
+        key_store=KeyStore(certificate, password) if certificate else None,
+        key=KeyStore(key, password) if key else None,
+    )
+    connectors = (*config.connectors, *extra)
+    return replace(config, connectors=connectors, tls=stores, authorization=INSTALLATION_GRANTS)
 
 
 def node_config(
@@ -51,7 +67,7 @@ def node_config(
     return NodeConfig(
         broker=name or config.name,
         redis_url=redis_url,
-        listen=tuple(Listen(each.host, each.port, each.name) for each in served(config)),
+        listen=listens(config)[0],
         definitions=config.definitions,
         destinations=config.destinations,
         grants=config.authorization,
@@ -64,6 +80,8 @@ def node_config(
             schedule_period_for_destination_purge=config.schedule_period_for_destination_purge,
             max_purged_destinations_per_sweep=config.max_purged_destinations_per_sweep,
             delete_all_messages_on_startup=config.delete_all_messages_on_startup,
+            populate_jmsx_user_id=config.populate_jmsx_user_id,
+            use_authenticated_principal=config.use_authenticated_principal,
             send_fail_if_no_space=config.system_usage.send_fail_if_no_space,
             send_fail_if_no_space_after_timeout=config.system_usage.send_fail_if_no_space_after_timeout,
         ),
@@ -71,14 +89,29 @@ def node_config(
     )
 
 
-def served(config: BrokerConfig):
-    """The connectors that are listened on."""
-    return [each for each in config.connectors if each.scheme in SERVED_SCHEMES]
+def listens(config: BrokerConfig) -> tuple[tuple[Listen, ...], tuple[str, ...]]:
+    """Where to listen, and a sentence for each connector that cannot be served."""
+    found, refused = [], []
+    for connector in config.connectors:
+        try:
+            found.append(_listen(connector, config.tls))
+        except ConfigurationRefused as why:
+            refused.append(f"transportConnector {connector.name!r} at {connector.uri} is not served: {why}")
+    return tuple(found), tuple(refused)
 
 
-def not_served(config: BrokerConfig):
-    """The connectors that are not, because of what they speak."""
-    return [each for each in config.connectors if each.scheme not in SERVED_SCHEMES]
+def _listen(connector: TransportConnector, stores: TlsStores) -> Listen:
+    carrier = CARRIERS.get(connector.scheme)
+    if carrier is None:
+        raise ConfigurationRefused(f"{connector.scheme}:// speaks another protocol than STOMP")
+    return Listen(
+        connector.host,
+        connector.port,
+        connector.name,
+        websocket=carrier.websocket,
+        tls=server_context(stores, tls_options_of(connector)) if carrier.tls else None,
+        limits=limits_of(connector),
+    )
 
 
 def authenticator(authentication: Authentication | None) -> Authenticate | None:
@@ -104,16 +137,9 @@ def check_exposure(config: BrokerConfig, anonymous: bool) -> None:
     """Raise ConfigurationRefused when everybody could come in from other machines and nobody said that is meant."""
     if config.authentication is not None or anonymous:
         return
-    for connector in served(config):
-        if not _is_loopback(connector.host):
+    for connector in config.connectors:
+        if connector.scheme in CARRIERS and not is_loopback(connector.host):
             raise ConfigurationRefused(
                 f"transportConnector {connector.name!r} listens on {connector.host}, beyond this machine, and the file "
                 "asks for no login (simpleAuthenticationPlugin): add one, listen on 127.0.0.1, or say --anonymous"
             )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

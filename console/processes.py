@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from brokerapp.environment import Environment
+from brokerapp.environment import EXTRA_PORTS, Environment
 from brokerapp.store.embedded import STOP_PATIENCE_SECONDS, answers
 from console.supervisor import Part
 
@@ -85,6 +85,7 @@ def ports(environment: Environment) -> list[Port]:
     return [
         Port(environment.console_port, "the console", "SLUICE_PORT"),
         Port(environment.stomp_port, "STOMP", "SLUICE_STOMP_PORT"),
+        *(Port(port, scheme, EXTRA_PORTS[scheme]) for scheme, port in environment.extra_ports.items()),
         Port(environment.spark_port, "Spark", "SLUICE_SPARK_PORT"),
     ]
 

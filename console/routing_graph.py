@@ -6,14 +6,13 @@ source; within a layer nodes stand near what they are connected to. Patterns not
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from brokerapp.definitions import Composite, Definitions, MirroredQueue, VirtualDestination, VirtualTopic
 from brokerapp.destination import Destination, Kind
+from brokerapp.engine.consumer_queues import topic_behind
 from brokerapp.engine.destination_map import matches
 
 #: Bounds the picture: targets shown of one source, and sources shown of one definition.
@@ -133,18 +132,6 @@ class Graph:
 
 
 # -- what feeds what
-
-
-@lru_cache(maxsize=256)
-def _consumer_queue(prefix: str, postfix: str) -> re.Pattern[str]:
-    elements = re.escape(prefix).replace(r"\*", "[^.]+")
-    return re.compile(f"{elements}(.+){re.escape(postfix)}")
-
-
-def topic_behind(definition: VirtualTopic, queue: str) -> str | None:
-    """The topic whose messages this virtual topic copies to a queue of this name; None when it is no consumer queue."""
-    found = _consumer_queue(definition.prefix, definition.postfix).fullmatch(queue)
-    return found[1] if found and matches(definition.name, found[1]) else None
 
 
 def feeders_of(destination: Destination, definitions: Definitions) -> list[Feed]:

@@ -12,15 +12,15 @@ PACKAGES = ("brokerapp", "analytics", "console")
 
 VALUES = (
     "brokerapp.errors", "brokerapp.destination", "brokerapp.message", "brokerapp.definitions", "brokerapp.snapshot",
-    "brokerapp.settings", "brokerapp.named_subscription", "brokerapp.transformations",
+    "brokerapp.settings", "brokerapp.named_subscription", "brokerapp.transformations", "brokerapp.connector",
 )  # fmt: skip
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
     "brokerapp.advisories", "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.creation",
     "brokerapp.delivery", "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control",
-    "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.publishing", "brokerapp.queues", "brokerapp.runs",
-    "brokerapp.scheduling", "brokerapp.settling", "brokerapp.stats", "brokerapp.subscribing", "brokerapp.temporaries",
-    "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.publishing", "brokerapp.queues", "brokerapp.recovery",
+    "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling", "brokerapp.stats", "brokerapp.subscribing",
+    "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",
@@ -39,6 +39,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.message": ("brokerapp.destination",),
     "brokerapp.transformations": ("brokerapp.message",),
     "brokerapp.actions": (),
+    "brokerapp.connector": (),
     "brokerapp.definitions": ("brokerapp.destination", "brokerapp.errors"),
     "brokerapp.named_subscription": ("brokerapp.destination", "brokerapp.errors"),
     "brokerapp.snapshot": ("brokerapp.destination", "brokerapp.named_subscription"),
@@ -62,23 +63,31 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.stomp.heads": ("brokerapp.errors", "brokerapp.message"),
     "brokerapp.stomp.runs": ("brokerapp.errors", "brokerapp.message", "brokerapp.stomp.heads"),
     "brokerapp.stomp.frames": (
-        "brokerapp.errors", "brokerapp.message", "brokerapp.stomp.heads", "brokerapp.stomp.runs",
+        "brokerapp.connector", "brokerapp.errors", "brokerapp.message", "brokerapp.stomp.heads",
+        "brokerapp.stomp.runs",
     ),
     "brokerapp.stomp.naming": (*VALUES, "brokerapp.engine"),
     "brokerapp.stomp.session": (
-        "brokerapp.errors", "brokerapp.message", "brokerapp.actions", "brokerapp.stomp.frames",
-        "brokerapp.stomp.naming", "brokerapp.stomp.runs",
+        "brokerapp.connector", "brokerapp.errors", "brokerapp.message", "brokerapp.actions", "brokerapp.stomp.frames",
+        "brokerapp.stomp.naming", "brokerapp.stomp.runs", "brokerapp.transformations",
     ),
     "brokerapp.stomp.listener": (*PARTS_OF_CORE, "brokerapp.stomp"),
+    "brokerapp.stomp.tls": ("brokerapp.connector", "brokerapp.errors"),
+    "brokerapp.stomp.websocket": (
+        "brokerapp.connector", "brokerapp.errors", "brokerapp.stomp.listener", "brokerapp.stomp.session",
+    ),
+    "brokerapp.listeners": (*PARTS_OF_CORE, "brokerapp.stomp"),
     "brokerapp.requests": PARTS_OF_CORE,
     "brokerapp.admin": (
         *VALUES, "brokerapp.engine.bindings", "brokerapp.engine.job", "brokerapp.engine.loops", "brokerapp.selectors",
         "=brokerapp.store", "brokerapp.store.redis",
     ),
-    "brokerapp.node": (*PARTS_OF_CORE, "brokerapp.requests", "brokerapp.stomp", "brokerapp.store.redis"),
+    "brokerapp.node": (
+        *PARTS_OF_CORE, "brokerapp.requests", "brokerapp.listeners", "brokerapp.stomp", "brokerapp.store.redis",
+    ),
     "brokerapp.wiring": (
-        "brokerapp.config", "brokerapp.destination", "brokerapp.engine", "brokerapp.environment", "brokerapp.errors",
-        "brokerapp.node", "brokerapp.settings", "brokerapp.stomp",
+        "brokerapp.config", "brokerapp.connector", "brokerapp.destination", "brokerapp.engine", "brokerapp.environment",
+        "brokerapp.errors", "brokerapp.listeners", "brokerapp.node", "brokerapp.settings", "brokerapp.stomp",
     ),
     "brokerapp.apps": (),
     "brokerapp.management": ("brokerapp",),
@@ -92,8 +101,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
-    "__future__", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "heapq", "itertools",
-    "json", "math", "operator", "re", "types", "typing", "urllib", "xml",
+    "__future__", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "heapq", "ipaddress",
+    "itertools", "json", "math", "operator", "re", "types", "typing", "urllib", "xml",
 }  # fmt: skip
 PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",
@@ -119,11 +128,14 @@ HOMES: dict[str, tuple[str, ...]] = {
         "analytics.session", "analytics.transforms",
     ),
     "stomp": ("console.demo",),
+    "websockets": ("brokerapp.stomp.websocket",),
+    "cryptography": ("brokerapp.stomp.tls",),
     "uvloop": ("brokerapp.management", "console"),
     # the broker's core waits for nothing: whoever does has a name here
     "asyncio": (
-        "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.stomp.listener", "brokerapp.admin",
-        "brokerapp.wiring", "brokerapp.management", "brokerapp.store", "analytics", "console",
+        "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.stomp.listener",
+        "brokerapp.stomp.websocket", "brokerapp.listeners", "brokerapp.admin", "brokerapp.wiring",
+        "brokerapp.management", "brokerapp.store", "analytics", "console",
     ),
 }  # fmt: skip
 

@@ -8,26 +8,24 @@ is told what exists already. Advisory topics, their consumers and their messages
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from brokerapp.advisories import documents
 from brokerapp.advisories.documents import Document
+from brokerapp.advisories.existing import Existing
 from brokerapp.client import Client
 from brokerapp.definitions import PolicyEntry
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine import advisory_topics as topics
 from brokerapp.engine.advisory_topics import is_advisory, topic_of
 from brokerapp.engine.destination_map import matches, overlap
-from brokerapp.engine.message_log import Subscription
+from brokerapp.engine.message_log import Entry, Subscription
 from brokerapp.message import Copy, Message, escape
 from brokerapp.transformations import ADVISORY_JSON, HEADER
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
-
-#: One thing to tell: topic, headers of its own, body.
-News = tuple[str, dict[str, object], Document]
 
 #: Messages tell their own story only where the policy of their destination says so.
 _ASKED_FOR: dict[str, Callable[[PolicyEntry], bool]] = {
@@ -51,7 +49,7 @@ class Advisories:
         self._broker = broker
         self._origin = {"originBrokerId": f"ID:{broker.name}-{broker.session}", "originBrokerName": broker.name}
         self._numbers = 0
-        self._bridges: dict[str, Document] = {}
+        self._existing = Existing(broker)
         self._heard: dict[str, bool] = {}
         self.watching = False  #: whether somebody wants to hear what happens to each message
 
@@ -73,8 +71,11 @@ class Advisories:
             if len(self._heard) >= MAX_REMEMBERED:
                 self._heard.clear()
             destination = Destination.topic(topic)
-            heard = self._heard[topic] = self._broker.delivery.is_heard(destination) or bool(
-                self._broker.topology.virtual_destinations_for(destination)
+            topology = self._broker.topology
+            heard = self._heard[topic] = bool(
+                self._broker.delivery.is_heard(destination)
+                or topology.feeds_of(topic)
+                or topology.virtual_destinations_for(destination)
             )
         return heard
 
@@ -132,28 +133,15 @@ class Advisories:
         self._tell(
             topic_of(topics.CONSUMER, topic),
             lambda: documents.subscription_gone(client_id, name),
-            lambda: self._consumer_count([topic]),
+            lambda: self._existing.consumer_count([topic]),
         )
 
     def _tell_consumer(self, subscription: Subscription, document: Callable[[], Document]) -> None:
         destinations = subscription.destinations
         if not any(map(is_advisory, destinations)):
-            self._tell(topic_of(topics.CONSUMER, *destinations), document, lambda: self._consumer_count(destinations))
-
-    def _consumer_count(self, destinations: Iterable[Destination]) -> Document:
-        return {"consumerCount": sum(map(self._consumers, destinations))}
-
-    def _consumers(self, destination: Destination) -> int:
-        """Consumers of a destination, or of all that exist and match a pattern."""
-        stats = self._broker.stats
-        if destination.is_pattern:
-            known = (each for each in stats.known() if each.kind is destination.kind)
-            return sum(self._consumers(each) for each in known if matches(destination.name, each.name))
-        numbers = stats.find(destination)
-        if numbers is None:
-            return 0
-        self._broker.measure(numbers)
-        return numbers.ConsumerCount
+            self._tell(
+                topic_of(topics.CONSUMER, *destinations), document, lambda: self._existing.consumer_count(destinations)
+            )
 
     def producer_started(self, client: Client, destination: Destination) -> None:
         """A client sends to a destination for the first time."""
@@ -165,64 +153,62 @@ class Advisories:
 
     def _tell_producer(self, destination: Destination, document: Callable[[], Document]) -> None:
         if not is_advisory(destination):
-            self._tell(topic_of(topics.PRODUCER, destination), document, lambda: self._producer_count(destination))
-
-    def _producer_count(self, destination: Destination) -> Document:
-        numbers = self._broker.stats.find(destination)
-        return {"producerCount": numbers.ProducerCount if numbers is not None else 0}
+            self._tell(
+                topic_of(topics.PRODUCER, destination), document, lambda: self._existing.producer_count(destination)
+            )
 
     # -- messages
 
     def expired(self, destination: Destination, message: Message) -> None:
         """A message is past its time."""
-        self._tell_message(topics.EXPIRED, destination, message)
+        self._tell_of_message(topics.EXPIRED, destination, message)
 
     def dead_lettered(self, destination: Destination, message: Message) -> None:
         """A message goes to where dead letters go."""
-        self._tell_message(topics.DEAD_LETTERED, destination, message)
+        self._tell_of_message(topics.DEAD_LETTERED, destination, message)
 
-    def delivered(self, destination: Destination, message: Message) -> None:
-        """A message reached its destination."""
-        self._tell_message(topics.DELIVERED, destination, message)
+    def delivered(self, place: Destination, messages: Iterable[Message], *, heard: bool = True) -> None:
+        """Messages reached their destination. Non-persistent ones are told of as they are where nobody hears them."""
+        if place.kind is Kind.SUBSCRIPTION:  # its topic is where they were delivered
+            return
+        if not heard and self._asks_for(topics.NO_CONSUMER, place):
+            for message in messages:
+                if not message.persistent:
+                    self._publish(message, topic_of(topics.NO_CONSUMER, place))
+        for message in messages:
+            self._tell_of_message(topics.DELIVERED, place, message)
 
-    def dispatched(self, destination: Destination, messages: Iterable[Message]) -> None:
+    def dispatched(self, place: Destination, entries: Iterable[Entry]) -> None:
         """Messages were handed to a consumer."""
-        self._tell_messages(topics.DISPATCHED, destination, messages)
+        self._tell_of_messages(topics.DISPATCHED, place, entries)
 
-    def consumed(self, destination: Destination, message: Message) -> None:
-        """A consumer is done with a message."""
-        self._tell_message(topics.CONSUMED, destination, message)
+    def consumed(self, place: Destination, entries: Iterable[Entry]) -> None:
+        """A consumer is done with messages."""
+        self._tell_of_messages(topics.CONSUMED, place, entries)
 
-    def discarded(self, subscription: Subscription, destination: Destination, message: Message, count: int) -> None:
-        """A message was dropped for a subscriber that is too slow, the `count`th since it subscribed."""
+    def discarded(self, subscription: Subscription, entry: Entry) -> None:
+        """A message of a topic was dropped for a subscriber that is too slow."""
         consumer = documents.id_text(documents.consumer_id(subscription, self._broker.name))
-        self._tell_message(topics.DISCARDED, destination, message, {"consumerId": consumer, "discardedCount": count})
+        about = {"consumerId": consumer, "discardedCount": subscription.discarded}
+        self._tell_of_message(topics.DISCARDED, Destination.parse(entry.shown), entry.message, about)
 
-    def no_consumer(self, destination: Destination, message: Message) -> None:
-        """A message came to where nobody listens; if it is one that nobody keeps, it is told of whole, as it is."""
-        if not message.persistent and self._asks_for(topics.NO_CONSUMER, destination):
-            self._publish(message, topic_of(topics.NO_CONSUMER, destination))
+    def _tell_of_messages(self, event: str, place: Destination, entries: Iterable[Entry]) -> None:
+        """Something happened to messages in the log of a queue or of a named subscription, or straight from a topic."""
+        for entry in entries:
+            destination = Destination.parse(entry.shown) if place.kind is Kind.SUBSCRIPTION else place
+            self._tell_of_message(event, destination, entry.message)
 
-    def _tell_message(
+    def _tell_of_message(
         self, event: str, destination: Destination, message: Message, headers: Document | None = None
-    ) -> None:
-        self._tell_messages(event, destination, (message,), headers)
-
-    def _tell_messages(
-        self, event: str, destination: Destination, messages: Iterable[Message], headers: Document | None = None
     ) -> None:
         if not self._asks_for(event, destination):
             return
         policy = self._broker.topology.policy_for(destination)
         with_body = policy is not None and policy.include_body_for_advisory
-        for message in messages:
-            about = {
-                "orignalMessageId": message.id,
-                "orignalDestination": destination,
-                **(headers or {}),
-            }  # their spelling
-            document = documents.message_document(message, destination, with_body=with_body)
-            self._publish(self._message(about, document), topic_of(event, destination))
+        # their spelling
+        about = {"orignalMessageId": message.id, "orignalDestination": destination, **(headers or {})}
+        document = documents.message_document(message, destination, with_body=with_body)
+        self._publish(self._message(about, document), topic_of(event, destination))
 
     # -- pressure
 
@@ -250,16 +236,16 @@ class Advisories:
 
     def bridge_started(self, name: str, url: str, *, by_duplex: bool) -> None:
         """A bridge to another broker works."""
-        self._bridges[name] = {"createdByDuplex": by_duplex, "remoteIp": url}
+        self._existing.bridges[name] = {"createdByDuplex": by_duplex, "remoteIp": url}
         self._tell_bridge(name, started=True)
 
     def bridge_stopped(self, name: str) -> None:
         """A bridge to another broker works no more."""
         self._tell_bridge(name, started=False)
-        del self._bridges[name]
+        del self._existing.bridges[name]
 
     def _tell_bridge(self, name: str, *, started: bool) -> None:
-        about = self._bridges[name]
+        about = self._existing.bridges[name]
         document = documents.bridge_info(name, str(about["remoteIp"]))
         self._tell(topics.NETWORK_BRIDGE, lambda: document, lambda: {"started": started, **about})
 
@@ -270,53 +256,13 @@ class Advisories:
         if not self._broker.settings.advisory_support:
             return
         wanted = [each for each in listener.destinations if each.kind is Kind.TOPIC]
-        for family, existing in self._existing().items():
+        for family, existing in self._existing.news().items():
             if not any(overlap(each.name, family) for each in wanted):
                 continue
             for name, headers, document in existing():
                 topic = Destination.topic(name)
                 if any(matches(each.name, name) for each in wanted) and self._broker.may(listener, "read", topic):
                     self._broker.delivery.tell(listener, self._message(headers, document), Copy(topic))
-
-    def _existing(self) -> dict[str, Callable[[], Iterator[News]]]:
-        """Topics, by name or pattern -> what a new listener is told."""
-        return {
-            topics.CONNECTION: self._connections,
-            **{topic: lambda kind=kind: self._destinations(kind) for kind, topic in topics.OF_KIND.items()},
-            f"{topics.PREFIX}{topics.CONSUMER}.>": self._existing_consumers,
-            f"{topics.PREFIX}{topics.PRODUCER}.>": self._existing_producers,
-            topics.MASTER_BROKER: lambda: iter([(topics.MASTER_BROKER, {}, documents.NOTHING)]),
-            topics.NETWORK_BRIDGE: self._existing_bridges,
-        }
-
-    def _connections(self) -> Iterator[News]:
-        for client in self._broker.clients.values():
-            yield topics.CONNECTION, {}, documents.connection_info(client, self._broker.name)
-
-    def _destinations(self, kind: Kind) -> Iterator[News]:
-        for each in self._broker.stats.known():
-            if each.kind is kind and not is_advisory(each):
-                yield topics.OF_KIND[kind], {}, documents.destination_info(each, documents.ADDED)
-
-    def _existing_consumers(self) -> Iterator[News]:
-        for client in self._broker.clients.values():
-            for each in client.subscriptions.values():
-                if not any(map(is_advisory, each.destinations)):
-                    headers = self._consumer_count(each.destinations)
-                    topic = topic_of(topics.CONSUMER, *each.destinations)
-                    yield topic, headers, documents.consumer_info(each, self._broker.name)
-
-    def _existing_producers(self) -> Iterator[News]:
-        for client in self._broker.clients.values():
-            for each in client.producing_to:
-                if not is_advisory(each):
-                    document = documents.producer_info(client, each, self._broker.name)
-                    yield topic_of(topics.PRODUCER, each), self._producer_count(each), document
-
-    def _existing_bridges(self) -> Iterator[News]:
-        for name, about in self._bridges.items():
-            headers = {"started": True, **about}
-            yield topics.NETWORK_BRIDGE, headers, documents.bridge_info(name, str(about["remoteIp"]))
 
     # -- publishing
 

@@ -88,14 +88,17 @@ def connection_info(client: Client, broker: str) -> Document:
 
 def destination_info(destination: Destination, operation: int) -> Document:
     """A destination that came to exist, or ceased to."""
+    owner = {"connectionId": {"value": destination.name.rpartition(":")[0]}} if destination.is_temporary else {}
     return {"DestinationInfo": {
+        **owner,
         "destination": destination_document(destination), "operationType": operation, "timeout": 0,
     }}  # fmt: skip
 
 
 def consumer_info(subscription: Subscription, broker: str) -> Document:
     """A consumer that started."""
-    selector = {"selector": subscription.selector.text} if subscription.selector is not None else {}
+    named = subscription.durable.subscription if subscription.durable is not None else None
+    text = named.selector if named is not None else subscription.selector and subscription.selector.text
     return {"ConsumerInfo": {
         "consumerId": consumer_id(subscription, broker),
         "destination": destination_document(*subscription.destinations),
@@ -103,8 +106,9 @@ def consumer_info(subscription: Subscription, broker: str) -> Document:
         "maximumPendingMessageLimit": 0,
         "browser": False,
         "dispatchAsync": True,
-        **selector,
-        "noLocal": False,
+        **({"selector": text} if text else {}),
+        **({"subscriptionName": named.name} if named is not None else {}),
+        "noLocal": subscription.no_local,
         "exclusive": subscription.exclusive,
         "retroactive": False,
         "priority": subscription.priority,

@@ -21,14 +21,21 @@ _READ = {
     "int | None": Element.take_integer,
 }
 
+#: Fields whose attribute is spelt in another way.
+_SPELT = {
+    "inactive_timeout_before_gc": "inactiveTimeoutBeforeGC",
+    "populate_jmsx_user_id": "populateJMSXUserID",
+    "use_authenticated_principal": "useAuthenticatedPrincipalForJMSXUserID",
+}
+#: What ActiveMQ called attributes before, and still reads.
+_FORMER = {"inactive_timeout_before_gc": ("inactiveTimoutBeforeGC",)}
+
 #: Fields that hold bytes, which may be written with a unit.
 _SIZES = frozenset({"memory_limit"})
 
 
 #: Fields ActiveMQ knows nothing of: attributes in a namespace of their own, which it passes over.
 _EXTENSIONS = frozenset({"strict", "advisory_for_dispatched", "auto_create"})
-#: Fields whose attribute is spelt by a rule of its own, as it is written first.
-_SPELT = {"inactive_timeout_before_gc": ("inactiveTimeoutBeforeGC", "inactiveTimoutBeforeGC")}
 
 #: Types of fields that fit into an attribute.
 FIELD_TYPES = frozenset(_READ)
@@ -40,9 +47,7 @@ def attribute_name(field: str) -> str:
 
 
 def _camel_case(field: str) -> str:
-    if field in _SPELT:
-        return _SPELT[field][0]
-    return re.sub(r"_([a-z])", lambda match: match[1].upper(), field)
+    return _SPELT.get(field) or re.sub(r"_([a-z])", lambda match: match[1].upper(), field)
 
 
 def read_fields(element: Element, cls: type, names: Collection[str]) -> dict[str, Any]:
@@ -51,7 +56,7 @@ def read_fields(element: Element, cls: type, names: Collection[str]) -> dict[str
     for each in fields(cls):
         if each.name in names:
             read = Element.take_size if each.name in _SIZES else _READ[each.type]
-            for attribute in (_camel_case(each.name), attribute_name(each.name), *_SPELT.get(each.name, ())):
+            for attribute in (_camel_case(each.name), attribute_name(each.name), *_FORMER.get(each.name, ())):
                 if (value := read(element, attribute)) is not None:
                     values[each.name] = value
     return values

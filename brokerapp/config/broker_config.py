@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from brokerapp.connector import NO_STORES, TlsStores
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
 
@@ -33,13 +34,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class TransportConnector:
-    """Where the broker listens. `port` 0 means any free one; `options` are those of the uri."""
+    """Where the broker listens. `port` 0: any free one. `options` are those of the uri, `attributes` the element's."""
 
     name: str
     scheme: str
     host: str
     port: int
     options: tuple[tuple[str, str], ...] = ()
+    attributes: tuple[tuple[str, str], ...] = ()
 
     @property
     def uri(self) -> str:
@@ -122,6 +124,7 @@ class BrokerConfig:
     authentication: Authentication | None = None  #: None: everybody may connect
     authorization: tuple[Grant, ...] | None = None  #: None: everybody may do everything
     plugins: tuple[Plugin, ...] = ()
+    tls: TlsStores = NO_STORES
     system_usage: SystemUsage = SystemUsage()
     persistent: bool = True
     scheduler_support: bool = False
@@ -132,6 +135,10 @@ class BrokerConfig:
     use_virtual_dest_subs: bool = False
     use_virtual_dest_subs_on_creation: bool = False
     network_connector_start_async: bool = False
+    populate_jmsx_user_id: bool = False  #: stamp each message with who sent it (XML: populateJMSXUserID)
+    use_authenticated_principal: bool = (
+        False  #: ... by whom the login made them (useAuthenticatedPrincipalForJMSXUserID)
+    )
     schedule_period_for_destination_purge: int = 0  #: milliseconds; 0: never
     max_purged_destinations_per_sweep: int = 0  #: 0: any number
     delete_all_messages_on_startup: bool = False

@@ -9,9 +9,12 @@ from urllib.parse import parse_qsl, urlsplit
 from lxml import etree
 
 from brokerapp.config.broker_config import NetworkConnector, Outcome, TransportConnector
+from brokerapp.config.connector_options import limits_of, tls_options_of, without_effect_on
 from brokerapp.config.document import Element
 from brokerapp.config.virtual_destinations import read_destination
+from brokerapp.connector import CARRIERS
 from brokerapp.destination import Destination
+from brokerapp.errors import ConfigurationRefused
 
 #: A link as Markdown writes it, `[text](address)`, both being the same: a slip of web pages that quote configurations.
 _MARKDOWN_LINK = re.compile(r"\[([^\[\]]+)\]\(\1\)")
@@ -31,15 +34,22 @@ def read_transport_connectors(element: Element) -> Iterator[TransportConnector]:
     for child in element.named("transportConnector"):
         uri = _uri(child)
         name = child.take("name") or uri
-        for attribute, _ in child.rest():
-            child.note(Outcome.IGNORED, "connectors are set up by their uri alone", attribute)
-        connector = _transport_connector(child, name, uri)
+        attributes = child.rest()
+        for attribute, why in without_effect_on(attributes):
+            child.note(*_unused(attribute, why))
+        connector = _transport_connector(child, name, uri, attributes)
         if connector is not None:
             child.note(Outcome.TAKEN, f"{name} at {uri}")
             yield connector
 
 
-def _transport_connector(element: Element, name: str, uri: str) -> TransportConnector | None:
+def _unused(option: str, why: str) -> tuple[Outcome, str, str]:
+    return (Outcome.IGNORED, why, option) if why else (Outcome.UNKNOWN, "no connector has this here", option)
+
+
+def _transport_connector(
+    element: Element, name: str, uri: str, attributes: tuple[tuple[str, str], ...]
+) -> TransportConnector | None:
     if "${" in uri:
         element.note(Outcome.IGNORED, f"nothing listens there: {uri} is not complete")
         return None
@@ -51,7 +61,21 @@ def _transport_connector(element: Element, name: str, uri: str) -> TransportConn
     if not parts.scheme or not parts.netloc:
         raise element.refused(f"{uri!r} is not a uri such as stomp://0.0.0.0:61613")
     options = tuple(parse_qsl(parts.query, keep_blank_values=True))
-    return TransportConnector(name, parts.scheme, parts.hostname or "", port or 0, options)
+    connector = TransportConnector(name, parts.scheme, parts.hostname or "", port or 0, options, attributes)
+    if connector.scheme in CARRIERS:  # who knows what others do with their options
+        _check_options(element, connector)
+    return connector
+
+
+def _check_options(element: Element, connector: TransportConnector) -> None:
+    """Report what has no effect; refuse what cannot be understood."""
+    for option, why in without_effect_on(connector.options):
+        element.note(*_unused(f"uri?{option}", why))
+    try:
+        limits_of(connector)
+        tls_options_of(connector)
+    except ConfigurationRefused as wrong:
+        raise element.refused(str(wrong)) from None
 
 
 def read_network_connectors(element: Element) -> Iterator[NetworkConnector]:
@@ -89,7 +113,7 @@ def write_transport_connectors(connectors: tuple[TransportConnector, ...]) -> et
     """`<transportConnectors>` with these."""
     element = etree.Element("transportConnectors")
     for each in connectors:
-        etree.SubElement(element, "transportConnector", name=each.name, uri=each.uri)
+        etree.SubElement(element, "transportConnector", {"name": each.name, "uri": each.uri, **dict(each.attributes)})
     return element
 
 

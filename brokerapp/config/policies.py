@@ -10,6 +10,8 @@ from lxml import etree
 from brokerapp.config.attributes import FIELD_TYPES, read_fields, written_fields
 from brokerapp.config.broker_config import Outcome
 from brokerapp.config.document import Element
+from brokerapp.config.recovery import TAG as RECOVERY
+from brokerapp.config.recovery import read_recovery, written_recovery
 from brokerapp.config.virtual_destinations import destinations, entry_targets, read_destination
 from brokerapp.definitions import DeadLetterStrategy, PolicyEntry
 from brokerapp.destination import ANY_REST, Destination, Kind
@@ -19,7 +21,7 @@ _FIELDS = tuple(each.name for each in fields(PolicyEntry) if each.type in FIELD_
 
 #: ActiveMQ's other attributes of a policyEntry: kept as options under these names.
 _OPTIONS = frozenset((
-    "allConsumersExclusiveByDefault", "alwaysRetroactive", "consumersBeforeDispatchStarts",
+    "allConsumersExclusiveByDefault", "consumersBeforeDispatchStarts",
     "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "enableAudit",
     "gcWithNetworkConsumers",     "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
     "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
@@ -37,7 +39,7 @@ _MEMORY_LIMIT = "bounds all that a queue holds, whatever its cursor: raise or re
 _NESTED = frozenset((
     "dispatchPolicy", "messageEvictionStrategy", "messageGroupMapFactory", "networkBridgeFilterFactory",
     "pendingDurableSubscriberPolicy", "pendingMessageLimitStrategy", "pendingQueuePolicy", "pendingSubscriberPolicy",
-    "slowConsumerStrategy", "subscriptionRecoveryPolicy",
+    "slowConsumerStrategy",
 ))  # fmt: skip
 
 #: What says that an entry is for all temporary destinations of a kind.
@@ -107,10 +109,11 @@ def _policy(element: Element, destination: Destination) -> PolicyEntry:
     element.note(Outcome.TAKEN, str(destination))
     if values.get("memory_limit") and values.get("producer_flow_control") is not False:
         element.note(Outcome.ADAPTED, _MEMORY_LIMIT, "memoryLimit")
-    strategy = element.child("deadLetterStrategy")
+    strategy, recovery = element.child("deadLetterStrategy"), element.child(RECOVERY)
     return PolicyEntry(
         destination,
         dead_letter=None if strategy is None else _dead_letter_strategy(strategy),
+        recovery=None if recovery is None else read_recovery(recovery),
         options=tuple(_options(element)),
         **values,
     )
@@ -127,7 +130,7 @@ def _options(element: Element) -> Iterator[tuple[str, str]]:
         if child.tag in _NESTED:
             child.note(Outcome.TAKEN, "kept as it is written")
             yield child.tag, "".join(each.source() for each in child.children)
-        elif child.tag not in ("deadLetterStrategy", "destination"):
+        elif child.tag not in ("deadLetterStrategy", "destination", RECOVERY):
             child.note(Outcome.UNKNOWN, "a policyEntry holds no such element")
 
 
@@ -171,6 +174,8 @@ def write_policies(policies: tuple[PolicyEntry, ...]) -> etree._Element:
         )  # fmt: skip
         if policy.dead_letter is not None:
             entry.append(_written_strategy(policy.dead_letter))
+        if policy.recovery is not None:
+            entry.append(written_recovery(policy.recovery))
         for name, value in policy.options:
             if name in _NESTED:
                 entry.append(etree.fromstring(f"<{name}>{value}</{name}>"))

@@ -21,6 +21,7 @@ from brokerapp.config.policies import read_policies
 from brokerapp.config.property_files import is_configurer, read_configurer
 from brokerapp.config.surroundings import Surroundings
 from brokerapp.config.system_usage import read_system_usage
+from brokerapp.config.tls import placed_in, read_ssl_context
 from brokerapp.config.virtual_destinations import (
     ELEMENTS,
     read_destination,
@@ -37,6 +38,7 @@ _FIELDS = (
     "use_temp_mirrored_queues",
     "use_virtual_dest_subs", "use_virtual_dest_subs_on_creation", "network_connector_start_async",
     "schedule_period_for_destination_purge", "max_purged_destinations_per_sweep", "delete_all_messages_on_startup",
+    "populate_jmsx_user_id", "use_authenticated_principal",
 )  # fmt: skip
 
 #: Attributes of the broker without effect here, and why.
@@ -70,7 +72,6 @@ _IGNORED_ELEMENTS = {
          "ioExceptionHandler", "destinationFactory", "regionBroker"),
         "there is no Java machine to set up",
     ),
-    "sslContext": "certificates are set up with the listener",
     "jmsBridgeConnectors": "there are no bridges to other JMS providers",
     "proxyConnectors": "there is no proxy",
 }  # fmt: skip
@@ -90,7 +91,8 @@ def read_config(path: str | Path, properties: Mapping[str, str] | None = None) -
     folder = path.resolve().parent
     values = ChainMap(dict(properties or {}), dict(os.environ), _folders(folder))
     try:
-        return parse_config(text, values, folder)
+        config = parse_config(text, values, folder)
+        return replace(config, tls=placed_in(config.tls, folder))
     except ConfigurationRefused as wrong:
         raise ConfigurationRefused(f"{path}: {wrong}") from wrong
 
@@ -277,6 +279,10 @@ def _network_connectors(config: BrokerConfig, element: Element) -> BrokerConfig:
     return replace(config, network_connectors=tuple(read_network_connectors(element)))
 
 
+def _ssl_context(config: BrokerConfig, element: Element) -> BrokerConfig:
+    return replace(config, tls=read_ssl_context(element))
+
+
 def _plugins(config: BrokerConfig, element: Element) -> BrokerConfig:
     found = read_plugins(element)
     return replace(
@@ -302,5 +308,6 @@ _PARTS: dict[str, Callable[[BrokerConfig, Element], BrokerConfig]] = {
     "transportConnectors": _transport_connectors,
     "networkConnectors": _network_connectors,
     "plugins": _plugins,
+    "sslContext": _ssl_context,
     "systemUsage": _system_usage,
 }

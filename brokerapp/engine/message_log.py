@@ -75,6 +75,7 @@ class Subscription:
     prefix: dict[str, bytes] = field(default_factory=dict)  #: destination -> first lines of its MESSAGE frames
     started: bool = False  #: nothing is given before its RECEIPT was
     delivered: int = 0
+    discarded: int = 0  #: messages of topics that it was too slow for
     durable: Any = None  #: the named subscription it consumes, when it does
     no_local: bool = False  #: does not want what its own client sends to topics
     tested: dict[str, int] = field(default_factory=dict)  #: log -> number up to which its selector took nothing

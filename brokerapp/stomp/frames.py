@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from brokerapp.connector import MAX_BODY_BYTES
 from brokerapp.errors import ProtocolError
 from brokerapp.message import escape
 from brokerapp.stomp.heads import LITERAL, MAX_COMMAND_BYTES, NUL_IN_HEAD, read_head
@@ -22,8 +23,6 @@ from brokerapp.stomp.runs import AckFrames, Head, SendFrames, learn, read_acks, 
 
 #: Bytes after which a frame whose headers do not end is refused.
 MAX_HEAD_BYTES = 256 * 1024
-#: Longest body, bytes (ActiveMQ's maxDataLength).
-MAX_BODY_BYTES = 100 * 1024 * 1024
 
 #: Longest number that is read.
 MAX_DIGITS = 18
@@ -56,9 +55,9 @@ class FrameParser:
     `version` may be set while frames are taken: it holds from the next frame on.
     """
 
-    def __init__(self, max_body: int = MAX_BODY_BYTES) -> None:
+    def __init__(self, max_body: int = MAX_BODY_BYTES, max_frame: int | None = None) -> None:
         self.version = "1.0"
-        self.max_body = max_body
+        self.max_body, self.max_frame = max_body, max_frame
         self._chunks: list[bytes] = []
         self._held = 0
         self._needed = 1  # bytes before looking again makes sense
@@ -71,7 +70,7 @@ class FrameParser:
         self._held += len(data)
         if self._held < self._needed or (self._until_nul and b"\0" not in data):
             if self._until_nul and self._held > self.max_body + MAX_HEAD_BYTES:
-                raise ProtocolError(f"the frame exceeds {self.max_body} bytes")
+                raise self._too_long("the frame")
             return
         buffer = b"".join(self._chunks) if len(self._chunks) > 1 else data
         self._chunks.clear()
@@ -93,7 +92,7 @@ class FrameParser:
 
     def _run_at(self, buffer: bytes, start: int) -> tuple[Run, int] | None:
         """The run that begins here, and where it ends; None for what must be looked at frame by frame."""
-        if self.version == "1.0":
+        if self.version == "1.0" or self.max_frame is not None:
             return None
         if buffer.startswith(b"SEND\n", start):
             found = self._head and read_sends(self._head, buffer, start, self.max_body)
@@ -112,23 +111,30 @@ class FrameParser:
                 _check_open_head(buffer, start)
                 return None
         command, headers = read_head(buffer[start:end], self.version)
+        room = self.max_body if self.max_frame is None else min(self.max_body, self.max_frame - (body - start))
         if command not in WITH_BODY or (length := headers.get("content-length")) is None:
             nul = buffer.find(b"\0", body)
-            if (nul if nul >= 0 else len(buffer)) - body > self.max_body:
-                raise ProtocolError(f"the body exceeds {self.max_body} bytes")
+            if (nul if nul >= 0 else len(buffer)) - body > room:
+                raise self._too_long("the body")
             if nul < 0:
                 self._until_nul = True
                 return None
             return Frame(command, headers, buffer[body:nul]), nul + 1
         last = body + _content_length(length)
-        if last - body > self.max_body:
-            raise ProtocolError(f"content-length:{length[:40]} exceeds the limit of {self.max_body} bytes")
+        if last - body > room:
+            raise self._too_long(f"content-length:{length[:40]}")
         if last >= len(buffer):
             self._needed = last - start + 1
             return None
         if buffer[last] != 0:
             raise ProtocolError(f"{command}: no NUL after the {length} bytes that content-length announces")
         return Frame(command, headers, buffer[body:last]), last + 1
+
+    def _too_long(self, what: str) -> ProtocolError:
+        limits = [f"{self.max_body} bytes (maxDataLength)"]
+        if self.max_frame is not None:
+            limits.append(f"a frame of {self.max_frame} bytes (maxFrameSize)")
+        return ProtocolError(f"{what} exceeds the limit of {' or '.join(limits)}")
 
 
 def _skip_line_ends(buffer: bytes, position: int) -> int:

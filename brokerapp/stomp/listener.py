@@ -13,33 +13,34 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any
 
-from brokerapp.actions import Action, Connect, Disconnect
+from brokerapp.actions import Action, Connect, Disconnect, Subscribe
 from brokerapp.broker import Broker
 from brokerapp.client import Client
+from brokerapp.connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.access import ANONYMOUS, Principal
 from brokerapp.engine.message_log import Entry, Subscription
-from brokerapp.errors import AuthenticationFailed, BrokerError, ProtocolError, RequestRefused
-from brokerapp.message import Message
-from brokerapp.stomp.frames import MAX_BODY_BYTES, Frame, FrameParser, Run
+from brokerapp.errors import AuthenticationFailed, BrokerError, LimitExceeded, ProtocolError, RequestRefused
+from brokerapp.message import Message, escape
+from brokerapp.stomp.frames import MAX_HEAD_BYTES, Frame, FrameParser, Run
 from brokerapp.stomp.naming import Naming, with_own_names
 from brokerapp.stomp.session import StompSession
 from brokerapp.transformations import as_wanted
 
 logger = logging.getLogger(__name__)
 
-#: A socket that has not sent CONNECT after this many seconds is closed (ActiveMQ's connectAttemptTimeout).
-CONNECT_SECONDS = 30
 #: Longest body before the client has connected: a CONNECT has none.
 MAX_CONNECT_BODY_BYTES = 1024
 #: Bytes waiting for a client's socket at which it gets no more messages for now.
 WRITE_HIGH_WATER = 1024 * 1024
-#: Longest body before the client has connected: a CONNECT has none.
-MAX_CONNECT_BODY_BYTES = 1024
 #: Bytes waiting for a client's socket (receipts, as it gets no messages any more) at which it is not read from either.
 WRITE_LIMIT = 4 * WRITE_HIGH_WATER
-#: A client is given this many times its own heart-beat interval before it is taken for dead.
+#: A client is given this many times its own heart-beat interval before it is taken for dead, times what the connector
+#: says (hbGracePeriodMultiplier): ActiveMQ looks once an interval, and needs one to two of them to notice.
 HEART_BEAT_GRACE = 2.0
+#: Seconds a client that was refused has to read why. A socket that is closed while something unread is in it is reset,
+#: and the reset overtakes what was said last.
+LINGER_SECONDS = 1.0
 
 #: Who a login and passcode belong to; None when they are wrong. Without one anybody may come in.
 Authenticate = Callable[[str | None, str | None], Awaitable[Principal | None]]
@@ -53,7 +54,15 @@ class Endpoint:
     authenticate: Authenticate | None
     pump: Callable[[], None]  #: asks for a pump of the broker at the end of this tick
     numbers: Iterator[int]
-    max_body: int = MAX_BODY_BYTES
+    name: str = ""  #: of the connector
+    limits: ConnectionLimits = DEFAULT_LIMITS
+    connections: int = 0  #: open now
+    refused: int = 0  #: because there were as many as may be
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a further connection would be one too many."""
+        return self.limits.max_connections is not None and self.connections >= self.limits.max_connections
 
 
 class StompConnection(asyncio.Protocol):
@@ -61,12 +70,16 @@ class StompConnection(asyncio.Protocol):
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint, self._broker = endpoint, endpoint.broker
-        self._parser, self._session = FrameParser(MAX_CONNECT_BODY_BYTES), StompSession(Naming(self._own))
+        limits = endpoint.limits
+        self._parser = FrameParser(MAX_CONNECT_BODY_BYTES, limits.max_frame)
+        self._session = StompSession(Naming(self._own), limits)
         self._perform: dict[type[Action], Callable[[Client, Any], None]] = {
             **self._broker.perform,
             Connect: self._connect,
             Disconnect: self._disconnect,
         }
+        if limits.max_consumers is not None:
+            self._perform[Subscribe] = self._subscribe
         self._out: list[bytes] = []
         self._out_size = 0  # bytes of bodies in it
         self._frames: Iterator[Frame | Run] | None = None  # what is left of a read while a login is checked
@@ -74,6 +87,8 @@ class StompConnection(asyncio.Protocol):
         self._timers: list[asyncio.TimerHandle] = []
         self._read_at = self._written_at = 0.0
         self._closing = False
+        self._ended = False  # nothing can be written any more
+        self._counted = False  # among the connections of the endpoint
         self._reading = True
         self._held = False  # the broker has enough of it for now
         self._choked = False  # it does not take what it is told
@@ -92,7 +107,20 @@ class StompConnection(asyncio.Protocol):
             remote_address=f"{peer[0]}:{peer[1]}" if peer else "",
             connected_ms=time.time_ns() // 1_000_000,
         )
-        self._timers.append(self._loop.call_later(CONNECT_SECONDS, self._no_connect))
+        if self._endpoint.is_full:
+            self._turn_away()
+            return
+        self._endpoint.connections += 1
+        self._counted = True
+        if patience := self._endpoint.limits.connect_ms:
+            self._timers.append(self._loop.call_later(patience / 1000, self._no_connect))
+
+    def _turn_away(self) -> None:
+        endpoint = self._endpoint
+        endpoint.refused += 1
+        logger.warning("%s: %s is one connection too many", endpoint.name, self.client.remote_address)
+        limit = endpoint.limits.max_connections
+        self._fail(ProtocolError(f"{endpoint.name} takes at most {limit} connections (maximumConnections)"))
 
     def _no_connect(self) -> None:
         if self._session.state == "new":
@@ -136,7 +164,18 @@ class StompConnection(asyncio.Protocol):
         """The client broke the protocol: say so and close."""
         self.refuse(error, getattr(error, "receipt", None))
         self.flush()
-        self.close()
+        if self._closing:
+            return
+        self._closing = True
+        self._cancel_timers()
+        self._broker.disconnect(self.client)
+        self._endpoint.pump()
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+            self._ended = True
+            self._timers.append(self._loop.call_later(LINGER_SECONDS, self._transport.close))
+        else:
+            self._transport.close()
 
     def pause_writing(self) -> None:
         self.client.blocked = True
@@ -150,17 +189,27 @@ class StompConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
-        for timer in self._timers:
-            timer.cancel()
+        if self._counted:
+            self._endpoint.connections -= 1
+        self._cancel_timers()
         if self._login is not None:
             self._login.cancel()
         self._broker.disconnect(self.client)
         self._endpoint.pump()
 
+    def _cancel_timers(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+
+    @property
+    def frame_limit(self) -> int:
+        """Bytes the next frame may have at most, roughly: whoever collects them need not collect more."""
+        return self._parser.max_body + MAX_HEAD_BYTES
+
     # -- what the client asks
 
     def _connect(self, _client: Client, connect: Connect) -> None:
-        self._parser.max_body = self._endpoint.max_body
+        self._parser.max_body = self._endpoint.limits.max_body
         self._parser.version = self.client.protocol_version = self._session.version
         if self._endpoint.authenticate is None:
             self._welcome(connect, ANONYMOUS)
@@ -193,10 +242,23 @@ class StompConnection(asyncio.Protocol):
         client = self.client
         client.principal, client.client_id = principal, connect.client_id or client.id
         client.named, client.shares_client_id = bool(connect.client_id), connect.shares_client_id
-        self._broker.connect(client)
+        self._broker.connect(client, steal=self._endpoint.limits.allow_link_stealing)
+        self._session.stamp = self._stamp(connect.login, principal)
         self._out.append(self._session.connected(connect.headers, client.client_id))
         self._broker.delivery.dirty[client] = None
         self._start_heart_beats()
+
+    def _stamp(self, login: str | None, principal: Principal) -> str:
+        """What the messages of this client carry to say who sent them."""
+        settings = self._broker.settings
+        user = principal.name if settings.use_authenticated_principal else login
+        return f"JMSXUserID:{escape(user)}\n" if settings.populate_jmsx_user_id and user else ""
+
+    def _subscribe(self, client: Client, subscribe: Subscribe) -> None:
+        limit = self._endpoint.limits.max_consumers
+        if limit is not None and len(client.subscriptions) >= limit:
+            raise LimitExceeded(f"a connection has at most {limit} consumers (maximumConsumersAllowedPerConnection)")
+        self._broker.perform[Subscribe](client, subscribe)
 
     def _own(self, kind: Kind, name: str) -> Destination:
         return self._broker.temporaries.own(self.client, kind, name)
@@ -217,7 +279,8 @@ class StompConnection(asyncio.Protocol):
         if sends:
             self._every(sends / 1000 / 2, self._beat, sends / 1000)
         if expects:
-            self._every(expects / 1000, self._check_peer, expects / 1000 * HEART_BEAT_GRACE)
+            patience = expects / 1000 * HEART_BEAT_GRACE * self._endpoint.limits.heart_beat_grace
+            self._every(expects / 1000, self._check_peer, patience)
 
     def _every(self, seconds: float, step: Callable[[float], None], argument: float) -> None:
         def tick() -> None:
@@ -285,7 +348,7 @@ class StompConnection(asyncio.Protocol):
         self._out.append(self._session.error(error, receipt))
 
     def flush(self) -> None:
-        if self._out and not self._transport.is_closing():
+        if self._out and not self._ended and not self._transport.is_closing():
             self._written_at = self._loop.time()
             self._transport.write(b"".join(self._out))
             if self.client.blocked and self._transport.get_write_buffer_size() > WRITE_LIMIT:

@@ -26,6 +26,8 @@ MAX_HEAD_REMEMBERED = MAX_COMMAND_BYTES
 
 _ACKS = re.compile(rb"(?:[\r\n]*ACK\nid:[0-9A-Za-z-]+\n\n\0)+")
 _ACK_ID = re.compile(r"id:([0-9A-Za-z-]+)")
+#: What stands in no head that is learnt: with these headers it matters what the body is.
+_NOT_PLAIN = (b"\r", b"\namq-msg-type:", b"\ntransformation:")
 _CHANGING = re.compile(rb"\n(receipt|content-length):([^\n]*)")
 #: A value that needs no second look: ASCII without what ends a line or a head.
 _VALUE = re.compile(rb"[^\n\r\0\x80-\xff]{0,512}")
@@ -77,7 +79,7 @@ def read_acks(buffer: bytes, start: int) -> tuple[AckFrames, int] | None:
 def learn(buffer: bytes, start: int) -> Head | None:
     """The head of the SEND that begins here, if it is one of those that can be recognised by their bytes."""
     end = buffer.find(b"\n\n", start, start + MAX_HEAD_REMEMBERED)
-    if end < 0 or buffer.find(b"\r", start, end) >= 0:
+    if end < 0 or any(buffer.find(each, start, end) >= 0 for each in _NOT_PLAIN):
         return None
     parts = _CHANGING.split(buffer[start:end])
     names = parts[1::3]

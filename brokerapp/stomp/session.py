@@ -26,11 +26,13 @@ from brokerapp.actions import (
     Subscribe,
     Unsubscribe,
 )
+from brokerapp.connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
 from brokerapp.message import DEFAULT_PRIORITY, escape, unescape
 from brokerapp.stomp.frames import Frame, Run, encode, flat
 from brokerapp.stomp.naming import NO_NAMES, Naming, names_own
 from brokerapp.stomp.runs import AckFrames
+from brokerapp.transformations import BYTES, error_in
 
 SERVER = "Sluice/0.1.0"
 #: Best first.
@@ -38,8 +40,6 @@ VERSIONS = ("1.2", "1.1", "1.0")
 ACK_MODES = frozenset({"auto", "client", "client-individual"})
 #: The header of ACK and NACK that names the message.
 ACK_HEADER = {"1.0": "message-id", "1.1": "message-id", "1.2": "id"}
-#: A heart-beat asked for more often than this (milliseconds) is sent this often: a floor against busy loops.
-HEART_BEAT_FLOOR_MS = 100
 #: Longest number in a heart-beat header: eleven days.
 HEART_BEAT_DIGITS = 9
 ACTIVEMQ_OPTION = "activemq."
@@ -63,6 +63,7 @@ NOT_PROPERTIES = frozenset(
         "ack",
         "amq-msg-type",
         "original-destination",
+        "transformation-error",
         "JMSXUserID",
     ]
 )
@@ -93,10 +94,12 @@ class State(StrEnum):
 class StompSession:
     """What the client has said so far, as far as the protocol cares."""
 
-    def __init__(self, naming: Naming = NO_NAMES) -> None:
+    def __init__(self, naming: Naming = NO_NAMES, limits: ConnectionLimits = DEFAULT_LIMITS) -> None:
         self._naming = naming
         self._enter(State.NEW)
+        self._limits = limits
         self.version = "1.0"
+        self.stamp = ""  #: header lines that each message the client sends gets
         self.heart_beat = (0, 0)  #: milliseconds: what the server sends, what it expects
 
     def _enter(self, state: State) -> None:
@@ -106,8 +109,16 @@ class StompSession:
         """What the client asks with this frame. Raises ProtocolError (the end) or RequestRefused (this frame only)."""
         handler = self._handlers.get(frame.command)
         if handler is None:
-            raise ProtocolError(self._why_not(frame.command))
+            handler = self._handlers[self._meant(frame)]
         return handler(self, frame.headers, frame)
+
+    def _meant(self, frame: Frame) -> str:
+        """The command that the frame's begins with, as ActiveMQ reads it; raises ProtocolError when there is none."""
+        for start, command in BEGINNINGS:
+            if frame.command.startswith(start) and command in self._handlers:
+                frame.command = command
+                return command
+        raise ProtocolError(self._why_not(frame.command))
 
     def receive_run(self, run: Run) -> Action:
         """The same for a run of frames; what is raised holds for all of them."""
@@ -117,10 +128,10 @@ class StompSession:
             if self.version != "1.2":
                 raise _without(run.command, ACK_HEADER[self.version])
             return SettleRun(run.ids)
-        like = run.head.form
+        like = None if self.stamp else run.head.form
         if like is None:
             like = self._send(run.head.headers, Frame("SEND"))
-            if not names_own(run.head.headers):  # then it means the same to all
+            if not (self.stamp or names_own(run.head.headers)):  # then it means the same to all
                 run.head.form = like
         return SendRun(like, run.bodies, run.receipts)
 
@@ -139,7 +150,8 @@ class StompSession:
         if version is None:
             raise ProtocolError(f"no common version: {','.join(offered)[:80]} offered, {','.join(VERSIONS)} supported")
         self.version = version
-        self.heart_beat = ours, theirs = _heart_beat(headers.get("heart-beat", "0,0"))
+        wish = headers.get("heart-beat", self._limits.default_heart_beat)
+        self.heart_beat = ours, theirs = _heart_beat(wish, self._limits)
         self._enter(State.CONNECTED)
         answer = {"version": version, "server": SERVER, "heart-beat": f"{ours},{theirs}"}
         if "request-id" in headers:
@@ -159,10 +171,12 @@ class StompSession:
         if "reply-to" in headers:
             headers = {**headers, "reply-to": self._naming.for_all(headers["reply-to"])}
         get = headers.get
-        properties = ""
+        properties = self.stamp
         for name, value in headers.items():
             if name not in NOT_PROPERTIES:
                 properties += f"{escape(name)}:{escape(value)}\n"
+        if "transformation" in headers and (wrong := error_in(headers["transformation"], frame.body)):
+            properties += f"transformation-error:{escape(wrong)}\n"
         return Send(
             destination,
             properties,
@@ -173,7 +187,7 @@ class StompSession:
             _number(headers, "timestamp") if "timestamp" in headers else None,
             get("transaction"),
             get("receipt"),
-            _is_bytes(get("amq-msg-type"), "content-length" in headers),
+            _is_counted(headers, frame.body),
         )
 
     def _subscribe(self, headers: dict[str, str], _frame: Frame) -> Action:
@@ -242,11 +256,7 @@ class StompSession:
 
     def error(self, error: BrokerError, receipt: str | None = None) -> bytes:
         """An ERROR that says what was wrong, in one sentence, with the error's stable code."""
-        text = str(error)
-        headers = {"message": text, "code": error.code, "content-type": "text/plain"}
-        if receipt is not None:
-            headers["receipt-id"] = receipt
-        return encode("ERROR", headers, text.encode(), version=self.version)
+        return error_frame(error, receipt, self.version)
 
     def message_prefix(self, destination: str, subscription: str | None) -> bytes:
         """The first lines of the MESSAGE frames a subscription gets from a destination; 1.0 may have given no id."""
@@ -290,7 +300,22 @@ HANDLERS: dict[State, dict[str, Callable[[StompSession, dict[str, str], Frame], 
     },
     State.CLOSED: {},
 }
+#: How a command begins, and which it is: ActiveMQ looks no further.
+BEGINNINGS = (
+    ("SEND", "SEND"), ("ACK", "ACK"), ("NACK", "NACK"), ("BEGIN", "BEGIN"), ("COMMIT", "COMMIT"), ("ABORT", "ABORT"),
+    ("SUB", "SUBSCRIBE"), ("UNSUB", "UNSUBSCRIBE"), ("CONNECT", "CONNECT"), ("STOMP", "STOMP"),
+    ("DISCONNECT", "DISCONNECT"),
+)  # fmt: skip
 TRANSACTION_ACTIONS = {"BEGIN": Begin, "COMMIT": Commit, "ABORT": Abort}
+
+
+def error_frame(error: BrokerError, receipt: str | None, version: str) -> bytes:
+    """An ERROR."""
+    text = str(error)
+    headers = {"message": text, "code": error.code, "content-type": "text/plain"}
+    if receipt is not None:
+        headers["receipt-id"] = receipt
+    return encode("ERROR", headers, text.encode(), version=version)
 
 
 def _subscription_name(headers: dict[str, str]) -> str | None:
@@ -298,26 +323,32 @@ def _subscription_name(headers: dict[str, str]) -> str | None:
     return next((headers[each] for each in SUBSCRIPTION_NAMES if each in headers), None)
 
 
-def _heart_beat(text: str) -> tuple[int, int]:
+def _heart_beat(text: str, limits: ConnectionLimits) -> tuple[int, int]:
     """What the server sends and expects, in milliseconds: the client's two numbers, swapped, none below the floor."""
     parts = text.split(",")
     if len(parts) != 2 or not all(len(part) <= HEART_BEAT_DIGITS and part.strip().isdecimal() for part in parts):
         raise ProtocolError(f"heart-beat:{text[:40]} is not two numbers of milliseconds")
-    client_sends, client_wants = (int(part) and max(int(part), HEART_BEAT_FLOOR_MS) for part in parts)
-    return client_wants, client_sends
+    floor, ceiling = limits.heart_beat_floor_ms, limits.heart_beat_ceiling_ms
+    client_sends, client_wants = (int(part) and max(int(part), floor) for part in parts)
+    return min(client_wants, ceiling), client_sends
 
 
 def _without(command: str, header: str) -> RequestRefused:
     return RequestRefused(f"{command} without the header {header}")
 
 
-def _is_bytes(kind: str | None, has_length: bool) -> bool:
-    """Whether the message is one of bytes: content-length makes it so, unless amq-msg-type says otherwise."""
+def _is_counted(headers: dict[str, str], body: bytes) -> bool:
+    """Whether the length is written down, which makes it a message of bytes; text that holds a NUL needs it, too.
+
+    With content-length it is one of bytes, unless amq-msg-type or a transformation says otherwise.
+    """
+    kind = headers.get("amq-msg-type")
     if kind is None:
-        return has_length
-    if kind not in ("text", "bytes"):
+        if headers.get("transformation", BYTES) == BYTES:
+            return "content-length" in headers
+    elif kind not in ("text", "bytes"):
         raise RequestRefused(f"amq-msg-type:{kind} is neither text nor bytes")
-    return kind == "bytes"
+    return kind == "bytes" or b"\0" in body
 
 
 def _with_jms_setters(headers: dict[str, str]) -> dict[str, str]:

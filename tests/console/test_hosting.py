@@ -4,8 +4,10 @@ import asyncio
 
 import pytest
 
+from brokerapp.errors import ConfigurationRefused
 from console import hosting
 from console.hosting import Authenticator, lifespan
+from tests.certificates import PASSWORD, Authority
 from tests.console.conftest import make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -100,3 +102,29 @@ async def test_a_node_that_cannot_start_stops_the_web_process(monkeypatch, setti
     monkeypatch.setenv("SLUICE_HOST_NODE", "1")
     settings.SLUICE = replace(settings.SLUICE, redis_url=f"unix://{tmp_path}/nothing.sock", stomp_port=0)
     assert await run_lifespan(["lifespan.startup"]) == ["lifespan.startup.failed"]
+
+
+async def test_other_ways_to_the_broker_are_served_where_they_have_a_port(monkeypatch, store_url, settings, tmp_path):
+    from dataclasses import replace
+
+    identity = Authority(tmp_path).issue("broker")
+    settings.SLUICE = replace(
+        settings.SLUICE, redis_url=store_url, broker_name="hosted-ways", stomp_port=0,
+        extra_ports={"stomp+ssl": 0, "ws": 0, "wss": 0}, tls_certificate=str(identity.p12), tls_password=PASSWORD,
+    )  # fmt: skip
+    node = await hosting._start_node()
+    try:
+        ways = [address.partition(":")[0] for address in node.addresses]
+        assert ways == ["stomp", "stomp+ssl", "ws", "wss"]
+    finally:
+        await node.stop()
+
+
+async def test_a_certificate_that_cannot_be_used_stops_the_start(settings, store_url, tmp_path):
+    from dataclasses import replace
+
+    settings.SLUICE = replace(
+        settings.SLUICE, redis_url=store_url, stomp_port=0, extra_ports={"wss": 0}, tls_certificate=str(tmp_path / "no")
+    )
+    with pytest.raises(ConfigurationRefused, match=r"'wss' .* is not served: .*/no: No such file"):
+        await hosting._start_node()

@@ -11,7 +11,7 @@ from brokerapp.snapshot import DestinationStats
 from console.gateway import gateway
 from console.models import AuditEntry
 from console.routing_advice import advice
-from console.routing_graph import feeders_of, picture_of, topic_behind
+from console.routing_graph import feeders_of, picture_of
 from console.routing_xml import fragment_of
 
 Q, T = Destination.queue, Destination.topic
@@ -193,21 +193,6 @@ def test_nodes_of_the_picture_do_not_overlap():
 def test_the_picture_stays_readable_with_many_consumer_queues():
     graph = picture_of(Definitions(), [Q(f"Consumer.{number}.VirtualTopic.T") for number in range(100)])
     assert [node.title for node in graph.nodes if node.is_ghost] == ["and 86 more queues"]
-
-
-TOPICS_BEHIND = [
-    ("Consumer.A.VirtualTopic.Orders", VirtualTopic("VirtualTopic.>"), "VirtualTopic.Orders"),
-    ("Consumer.A.B.VirtualTopic.Orders", VirtualTopic("VirtualTopic.>"), None),
-    ("Consumer.A.VirtualTopic.x.y", VirtualTopic("VirtualTopic.*"), None),
-    ("VirtualTopic.Orders.q", VirtualTopic("VirtualTopic.>", prefix="", postfix=".q"), "VirtualTopic.Orders"),
-    ("Consumer.A.Other", VirtualTopic("VirtualTopic.>"), None),
-    ("Consumer.A.", VirtualTopic(">"), None),
-]
-
-
-@pytest.mark.parametrize(("queue", "definition", "topic"), TOPICS_BEHIND)
-def test_the_topic_behind_a_consumer_queue(queue, definition, topic):
-    assert topic_behind(definition, queue) == topic
 
 
 def test_feeders_name_source_and_selector():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import queue
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -167,13 +168,16 @@ class RawClient:
     """A socket that speaks exactly what it is told."""
 
     def __init__(
-        self, port: int, version: str | None = "1.2", receive_buffer: int | None = None, **headers: str
-    ) -> None:
+        self, port: int, version: str | None = "1.2", receive_buffer: int | None = None,
+        tls: ssl.SSLContext | None = None, **headers: str,
+    ) -> None:  # fmt: skip
         self.socket = socket.socket()
         if receive_buffer is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(PATIENCE)
         self.socket.connect(("127.0.0.1", port))
+        if tls is not None:
+            self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
         self._parser = frames.FrameParser()
         self._frames: Iterator[frames.Frame] = iter(())
         if version is not None:

@@ -1,11 +1,14 @@
 """Advisory topics: what listeners are told of, and in which words."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from brokerapp.config import default_config
 from brokerapp.definitions import Composite, Leg, VirtualTopic
 from brokerapp.destination import Destination
+from tests.protocol.running_node import RunningNode
 
 ADVISORY = "/topic/ActiveMQ.Advisory."
 
@@ -195,6 +198,72 @@ def test_messages_that_fail_and_that_expire_are_told_of_without_their_body(liste
     client.send(f"/queue/{queue}", "late", persistent="true", expires="1000")
     topics = [each.headers["destination"] for each in listener.take(2)]
     assert sorted(topics) == [f"{ADVISORY}Expired.Queue.{queue}", f"{ADVISORY}MessageDLQd.Queue.{queue}"]
+
+
+@pytest.mark.scenario("AV-01")
+def test_a_durable_subscriber_is_told_of_as_long_as_something_is_kept_for_it(listen, connect, name):
+    listener = listen(f"Consumer.Topic.{name}")
+    client = connect(**{"client-id": name})
+    client.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": "kept"}, selector="x = 1")
+    client.unsubscribe()
+    client.frame("UNSUBSCRIBE", id="s", **{"activemq.subscriptionName": "kept"})
+    come, gone, removed = listener.take(3)
+    info = said(come)["ConsumerInfo"]
+    assert (info["subscriptionName"], info["selector"], info["prefetchSize"]) == ("kept", "x = 1", 100)
+    assert list(said(gone)) == ["RemoveInfo"]
+    assert said(removed) == {"RemoveSubscriptionInfo": {"clientId": name, "subscriptionName": "kept"}}
+    assert [each.headers["consumerCount"] for each in (come, gone, removed)] == ["1", "1", "0"]
+
+
+@pytest.mark.scenario("AV-01", "NB-39")
+def test_temporary_destinations_are_told_of_with_their_owner(listen, connect):
+    listener = listen("TempQueue,TempTopic")
+    owner = connect()
+    owner.subscribe("/temp-queue/replies")
+    owner.subscribe("/temp-topic/news", id="t")
+    owner.leave()
+    told = [said(each)["DestinationInfo"] for each in listener.take(4)]
+    found = [(each["destination"]["@class"], each["operationType"]) for each in told]
+    assert found[:2] == [("ActiveMQTempQueue", 0), ("ActiveMQTempTopic", 0)]
+    assert sorted(found[2:]) == [("ActiveMQTempQueue", 1), ("ActiveMQTempTopic", 1)]
+    [owner_id] = {each["connectionId"]["value"] for each in told}
+    assert all(each["destination"]["string"].startswith(f"{owner_id}:") for each in told)
+
+
+@pytest.mark.scenario("AV-01")
+def test_the_topics_about_a_destination_go_with_it(listen, connect, name, node):
+    topic = Destination.topic(f"ActiveMQ.Advisory.Consumer.Queue.{name}")
+    listener = listen(f"Consumer.Queue.{name}")
+    client = connect()
+    client.subscribe(f"/queue/{name}")
+    client.leave()
+    listener.take(2)
+    listener.unsubscribe()
+    assert node.look(lambda: node.node.broker.stats.find(topic)) is not None
+    node.ask(lambda admin: admin.delete(Destination.queue(name)))
+    assert node.look(lambda: node.node.broker.stats.find(topic)) is None
+
+
+def test_without_listeners_nothing_is_published(connect, node, name):
+    before = node.look(lambda: node.node.broker.advisories._numbers)
+    client = connect()
+    client.subscribe(f"/queue/{name}")
+    client.send(f"/queue/{name}", "x")
+    client.leave()
+    assert node.look(lambda: node.node.broker.advisories._numbers) == before
+
+
+def test_a_broker_without_advisories_tells_nothing(store, connect):
+    running = RunningNode(replace(default_config("silent", 0), advisory_support=False), store.url)
+    try:
+        listener, other = connect(port=running.port), connect(port=running.port)
+        listener.subscribe(f"{ADVISORY}>")
+        other.send("/queue/a", "x")
+        assert listener.has_no_more()
+        for client in (listener, other):
+            client.leave()
+    finally:
+        running.stop()
 
 
 def test_clients_may_publish_there_too(listen, connect):

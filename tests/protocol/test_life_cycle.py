@@ -73,12 +73,13 @@ def test_idle_queues_and_topics_are_removed_and_come_back_when_named(store):
 def test_neither_messages_nor_consumers_nor_subscribers_nor_declarations_are_removed(store):
     policies = [PolicyEntry(parse(f"{kind}://>"), **GONE_SOON) for kind in ("queue", "topic")]
     with running(store, *policies, destinations=(queue("declared"), topic("declared")), **SWEEPS) as node:
-        client = StompClient(node.port, client_id="c")
+        client = StompClient(node.port, **{"client-id": "c"})
         client.send("/queue/full", "m", persistent="true")
         client.subscribe("/queue/consumed", id="1")
         client.subscribe("/topic/heard", id="2")
         client.subscribe("/topic/kept", id="3", **{"activemq.subscriptionName": "kept"})
         client.unsubscribe("3")
+        client.send("/topic/kept", "m")
         node.ask(lambda admin: admin.create(topic("made")))
         client.send("/queue/idle,/topic/idle", "m")
         client.subscribe("/queue/idle", id="4")
@@ -231,7 +232,7 @@ def test_none_come_into_being_where_none_are_allowed(store):
 
 def test_a_broker_may_begin_anew(store):
     with running(store, name="anew") as node:
-        client = StompClient(node.port, client_id="c")
+        client = StompClient(node.port, **{"client-id": "c"})
         client.subscribe("/topic/t", **{"activemq.subscriptionName": "s"})
         client.send("/queue/q,/topic/t", "m", persistent="true")
     with running(store, name="anew", delete_all_messages_on_startup=True, destinations=(queue("named"),)) as node:
@@ -256,7 +257,7 @@ def test_names_are_trimmed_and_their_options_are_kept_to_be_seen(store):
 
 def test_the_file_says_it_in_activemqs_words():
     text = """<broker schedulePeriodForDestinationPurge="300" maxPurgedDestinationsPerSweep="7"
-                      deleteAllMessagesOnStartup="true" xmlns:s="urn:sluice"><destinationPolicy><policyMap><policyEntries>
+        deleteAllMessagesOnStartup="true" xmlns:s="urn:sluice"><destinationPolicy><policyMap><policyEntries>
         <policyEntry queue="a" gcInactiveDestinations="true" inactiveTimeoutBeforeGC="1000" maxDestinations="5"/>
         <policyEntry queue="b" gcInactiveDestinations="true" inactiveTimoutBeforeGC="2000" s:autoCreate="false"/>
         </policyEntries></policyMap></destinationPolicy></broker>"""

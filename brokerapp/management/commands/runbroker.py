@@ -19,7 +19,7 @@ from brokerapp.data_folder import DataFolder
 from brokerapp.errors import BrokerError
 from brokerapp.node import Node
 from brokerapp.store.embedded import EmbeddedStore
-from brokerapp.wiring import authenticator, check_exposure, node_config, not_served
+from brokerapp.wiring import authenticator, check_exposure, listens, node_config
 
 logger = logging.getLogger(__name__)
 
@@ -72,8 +72,8 @@ class Command(BaseCommand):
                 self.stderr.write(str(finding))
         for sentence in without_effect(config):
             self.stderr.write(sentence)
-        for connector in not_served(config):
-            self.stderr.write(f"transportConnector {connector.name!r}: {connector.scheme}:// is not served yet")
+        for sentence in listens(config)[1]:
+            self.stderr.write(sentence)
 
     async def _run(self, config: BrokerConfig, options: dict[str, Any]) -> None:
         data = DataFolder(options["data"].resolve())

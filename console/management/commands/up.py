@@ -44,12 +44,14 @@ def welcome(environment, password: str | None) -> str:
     """What somebody who just started Sluice wants to know. The password is shown at the first start only."""
     host = reachable(environment.bind)
     kept = firstadmin.password_file()
+    extra = [f"{scheme}://{host}:{port}" for scheme, port in environment.extra_ports.items()]
+    stomp = ", ".join([f"{host}:{environment.stomp_port}", *extra])
     secret = f"password {password} (kept in {kept})" if password else f"password in {kept}"
     return f"""
   Sluice is ready.
 
     Console   http://{host}:{environment.console_port}/
-    STOMP     {host}:{environment.stomp_port}
+    STOMP     {stomp}
     Log in    user {firstadmin.NAME}, {secret}
     Logs      {environment.data / "log"}
 

@@ -28,6 +28,7 @@ from brokerapp.definitions import (
     Leg,
     MirroredQueue,
     PolicyEntry,
+    RecoveryPolicy,
     VirtualTopic,
 )
 from brokerapp.destination import Destination
@@ -200,6 +201,40 @@ def test_a_filtered_destination_without_selector_never_matches():
         (
             '<policyEntry queue="A"><deadLetterStrategy><discarding/></deadLetterStrategy></policyEntry>',
             PolicyEntry(queue("A"), DeadLetterStrategy("discarding")),
+        ),
+        (
+            '<policyEntry topic="A" durableTopicPrefetch="7" alwaysRetroactive="true"><deadLetterStrategy>'
+            '<individualDeadLetterStrategy destinationPerDurableSubscriber="true"/></deadLetterStrategy></policyEntry>',
+            PolicyEntry(
+                topic("A"), DeadLetterStrategy("individual", destination_per_durable_subscriber=True),
+                durable_topic_prefetch=7, always_retroactive=True,
+            ),
+        ),
+        *(
+            (
+                f'<policyEntry topic="A"><subscriptionRecoveryPolicy>{text}</subscriptionRecoveryPolicy></policyEntry>',
+                PolicyEntry(topic("A"), recovery=expected),
+            )
+            for text, expected in (
+                ("<noSubscriptionRecoveryPolicy/>", RecoveryPolicy("none")),
+                ("<lastImageSubscriptionRecoveryPolicy/>", RecoveryPolicy("lastImage")),
+                ('<fixedCountSubscriptionRecoveryPolicy maximumSize="3"/>', RecoveryPolicy("fixedCount", 3)),
+                (
+                    '<fixedSizedSubscriptionRecoveryPolicy maximumSize="9" useSharedBuffer="false"/>',
+                    RecoveryPolicy("fixedSized", 9),
+                ),
+                (
+                    '<timedSubscriptionRecoveryPolicy recoverDuration="5000"/>',
+                    RecoveryPolicy("timed", recover_duration=5000),
+                ),
+                ("<retainedMessageSubscriptionRecoveryPolicy/>", None),
+                (
+                    "<retainedMessageSubscriptionRecoveryPolicy><wrapped><lastImageSubscriptionRecoveryPolicy/>"
+                    "</wrapped></retainedMessageSubscriptionRecoveryPolicy>",
+                    RecoveryPolicy("lastImage"),
+                ),
+                ('<queryBasedSubscriptionRecoveryPolicy query="#q"/>', None),
+            )
         ),
     ],
 )  # fmt: skip
@@ -498,6 +533,19 @@ REFUSED = [
         policies('<policyEntry queue="A"><deadLetterStrategy><frob/></deadLetterStrategy></policyEntry>'),
         3,
         "takes one of",
+    ),
+    (
+        policies(
+            '<policyEntry topic="A"><subscriptionRecoveryPolicy><fixedCountSubscriptionRecoveryPolicy maximumSize="0"/>'
+            "</subscriptionRecoveryPolicy></policyEntry>"
+        ),
+        3,
+        "maximumSize=0 is less than 1",
+    ),
+    (
+        policies('<policyEntry topic="A"><subscriptionRecoveryPolicy/></policyEntry>'),
+        3,
+        "takes one of noSubscriptionRecoveryPolicy",
     ),
     (broker("<transportConnectors><transportConnector/></transportConnectors>"), 3, "uri is missing"),
     (broker('<transportConnectors><transportConnector uri="61613"/></transportConnectors>'), 3, "not a uri"),

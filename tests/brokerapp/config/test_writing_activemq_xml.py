@@ -28,6 +28,7 @@ from brokerapp.definitions import (
     Leg,
     MirroredQueue,
     PolicyEntry,
+    RecoveryPolicy,
     VirtualTopic,
 )
 from brokerapp.destination import NAMED_KINDS, Destination, Kind
@@ -74,17 +75,22 @@ options = st.lists(
             ("prioritizedMessages", "true"),
             ("maxPageSize", "200"),
             ("pendingQueuePolicy", "<vmQueueCursor/>"),
-            ("subscriptionRecoveryPolicy", '<fixedCountSubscriptionRecoveryPolicy maximumSize="3"/>'),
         ]
     ),
     unique=True,
 ).map(lambda pairs: tuple(sorted(pairs, key=lambda pair: pair[1].startswith("<"))))  # elements come after attributes
 #: Type of a field -> its values: whatever is one attribute of a policyEntry.
 plain = {"bool": flags, "bool | None": st.none() | flags, "int | None": st.none() | st.integers(0, 1 << 40)}
+recoveries = st.one_of(
+    st.builds(RecoveryPolicy, st.sampled_from(["none", "lastImage"])),
+    st.builds(RecoveryPolicy, st.sampled_from(["fixedCount", "fixedSized"]), st.none() | st.integers(1, 9)),
+    st.builds(RecoveryPolicy, st.just("timed"), recover_duration=st.none() | st.integers(1, 9)),
+)
 policies = st.builds(
     PolicyEntry,
     destinations | temporary,
     dead_letter=st.none() | strategies,
+    recovery=st.none() | recoveries,
     options=options,
     **{each.name: plain[each.type] for each in fields(PolicyEntry) if each.type in plain},
 )

@@ -136,7 +136,7 @@ BAD = [
     ("a header line too long", b"SEND\na:" + b"b" * 10_239 + b"\n\n\0", "exceeds 10240 bytes"),
     ("too many headers", b"SEND\n" + b"a:b\n" * 1001 + b"\n\0", "at most 1000"),
     ("headers that do not end", b"SEND\n" + b"a:b\n" * 70_000, "exceed 262144 bytes"),
-    ("an uncounted body past the limit", b"SEND\na:b\n\n" + b"x" * 300_000, "exceeds 1000 bytes"),
+    ("an uncounted body past the limit", b"SEND\na:b\n\n" + b"x" * 300_000, "exceeds the limit of 1000 bytes"),
 ]
 
 
@@ -156,7 +156,7 @@ def test_what_is_no_frame_is_refused_byte_by_byte_too(data, says):
 
 def test_an_uncounted_body_past_the_limit_is_refused_while_it_comes():
     pieces = [b"SEND\na:b\n\n", *[b"x" * 50_000] * 10]
-    assert "exceeds 1000 bytes" in parse(pieces, max_body=1000)[1]
+    assert "exceeds the limit of 1000 bytes" in parse(pieces, max_body=1000)[1]
 
 
 def test_limits_are_limits_and_not_one_less():

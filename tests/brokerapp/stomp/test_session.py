@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerapp.actions import Abort, Begin, Commit, Connect, Disconnect, Send, Settle, Subscribe, Unsubscribe
+from brokerapp.connector import HEART_BEAT_FLOOR_MS
 from brokerapp.errors import AccessDenied, BrokerError, ProtocolError, RequestRefused
 from brokerapp.stomp.frames import Frame, FrameParser
-from brokerapp.stomp.session import HEART_BEAT_FLOOR_MS, StompSession
+from brokerapp.stomp.session import StompSession
 
 VERSIONS = ("1.0", "1.1", "1.2")
 

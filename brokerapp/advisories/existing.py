@@ -1,0 +1,89 @@
+"""What exists: what a new listener of advisories is told, and the counts that advisories bear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from brokerapp.advisories import documents
+from brokerapp.advisories.documents import Document
+from brokerapp.destination import Destination, Kind
+from brokerapp.engine import advisory_topics as topics
+from brokerapp.engine.advisory_topics import is_advisory, topic_of
+from brokerapp.engine.destination_map import matches
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+
+#: One thing to tell: topic, headers of its own, body.
+News = tuple[str, Document, Document]
+
+
+class Existing:
+    """Connections, destinations, consumers, producers and bridges as they are now."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.bridges: dict[str, Document] = {}  #: by name, what their advisories say in headers
+
+    def news(self) -> dict[str, Callable[[], Iterator[News]]]:
+        """Topics, by name or pattern -> what a new listener is told."""
+        return {
+            topics.CONNECTION: self._connections,
+            **{topic: lambda kind=kind: self._destinations(kind) for kind, topic in topics.OF_KIND.items()},
+            f"{topics.PREFIX}{topics.CONSUMER}.>": self._consumers_there,
+            f"{topics.PREFIX}{topics.PRODUCER}.>": self._producers_there,
+            topics.MASTER_BROKER: lambda: iter([(topics.MASTER_BROKER, {}, documents.NOTHING)]),
+            topics.NETWORK_BRIDGE: self._bridges_there,
+        }
+
+    def _connections(self) -> Iterator[News]:
+        for client in self._broker.clients.values():
+            yield topics.CONNECTION, {}, documents.connection_info(client, self._broker.name)
+
+    def _destinations(self, kind: Kind) -> Iterator[News]:
+        for each in self._broker.stats.known():
+            if each.kind is kind and not is_advisory(each):
+                yield topics.OF_KIND[kind], {}, documents.destination_info(each, documents.ADDED)
+
+    def _consumers_there(self) -> Iterator[News]:
+        for client in self._broker.clients.values():
+            for each in client.subscriptions.values():
+                if not any(map(is_advisory, each.destinations)):
+                    headers = self.consumer_count(each.destinations)
+                    topic = topic_of(topics.CONSUMER, *each.destinations)
+                    yield topic, headers, documents.consumer_info(each, self._broker.name)
+
+    def _producers_there(self) -> Iterator[News]:
+        for client in self._broker.clients.values():
+            for each in client.producing_to:
+                if not is_advisory(each):
+                    document = documents.producer_info(client, each, self._broker.name)
+                    yield topic_of(topics.PRODUCER, each), self.producer_count(each), document
+
+    def _bridges_there(self) -> Iterator[News]:
+        for name, about in self.bridges.items():
+            headers = {"started": True, **about}
+            yield topics.NETWORK_BRIDGE, headers, documents.bridge_info(name, str(about["remoteIp"]))
+
+    def consumer_count(self, destinations: Iterable[Destination]) -> Document:
+        """The header that says how many consume from these destinations."""
+        return {"consumerCount": sum(map(self._consumers, destinations))}
+
+    def _consumers(self, destination: Destination) -> int:
+        """Consumers of a destination, durable ones that are away included, or of all that exist and match a pattern."""
+        stats = self._broker.stats
+        if destination.is_pattern:
+            known = (each for each in stats.known() if each.kind is destination.kind)
+            return sum(self._consumers(each) for each in known if matches(destination.name, each.name))
+        numbers = stats.find(destination)
+        if numbers is None:
+            return 0
+        self._broker.measure(numbers)
+        offline = sum(not each.active for each in self._broker.durables.of_topic(destination))
+        return numbers.ConsumerCount + (0 if destination.is_queue else offline)
+
+    def producer_count(self, destination: Destination) -> Document:
+        """The header that says how many send to this destination."""
+        numbers = self._broker.stats.find(destination)
+        return {"producerCount": numbers.ProducerCount if numbers is not None else 0}

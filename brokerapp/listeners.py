@@ -1,0 +1,94 @@
+"""Listeners: the sockets of a node's connectors, whatever they carry STOMP in."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from brokerapp.broker import Broker
+from brokerapp.connector import DEFAULT_LIMITS, Carrier, ConnectionLimits
+from brokerapp.errors import ConfigurationRefused
+from brokerapp.snapshot import ListenerStats
+from brokerapp.stomp.listener import Authenticate, Endpoint, StompConnection
+from brokerapp.stomp.websocket import WebSocketConnection, page_admitted
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """An address to listen on, and what is served there. Port 0 takes a free one; with `tls` that is spoken."""
+
+    host: str
+    port: int
+    name: str = "stomp"
+    websocket: bool = False
+    tls: ssl.SSLContext | None = None
+    limits: ConnectionLimits = DEFAULT_LIMITS
+
+    @property
+    def scheme(self) -> str:
+        """What its address begins with."""
+        return Carrier(self.tls is not None, self.websocket).scheme
+
+
+@dataclass(slots=True)
+class _Listener:
+    server: asyncio.Server
+    endpoint: Endpoint
+    address: str
+
+
+class Listeners:
+    """All that a node listens on. Connections number themselves across them."""
+
+    def __init__(self, broker: Broker, authenticate: Authenticate | None, pump: Callable[[], None]) -> None:
+        self._broker, self._authenticate, self._pump = broker, authenticate, pump
+        self._numbers = itertools.count(1)
+        self._open: list[_Listener] = []
+
+    async def open(self, listen: Listen) -> None:
+        """Listen there as well. Raises ConfigurationRefused when that cannot be."""
+        endpoint = Endpoint(self._broker, self._authenticate, self._pump, self._numbers, listen.name, listen.limits)
+        patience = listen.limits.connect_ms / 1000 if listen.tls and listen.limits.connect_ms else None
+        try:
+            server = await asyncio.get_running_loop().create_server(
+                lambda: self._connection(endpoint, listen), listen.host or None, listen.port,
+                backlog=listen.limits.backlog, ssl=listen.tls, ssl_handshake_timeout=patience,
+            )  # fmt: skip
+        except OSError as error:
+            raise ConfigurationRefused(
+                f"transportConnector {listen.name!r} cannot listen on {listen.host}:{listen.port}: "
+                f"{error.strerror or error}; stop who uses the port, or choose another one"
+            ) from error
+        for host, port, *_ in (each.getsockname() for each in server.sockets):
+            shown = f"[{host}]" if ":" in host else host
+            self._open.append(_Listener(server, endpoint, f"{listen.scheme}://{shown}:{port}"))
+
+    def _connection(self, endpoint: Endpoint, listen: Listen) -> asyncio.Protocol:
+        stomp = StompConnection(endpoint)
+        if not listen.websocket:
+            return stomp
+
+        def admits(origin: str | None, here: str) -> bool:
+            return page_admitted(origin, here, listen.limits.origins, self._authenticate is None)
+
+        return WebSocketConnection(stomp, admits, listen.limits.connect_ms)
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where it is listened, as URIs, in the order of the configuration."""
+        return [each.address for each in self._open]
+
+    def stats(self) -> list[ListenerStats]:
+        """Numbers of each."""
+        return [
+            ListenerStats(each.endpoint.name, each.address, each.endpoint.connections, each.endpoint.refused)
+            for each in self._open
+        ]
+
+    def close(self) -> None:
+        """Take no more connections; those that are there stay."""
+        for each in self._open:
+            each.server.close()

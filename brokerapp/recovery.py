@@ -1,0 +1,124 @@
+"""Recovery: retroactive consumers, who get what their topics remember before what comes.
+
+Who asks with `activemq.retroactive:true`, and who subscribes to a topic whose policy says `alwaysRetroactive`. A new
+durable subscription has it put into its log, and must ask. The first consumer of a consumer queue gets what the virtual
+topic behind it remembers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from brokerapp.definitions import RecoveryPolicy
+from brokerapp.destination import Destination
+from brokerapp.durables import Durable
+from brokerapp.engine.consumer_queues import topics_behind
+from brokerapp.engine.destination_map import matches
+from brokerapp.engine.message_log import Subscription
+from brokerapp.engine.recovery import RETAIN, Kept, Memory
+from brokerapp.message import Copy, Message
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+
+#: Most bytes that all topics of a node remember together: past it those go that got nothing for the longest time.
+MAX_BYTES = 256 * 1024 * 1024
+#: How often what is too old is forgotten where nothing new comes, milliseconds.
+SWEEP_MS = 30_000
+_RETAIN_LINE = f"{RETAIN}:".encode()
+
+
+class Recovery:
+    """What concerns the past of topics. A part of the broker. In memory only, as in ActiveMQ."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._memories: OrderedDict[Destination, Memory] = OrderedDict()  # those that got something last at the end
+        self._bytes = 0
+        broker.timers.every(SWEEP_MS, self._sweep, _now_ms())
+
+    # -- remembering
+
+    def published(self, message: Message, copy: Copy) -> Message:
+        """A message reached a topic; what its subscribers get of it: they do not see that it is retained."""
+        retains = _RETAIN_LINE in message.head
+        policy = self._policy(copy.destination)
+        if (policy is None and not retains) or copy.destination.is_temporary:
+            return message
+        memory = self._memories.setdefault(copy.destination, Memory())
+        self._memories.move_to_end(copy.destination)
+        self._bytes -= memory.bytes
+        memory.add(message, copy, policy, _now_ms())
+        self._bytes += memory.bytes
+        while self._bytes > MAX_BYTES:
+            self._forget(next(iter(self._memories)))
+        return message.with_headers({RETAIN: None}) if retains else message
+
+    def forget(self, topic: Destination) -> None:
+        """The topic is deleted."""
+        if topic in self._memories:
+            self._forget(topic)
+
+    def _forget(self, topic: Destination) -> None:
+        self._bytes -= self._memories.pop(topic).bytes
+
+    def _policy(self, topic: Destination) -> RecoveryPolicy | None:
+        policy = self._broker.topology.policy_for(topic)
+        return policy.recovery if policy is not None else None
+
+    def _sweep(self) -> None:
+        now_ms = _now_ms()
+        for topic, memory in list(self._memories.items()):
+            self._bytes -= memory.bytes
+            memory.trim(self._policy(topic), now_ms)
+            self._bytes += memory.bytes
+            if not memory.bytes:
+                del self._memories[topic]
+
+    # -- giving
+
+    def subscribed(self, subscription: Subscription, asks: bool) -> None:
+        """A consumer came that has no named subscription."""
+        for target in subscription.destinations:
+            if target.is_queue:
+                self._give_first(subscription, target, asks)
+            else:
+                for kept in self._remembered(target, asks):
+                    self._broker.delivery.tell(subscription, kept.message, kept.copy)
+
+    def created(self, durable: Durable) -> None:
+        """A named subscription is new, and its consumer asks for the past."""
+        feed = durable.feed
+        for topic in durable.subscription.topics:
+            for kept in self._remembered(topic, asks=True):
+                copy = Copy(feed.target, kept.copy.original, kept.copy.destination)
+                headers = {**kept.message.headers, "destination": copy.shown.stomp}
+                if feed.may_read(copy.shown) and feed.takes(headers, "") is True:
+                    self._broker.publishing.put(kept.message, copy)
+
+    def _give_first(self, subscription: Subscription, queue: Destination, asks: bool) -> None:
+        """The first consumer of a consumer queue; what it gets is not in the queue."""
+        log = self._broker.queues.get(str(queue))
+        if log is None or log.consumers != [subscription]:
+            return
+        for topic in topics_behind(self._broker.topology.definitions, queue):
+            for kept in self._remembered(topic, asks):
+                self._broker.delivery.tell(subscription, kept.message, kept.copy, queue=queue)
+
+    def _remembered(self, wanted: Destination, asks: bool) -> Iterator[Kept]:
+        """What the topics of this name or pattern have for who asks, or for everybody."""
+        now_ms = _now_ms()
+        found = [wanted]
+        if wanted.is_pattern:
+            found = [each for each in self._memories if each.kind is wanted.kind and matches(wanted.name, each.name)]
+        for topic in found:
+            memory, policy = self._memories.get(topic), self._broker.topology.policy_for(topic)
+            if memory is not None and (asks or (policy is not None and policy.always_retroactive)):
+                yield from memory.messages(policy and policy.recovery, now_ms)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,138 @@
+"""TLS: files with keys and certificates -> what a listener needs to speak it.
+
+PKCS12 and PEM are read, told apart by what is in the file, not by its name. Java's own format (JKS) is not: the error
+says how to turn it into PKCS12.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import ssl
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates, load_pkcs12
+
+from brokerapp.connector import PLAIN_TLS, ClientAuth, KeyStore, TlsOptions, TlsStores
+from brokerapp.errors import ConfigurationRefused
+
+#: First bytes of Java's own formats: JKS and JCEKS.
+_JAVA = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
+_PEM = b"-----BEGIN "
+_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_VERIFY = {
+    ClientAuth.NONE: ssl.CERT_NONE,
+    ClientAuth.WANTED: ssl.CERT_OPTIONAL,
+    ClientAuth.NEEDED: ssl.CERT_REQUIRED,
+}
+
+
+def server_context(stores: TlsStores, options: TlsOptions = PLAIN_TLS) -> ssl.SSLContext:
+    """What a listener speaks TLS with. Raises ConfigurationRefused, which names the file and what is wrong with it."""
+    if stores.key_store is None:
+        raise ConfigurationRefused(
+            'it needs a certificate: <sslContext keyStore="file:broker.p12" keyStorePassword=.../>'
+        )
+    if options.client_auth is ClientAuth.NEEDED and stores.trust_store is None:
+        raise ConfigurationRefused("needClientAuth without a trustStore: no client's certificate would be believed")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    versions = [_VERSIONS[name] for name in options.protocols] or list(_VERSIONS.values())
+    context.minimum_version, context.maximum_version = min(versions), max(versions)
+    _load_identity(context, stores.key_store, stores.key)
+    if stores.trust_store is not None:
+        for certificate in _certificates(stores.trust_store):
+            context.load_verify_locations(cadata=certificate.public_bytes(Encoding.PEM).decode())
+    context.verify_mode = _VERIFY[options.client_auth]
+    return context
+
+
+def _load_identity(context: ssl.SSLContext, store: KeyStore, key: KeyStore | None) -> None:
+    """Put the broker's key and certificates into the context."""
+    content = _read(store)
+    try:
+        if content.startswith(b"0"):
+            pem, password = _unpacked(store, content)
+            _load_through_a_file(context, pem, password)
+        else:
+            secret = (key or store).key_password or (key or store).password
+            _check_password(key or store, secret)
+            context.load_cert_chain(store.path, key and key.path, secret)
+    except (ssl.SSLError, OSError, ValueError, TypeError) as wrong:
+        raise ConfigurationRefused(f"{store.path}: no certificate with a key can be read from it: {wrong}") from wrong
+
+
+def _check_password(store: KeyStore, password: str | None) -> None:
+    """Refuse a key that needs a password and has none: OpenSSL would ask the terminal for it."""
+    content = _read(store)
+    if password is None and b"ENCRYPTED" in content:
+        load_pem_private_key(content, None)  # says so
+
+
+def _unpacked(store: KeyStore, content: bytes) -> tuple[bytes, bytes]:
+    """A PKCS12 file's key and certificates as PEM, the key under a password made up for the purpose."""
+    packed = _pkcs12(store, content)
+    if packed.key is None or packed.cert is None:
+        raise ConfigurationRefused(f"{store.path}: there is no private key with a certificate in it")
+    password = secrets.token_urlsafe().encode()
+    key = packed.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(password))
+    chain = [packed.cert, *packed.additional_certs]
+    return key + b"".join(each.certificate.public_bytes(Encoding.PEM) for each in chain), password
+
+
+def _load_through_a_file(context: ssl.SSLContext, pem: bytes, password: bytes) -> None:
+    """Python's ssl reads keys from files only: one that nobody else can read, and that is gone at once."""
+    handle, path = tempfile.mkstemp(suffix=".pem")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(pem)
+        context.load_cert_chain(path, password=password)
+    finally:
+        Path(path).unlink()
+
+
+def _certificates(store: KeyStore) -> Iterable[x509.Certificate]:
+    """All certificates in a trust store."""
+    content = _read(store)
+    try:
+        if content.startswith(b"0"):
+            packed = _pkcs12(store, content)
+            found = [each.certificate for each in (packed.cert, *packed.additional_certs) if each is not None]
+        else:
+            found = x509.load_pem_x509_certificates(content)
+    except ValueError as wrong:
+        raise ConfigurationRefused(f"{store.path}: no certificates can be read from it: {wrong}") from wrong
+    if not found:
+        raise ConfigurationRefused(f"{store.path}: there are no certificates in it")
+    return found
+
+
+def _pkcs12(store: KeyStore, content: bytes) -> PKCS12KeyAndCertificates:
+    try:
+        return load_pkcs12(content, store.password.encode() if store.password else None)
+    except ValueError as wrong:
+        raise ConfigurationRefused(f"{store.path}: wrong password, or no PKCS12 file: {wrong}") from wrong
+
+
+def _read(store: KeyStore) -> bytes:
+    path = store.path
+    try:
+        content = Path(path).read_bytes()
+    except OSError as wrong:
+        raise ConfigurationRefused(f"{path}: {wrong.strerror}") from wrong
+    if content.startswith(_JAVA):
+        raise ConfigurationRefused(
+            f"{path} is a Java keystore (JKS), which cannot be read here; make a PKCS12 file of it: keytool "
+            f"-importkeystore -srckeystore {path} -destkeystore {path}.p12 -deststoretype PKCS12"
+        )
+    if not content.startswith(b"0") and _PEM not in content:
+        raise ConfigurationRefused(f"{path} is neither PKCS12 nor PEM")
+    return content

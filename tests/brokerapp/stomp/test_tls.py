@@ -1,0 +1,120 @@
+"""Key stores and trust stores: what is read, and what is said of what cannot be."""
+
+import shutil
+import ssl
+import subprocess
+
+import pytest
+
+from brokerapp.connector import ClientAuth, KeyStore, TlsOptions, TlsStores
+from brokerapp.errors import ConfigurationRefused
+from brokerapp.stomp.tls import server_context
+from tests.certificates import PASSWORD, Authority
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def broker(authority):
+    return authority.issue("broker")
+
+
+def hands_shaken(server: ssl.SSLContext, authority, client=None) -> str:
+    """Shake hands with such a server, in memory: the version of TLS that is spoken then."""
+    context = ssl.create_default_context(cafile=authority.pem)
+    if client is not None:
+        context.load_cert_chain(client.pem)
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours = context.wrap_bio(to_client, to_server, server_hostname="localhost")
+    theirs = server.wrap_bio(to_server, to_client, server_side=True)
+    for _ in range(4):
+        for side in (ours, theirs):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+    theirs.write(b"hello")
+    assert ours.read() == b"hello"
+    return ours.version()
+
+
+def stores(broker, kind: str) -> TlsStores:
+    return {
+        "PKCS12": TlsStores(KeyStore(str(broker.p12), PASSWORD)),
+        "PEM in one file": TlsStores(KeyStore(str(broker.pem))),
+        "PEM in two files": TlsStores(KeyStore(str(broker.crt)), KeyStore(str(broker.key))),
+        "PEM with a locked key": TlsStores(KeyStore(str(broker.crt)), KeyStore(str(broker.locked_key), PASSWORD)),
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["PKCS12", "PEM in one file", "PEM in two files", "PEM with a locked key"])
+def test_a_certificate_is_read_as(kind, authority, broker):
+    assert hands_shaken(server_context(stores(broker, kind)), authority) == "TLSv1.3"
+
+
+def test_only_the_protocols_enabled_are_spoken(authority, broker):
+    options = TlsOptions(protocols=("TLSv1.2",))
+    assert hands_shaken(server_context(stores(broker, "PKCS12"), options), authority) == "TLSv1.2"
+
+
+@pytest.mark.parametrize("trusted", ["authority.pem", "trusted.p12"])
+def test_a_client_shows_a_certificate_where_one_is_needed(authority, broker, trusted):
+    if trusted == "trusted.p12":
+        authority.issue("trusted")  # its file holds the authority's certificate as well
+    trust = KeyStore(str(authority.folder / trusted), PASSWORD)
+    both = TlsStores(KeyStore(str(broker.p12), PASSWORD), trust_store=trust)
+    needed = server_context(both, TlsOptions(ClientAuth.NEEDED))
+    assert hands_shaken(needed, authority, client=authority.issue("client"))
+    with pytest.raises(ssl.SSLError, match="PEER_DID_NOT_RETURN_A_CERTIFICATE"):
+        hands_shaken(needed, authority)
+    assert hands_shaken(server_context(both, TlsOptions(ClientAuth.WANTED)), authority)
+
+
+def test_a_stranger_s_certificate_is_not_believed(authority, broker, tmp_path):
+    both = TlsStores(KeyStore(str(broker.p12), PASSWORD), trust_store=KeyStore(str(authority.pem)))
+    stranger = Authority(tmp_path, "Somebody Else").issue("client")
+    with pytest.raises(ssl.SSLError, match="CERTIFICATE_VERIFY_FAILED"):
+        hands_shaken(server_context(both, TlsOptions(ClientAuth.WANTED)), authority, client=stranger)
+
+
+def refusal(stores: TlsStores, options: TlsOptions | None = None) -> str:
+    with pytest.raises(ConfigurationRefused) as caught:
+        server_context(stores, *([options] if options else []))
+    return str(caught.value)
+
+
+def test_what_cannot_be_used_is_named_with_the_reason(authority, broker, tmp_path):
+    assert "needs a certificate" in refusal(TlsStores())
+    assert "without a trustStore" in refusal(stores(broker, "PKCS12"), TlsOptions(ClientAuth.NEEDED))
+    assert "No such file" in refusal(TlsStores(KeyStore(str(tmp_path / "none.p12"))))
+    assert "wrong password" in refusal(TlsStores(KeyStore(str(broker.p12), "guess")))
+    assert "wrong password" in refusal(TlsStores(KeyStore(str(broker.p12))))
+    assert "assword" in refusal(TlsStores(KeyStore(str(broker.crt)), KeyStore(str(broker.locked_key))))
+    assert "no certificate with a key" in refusal(TlsStores(KeyStore(str(broker.crt))))
+    garbage = tmp_path / "garbage"
+    garbage.write_bytes(b"something else")
+    assert "neither PKCS12 nor PEM" in refusal(TlsStores(KeyStore(str(garbage))))
+
+
+def test_a_java_keystore_is_refused_with_the_command_that_converts_it(tmp_path):
+    store = tmp_path / "broker.ks"
+    store.write_bytes(b"\xfe\xed\xfe\xed\0\0\0\2")
+    said = refusal(TlsStores(KeyStore(str(store), PASSWORD)))
+    assert "JKS" in said
+    assert f"keytool -importkeystore -srckeystore {store} -destkeystore {store}.p12 -deststoretype PKCS12" in said
+
+
+@pytest.mark.skipif(shutil.which("keytool") is None, reason="no Java: its keytool is missing")
+def test_the_command_makes_what_can_be_read(tmp_path):
+    store = tmp_path / "broker.ks"
+    made = ["keytool", "-genkeypair", "-storetype", "JKS", "-keystore", store, "-storepass", "password"]
+    key = ["-keypass", "password", "-keyalg", "RSA", "-dname", "CN=localhost"]
+    subprocess.run([*made, *key], check=True, capture_output=True, timeout=60)
+    said = refusal(TlsStores(KeyStore(str(store), "password")))
+    command = said[said.index("keytool") :].split()
+    more = ["-srcstorepass", "password", "-deststorepass", "password"]
+    subprocess.run([*command, *more], check=True, capture_output=True, timeout=60)
+    assert server_context(TlsStores(KeyStore(f"{store}.p12", "password")))
