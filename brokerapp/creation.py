@@ -17,9 +17,6 @@ from brokerapp.errors import LimitExceeded, RequestRefused
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
 
-#: Attribute of a log in the store.
-DECLARED = "declared"
-
 
 class Creation:
     """What concerns destinations that do not exist yet. A part of the broker."""
@@ -73,8 +70,7 @@ class Creation:
             if policy is not None:
                 self._check_number(policy)
         if destination.is_queue:
-            queues = self._broker.queues
-            queues.note(queues.ensure(destination), {DECLARED: True})
+            self._broker.queues.declare(destination)
         elif destination not in self._topics:
             self._broker.committer.create(str(destination), json.dumps({"kind": Kind.TOPIC}))
             self.recover(destination)
@@ -87,7 +83,7 @@ class Creation:
     def is_declared(self, destination: Destination) -> bool:
         """Whether an operator made it."""
         if destination.is_queue:
-            return bool(self._broker.queues.kept_about(destination).get(DECLARED))
+            return self._broker.queues.is_declared(destination)
         return destination in self._topics
 
     def forget(self, topic: Destination) -> None:

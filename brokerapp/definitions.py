@@ -145,6 +145,14 @@ class PolicyEntry:
     inactive_timeout_before_gc: int | None = None  #: when they were idle for so long
     max_destinations: int | None = None  #: that may match the pattern; below 0: any number
     auto_create: bool | None = None  #: clients may bring them into being by naming them; False: operators only
+    queue_browser_prefetch: int | None = None
+    prioritized_messages: bool | None = None
+    strict_order_dispatch: bool | None = None
+    use_consumer_priority: bool | None = None
+    all_consumers_exclusive_by_default: bool | None = None
+    consumers_before_dispatch_starts: int | None = None
+    time_before_dispatch_starts: int | None = None
+    message_group_map_factory_type: str | None = None
     recovery: RecoveryPolicy | None = None
     always_retroactive: bool = False
     expire_messages_period: int | None = None  #: between two looks for expired messages nobody reads; 0: none

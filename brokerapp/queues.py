@@ -9,7 +9,9 @@ has consumers, those up to a number once the last one left.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from brokerapp.committer import Committer
@@ -18,23 +20,33 @@ from brokerapp.delivery import Delivery, May
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.bindings import Binding, RoutingType, is_at, new_binding
 from brokerapp.engine.destination_map import DestinationMap, matches
+from brokerapp.engine.dispatch_rules import rules_of
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
+from brokerapp.engine.selector_cache import SelectorCache
 from brokerapp.engine.topology import Topology
 from brokerapp.errors import DestinationNotFound, RequestRefused
 from brokerapp.stats import Stats
 from brokerapp.store import LogState
+from brokerapp.timers import Timers
 
 #: Mark of a log whose messages may all have been delivered.
 OPEN = "open"
+#: Why a queue gives out nothing for a moment: it waits for more consumers (consumersBeforeDispatchStarts).
+GATHERING = "gathering"
 
 
 class Queues:
     """All logs by name. `topology` is the broker's: it is told of new and deleted queues."""
 
-    def __init__(self, committer: Committer, delivery: Delivery, stats: Stats, may: May) -> None:
+    def __init__(
+        self, committer: Committer, delivery: Delivery, stats: Stats, may: May, timers: Timers,
+        selectors: SelectorCache | None = None,
+    ) -> None:  # fmt: skip
         self._committer, self._delivery, self._stats, self._may = committer, delivery, stats, may
+        self._timers = timers
+        self.selectors = selectors  #: what consumers wanted, present and past; None: nobody asked to remember it
         self._logs: dict[str, MessageLog] = {}
-        self._kept_about: dict[str, Mapping[str, Any]] = {}  # by log, as the store has it
+        self._declared: set[str] = set()  # by operators
         self._patterns: DestinationMap[Subscription] = DestinationMap()
         self.topology: Topology
 
@@ -76,18 +88,24 @@ class Queues:
         if Destination.parse(state.name).is_temporary:
             self._committer.discard(state.name)
             return
-        queue = self.restore(state, last).destination
+        log = self.restore(state, last)
+        queue = log.destination
         self.topology.add_queue(queue.name)
         binding = Binding.from_json(queue.name, state.attributes)
         if binding is not None:
             self.topology.bind(binding)
+        if state.attributes.get("declared"):
+            self._declared.add(log.name)
+        log.paused = bool(state.attributes.get("paused"))
+        if self.selectors is not None:
+            self.selectors.load(log.name, state.attributes.get("selectors", {}))
 
     def restore(self, state: LogState, last: int) -> MessageLog:
         """A log as the last node left it."""
         suspect = last if state.mark == OPEN else int(state.mark or 0)
         if state.mark == OPEN:  # the node that opened it died: what comes from now on was delivered by nobody
             self._committer.mark(state.name, str(last))
-        return self._add(Destination.parse(state.name), state.attributes, state.depth, suspect)
+        return self._add(Destination.parse(state.name), state.depth, suspect)
 
     def ensure(self, queue: Destination, selector: str | None = None) -> MessageLog:
         """The queue, created when it is not there, and bound when its name says to what; raises RequestRefused.
@@ -113,7 +131,7 @@ class Queues:
         log = self.ensure(name.physical)
         if binding is not None:
             self.topology.bind(binding)
-            self.note(log, binding.to_json())
+            self._describe(log)
         return log
 
     def _new_binding(self, name: Destination, selector: str | None = None) -> Binding | None:
@@ -136,37 +154,65 @@ class Queues:
 
     def create(self, queue: Destination) -> MessageLog:
         """A queue that does not exist yet."""
-        log = self.open(queue, {"kind": queue.kind})
+        log = self.open(queue, self._attributes(queue))
         if not queue.is_temporary:
             self.topology.add_queue(queue.name)
         return log
 
     def open(self, destination: Destination, attributes: Mapping[str, Any]) -> MessageLog:
         """A new log, which the store keeps with these attributes."""
-        log = self._add(destination, attributes)
+        log = self._add(destination)
         self._committer.create(log.name, json.dumps(attributes))
         return log
 
-    def _add(
-        self, destination: Destination, attributes: Mapping[str, Any], depth: int = 0, suspect: int = 0
-    ) -> MessageLog:
-        log = self._logs[str(destination)] = MessageLog(self._stats.of(destination), depth, suspect)
-        self._kept_about[log.name] = attributes
+    def _add(self, destination: Destination, depth: int = 0, suspect: int = 0) -> MessageLog:
+        rules = rules_of(self.topology.policy_for(destination))
+        log = self._logs[str(destination)] = MessageLog(self._stats.of(destination), depth, suspect, rules)
         return log
 
-    def kept_about(self, queue: Destination) -> Mapping[str, Any]:
-        """The attributes of a queue in the store; none when it does not exist."""
-        return self._kept_about.get(str(queue.physical), {})
+    def _attributes(self, queue: Destination, paused: bool = False) -> dict[str, Any]:
+        """What is to be known of a queue after a restart."""
+        attributes: dict[str, Any] = {"kind": queue.kind}
+        if (binding := self.topology.bindings.of(queue.name)) is not None:
+            attributes |= binding.to_json()
+        if str(queue) in self._declared:
+            attributes["declared"] = True
+        if paused:
+            attributes["paused"] = True
+        if self.selectors is not None and (selectors := self.selectors.entries_of(str(queue))):
+            attributes["selectors"] = selectors
+        return attributes
 
-    def note(self, log: MessageLog, attributes: Mapping[str, Any]) -> None:
-        """Keep these, too, among the attributes of a log."""
-        kept = self._kept_about[log.name]
-        if kept != (more := {**kept, **attributes}):
-            self._kept_about[log.name] = more
-            self._committer.create(log.name, json.dumps(more))
+    def _describe(self, log: MessageLog) -> None:
+        self._committer.create(log.name, json.dumps(self._attributes(log.destination, log.paused)))
+
+    def declare(self, queue: Destination) -> None:
+        """Let a queue exist until an operator deletes it. Raises RequestRefused."""
+        log = self.ensure(queue)
+        if log.name not in self._declared:
+            self._declared.add(log.name)
+            self._describe(log)
+
+    def is_declared(self, queue: Destination) -> bool:
+        """Whether an operator made it, or the configuration names it."""
+        return str(queue.physical) in self._declared
+
+    def retune(self) -> None:
+        """Give out messages by the policies that are in force."""
+        for log in self._logs.values():
+            log.rules = rules_of(self.topology.policy_for(log.destination))
+
+    def pause(self, log: MessageLog, paused: bool) -> None:
+        """Give out nothing of a queue any more, also after a restart, or do again. What comes is kept."""
+        log.paused = paused
+        self._describe(log)
+        self._stats.changed.add(log.counts)
+        self._delivery.touched[log] = None
 
     def delete(self, log: MessageLog) -> None:
         """Remove a queue that is empty and has no consumers."""
+        if self.selectors is not None:
+            self.selectors.forget(log.name)
         self.forget(log)
         self.topology.remove_queue(log.destination.name)
         self._committer.remove(log.name)
@@ -186,7 +232,8 @@ class Queues:
 
     def forget(self, log: MessageLog) -> None:
         """It is here no longer; the store is told by whoever asks this."""
-        del self._logs[log.name], self._kept_about[log.name]
+        del self._logs[log.name]
+        self._declared.discard(log.name)
         self._delivery.touched.pop(log, None)
         self._stats.forget(log.destination)
 
@@ -231,6 +278,46 @@ class Queues:
         log.counts.ConsumerCount = len(log.consumers)
         self._stats.changed.add(log.counts)
         self._delivery.touched[log] = None
+        if log.rules.patience_ms:
+            self._gather(log)
+        self._note_came(subscription, log)
+
+    def _gather(self, log: MessageLog) -> None:
+        """Let the first consumer wait for others, as the queue's policy wants it."""
+        if len(log.consumers) == 1:
+            log.stopped.add(GATHERING)
+            self._timers.at(_now_ms() + log.rules.patience_ms, partial(self._begin, log))
+        if log.rules.suffices(len(log.consumers)):
+            self._begin(log)
+
+    def _begin(self, log: MessageLog) -> None:
+        log.stopped.discard(GATHERING)
+        self._delivery.touched[log] = None
+
+    def _note_came(self, subscription: Subscription, log: MessageLog) -> None:
+        if self.selectors is None or not log.destination.is_queue or log.destination.is_temporary:
+            return
+        if self.selectors.came(log.name, subscription.selector, _now_ms()):
+            self._describe(log)
+
+    def _note_gone(self, subscription: Subscription, log: MessageLog) -> None:
+        left = [each.selector for each in log.consumers]
+        if self.selectors is not None and self.selectors.went(log.name, subscription.selector, left, _now_ms()):
+            self._describe(log)
+
+    def forget_selectors(self, log: MessageLog, selector: str | None) -> bool:
+        """Remember one selector of a queue's former consumers no longer, or none; whether there was any."""
+        found = self.selectors is not None and self.selectors.forget(log.name, selector)
+        if found:
+            self._describe(log)
+        return found
+
+    def expire_selectors(self) -> None:
+        """Forget selectors that nobody used for too long."""
+        for name in list(self.selectors or ()):
+            log = self._logs[name]
+            if self.selectors.expire(name, [each.selector for each in log.consumers], _now_ms()):
+                self._describe(log)
 
     def part(self, subscription: Subscription) -> None:
         """Consume no longer; what it holds goes back to its place."""
@@ -240,9 +327,9 @@ class Queues:
         self.take_back(subscription.unacked.values())
         subscription.unacked.clear()
         for log in subscription.logs:
-            log.consumers.remove(subscription)
+            log.leave(subscription)
+            self._note_gone(subscription, log)
             log.counts.ConsumerCount = len(log.consumers)
-            log.forget_window()
             if not log.consumers:
                 self._committer.mark(log.name, self._closing_mark(log))
             self._stats.changed.add(log.counts)
@@ -270,3 +357,7 @@ class Queues:
         for log in self._logs.values():
             if log.consumers:
                 self._committer.mark(log.name, self._closing_mark(log))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

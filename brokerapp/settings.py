@@ -6,6 +6,16 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class SelectorCacheSettings:
+    """ActiveMQ's virtualSelectorCacheBrokerPlugin: remember what consumers wanted, for virtual topics that ask."""
+
+    single_selector_per_destination: bool = False
+    ignore_wildcard_selectors: bool = False
+    persist_interval: int = 600_000  #: milliseconds
+    expire_after: int = 0  #: milliseconds without use after which an entry is forgotten; 0: never
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Switches and limits of the whole broker, with the defaults of a Sluice that no XML file describes."""
 
@@ -23,6 +33,7 @@ class Settings:
     schedule_period_for_destination_purge: int = 0  #: milliseconds between looks for inactive destinations; 0: none
     max_purged_destinations_per_sweep: int = 0  #: of those, removed at once; 0: any number
     delete_all_messages_on_startup: bool = False  #: begin with an empty store
+    selector_cache: SelectorCacheSettings | None = None  #: None: former consumers' selectors are not remembered
 
 
 DEFAULT_SETTINGS = Settings()

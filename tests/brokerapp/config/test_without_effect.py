@@ -3,7 +3,7 @@ from brokerapp.config.broker_config import BrokerConfig, NetworkConnector, Plugi
 from brokerapp.config.without_effect import without_effect
 
 POLICIES = """<broker xmlns="http://activemq.apache.org/schema/core"><destinationPolicy><policyMap><policyEntries>
-  <policyEntry queue="A.>" prioritizedMessages="true" memoryLimit="1mb" queuePrefetch="5"/>
+  <policyEntry queue="A.>" useCache="false" gcWithNetworkConsumers="true" memoryLimit="1mb"/>
   <policyEntry queue="B.>" memoryLimit="1mb" sendFailIfNoSpace="true" allConsumersExclusiveByDefault="true"/>
 </policyEntries></policyMap></destinationPolicy></broker>"""
 
@@ -15,7 +15,7 @@ def test_what_acts_is_not_mentioned():
 def test_policies_say_which_of_their_options_do_nothing():
     definitions, _ = import_definitions(POLICIES)
     assert list(without_effect(BrokerConfig(definitions=definitions))) == [
-        "policyEntry queue://A.>: no effect yet: prioritizedMessages"
+        "policyEntry queue://A.>: no effect yet: gcWithNetworkConsumers"
     ]
 
 
