@@ -6,7 +6,7 @@ import hmac
 from dataclasses import replace
 
 from brokerapp.config import Authentication, BrokerConfig, Grant, TransportConnector, default_config
-from brokerapp.config.connector_options import limits_of, tls_options_of
+from brokerapp.config.connector_options import conventions_of, limits_of, tls_options_of
 from brokerapp.connector import CARRIERS, KeyStore, TlsStores, is_loopback
 from brokerapp.destination import ANY_REST, NAMED_KINDS, Destination
 from brokerapp.engine.access import Principal
@@ -112,6 +112,7 @@ def _listen(connector: TransportConnector, stores: TlsStores) -> Listen:
         websocket=carrier.websocket,
         tls=server_context(stores, tls_options_of(connector)) if carrier.tls else None,
         limits=limits_of(connector),
+        conventions=conventions_of(connector)[0],
     )
 
 

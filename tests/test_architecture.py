@@ -57,8 +57,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.data_folder": ("brokerapp.errors",),
     "brokerapp.recording": ("brokerapp.recording", "brokerapp.message", "brokerapp.selectors"),
     "brokerapp.config": (
-        *VALUES, "brokerapp.config", "brokerapp.selectors", "brokerapp.engine.loops", "brokerapp.engine.message_groups",
-        "brokerapp.settings",
+        *VALUES, "brokerapp.config", "brokerapp.selectors", "brokerapp.engine", "brokerapp.settings",
     ),
     **dict.fromkeys(CORE_WITH_PARTS, PARTS_OF_CORE),
     "brokerapp.committer": ("brokerapp.errors", "=brokerapp.store"),
