@@ -20,6 +20,7 @@ from brokerapp.errors import (
     BrokerError,
     DefinitionRefused,
     DestinationNotFound,
+    LimitExceeded,
     RequestRefused,
     StoreUnavailable,
 )
@@ -279,5 +280,6 @@ def _waiting(stored: StoredJob) -> WaitingMessage:
 
 
 _ERRORS: dict[str, type[BrokerError]] = {
-    each.code: each for each in (DestinationNotFound, RequestRefused, DefinitionRefused, StoreUnavailable)
+    each.code: each
+    for each in (DestinationNotFound, LimitExceeded, RequestRefused, DefinitionRefused, StoreUnavailable)
 }

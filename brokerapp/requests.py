@@ -76,15 +76,12 @@ class Desk:
         return await done
 
     async def create(self, destination: str) -> None:
-        """Let a queue or topic exist."""
+        """Let a queue or topic exist until it is deleted."""
         wanted = Destination.parse(destination)
         if wanted.kind is Kind.SUBSCRIPTION:
             raise RequestRefused(f"{wanted} is the log of a subscription: create that by its topic and name")
-        if wanted.is_queue:
-            self._broker.queues.ensure(wanted)
-            await self._committer.barrier()
-        else:
-            self._broker.stats.of(wanted)
+        self._broker.creation.declare(wanted)
+        await self._committer.barrier()
 
     async def create_subscription(self, attributes: dict[str, Any]) -> str:
         """Let a named subscription exist; the native name of its log."""
@@ -117,7 +114,7 @@ class Desk:
             raise RequestRefused(f"{topic} has subscribers")
         if durables := self._broker.durables.of_topic(topic):
             raise RequestRefused(f"{topic} has the {durables[0].subscription}")
-        self._broker.delete_topic(topic)
+        self._broker.delete_topics([topic])
         return 0
 
     async def _delete_subscription(self, log: MessageLog) -> int:
