@@ -88,6 +88,10 @@ class Topology:
             self._virtual_of[destination] = found
         return found
 
+    def may_forward(self, topics: Destination) -> bool:
+        """Whether a composite may forward what is sent to a topic, or to one of those that match a pattern."""
+        return any(isinstance(each, Composite) for each in self._virtual[topics.kind].find(topics.name))
+
     def mirror_of(self, queue: Destination) -> Destination | None:
         """The topic that gets what is sent to a queue; None when it is not mirrored."""
         mirror = self.mirror
