@@ -149,6 +149,7 @@ class Publishing:
             _, placed = self._placed(client, send)
             size = sum([len(each.stored) for each in placed])
             client.check_room(transaction, size)
+            self._broker.quotas.reserve(size)
         except RequestRefused as error:
             if send.receipt is None:
                 transaction.failed = str(error)
@@ -217,9 +218,8 @@ class Publishing:
                 self._broker.temporaries.sent_by(client, destination)
             elif destination.is_queue and destination.address is None:
                 self._broker.queues.check_direct(destination)
-            client.producing_to.add(destination)
-            self._broker.count_producer(destination, 1)
-            self._broker.advisories.producer_started(client, destination)
+            self._broker.creation.check(destination)
+            self._broker.produces_to(client, destination)
         return self.on_its_way(message, destination, sent_to, client)
 
     def on_its_way(

@@ -20,7 +20,7 @@ from brokerapp.config import (
     import_definitions,
 )
 from brokerapp.config.reader import parse_config
-from brokerapp.config.writer import WRITTEN_FLAGS
+from brokerapp.config.writer import WRITTEN_FLAGS, WRITTEN_NUMBERS
 from brokerapp.definitions import (
     Composite,
     DeadLetterStrategy,
@@ -192,9 +192,8 @@ configs = st.builds(
     time_stamping=st.none() | stamping,
     discarding=st.none() | discarding,
     system_usage=usages,
-    schedule_period_for_destination_purge=st.integers(0, 9),
-    max_uncommitted_count=st.integers(0, 9),
-    **dict.fromkeys(WRITTEN_FLAGS[:-2], flags),
+    **dict.fromkeys(WRITTEN_NUMBERS, st.integers(0, 9)),
+    **dict.fromkeys(WRITTEN_FLAGS, flags),
 ).map(with_what_redelivery_needs)
 
 
