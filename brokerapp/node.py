@@ -137,7 +137,9 @@ class Node:
         return min(wanted, int(servers * SHARE_OF_SERVER)) if servers else wanted
 
     def _limit_of(self, log: str) -> int:
-        """Bytes one queue may hold."""
+        """Bytes one queue may hold. Asked for every log of every batch."""
+        if not self.broker.topology.definitions.policies:
+            return 0
         return limit_of(self.broker.topology.policy_for(Destination.parse(log)))
 
     async def _take_over(self) -> None:
