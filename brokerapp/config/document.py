@@ -119,8 +119,8 @@ class Element:
         return int(match[1]) * _UNITS[match[2].lower()]
 
     @property
-    def attributes(self) -> tuple[tuple[str, str], ...]:
-        """The attributes nobody took yet; they do not count as read by this."""
+    def untaken(self) -> tuple[tuple[str, str], ...]:
+        """The attributes nobody took so far."""
         return tuple(self._attributes.items())
 
     def rest(self) -> tuple[tuple[str, str], ...]:

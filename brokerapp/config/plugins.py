@@ -56,11 +56,11 @@ def read_plugins(element: Element) -> Plugins:
                 found.authorization = tuple(_grants(child))
             case "virtualSelectorCacheBrokerPlugin":
                 child.note(Outcome.TAKEN, "what consumers wanted is remembered")
-                found.others.append(Plugin(child.tag, child.attributes))
+                found.others.append(Plugin(child.tag, child.untaken))
                 found.selector_cache = _selector_cache(child)
             case "timeStampingBrokerPlugin":
                 child.note(Outcome.TAKEN, "the broker's clock counts")
-                found.others.append(Plugin(child.tag, child.attributes))
+                found.others.append(Plugin(child.tag, child.untaken))
                 found.time_stamping = _time_stamping(child)
             case tag if tag in _KNOWN:
                 child.note(Outcome.TAKEN, "kept with its attributes")
