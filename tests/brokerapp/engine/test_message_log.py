@@ -2,7 +2,6 @@
 
 import contextlib
 from functools import partial
-from itertools import islice
 from types import SimpleNamespace
 
 import pytest
@@ -272,8 +271,8 @@ def read_ahead(log, stored, colour=lambda seq: "blue"):
     if after is None:
         return False
     log.paging = True
-    page = islice((seq for seq in stored if seq > after), PAGE)
-    log.load_ahead([entry(seq, colour=colour(seq)) for seq in page], log.window, after)
+    following = [seq for seq in stored if seq > after][:PAGE]
+    log.load_ahead([entry(seq, colour=colour(seq)) for seq in following], log.window, after)
     return True
 
 
@@ -281,8 +280,8 @@ def blue_window(*consumers, depth):
     """A log whose window is filled with blue messages that nobody wants."""
     log = log_of(*consumers, depth=depth)
     while log.wants_page:
-        page = range(log.loaded + 1, depth + 1)[:PAGE]
-        log.load([entry(seq, colour="blue") for seq in page], log.window)
+        following = range(log.loaded + 1, depth + 1)[:PAGE]
+        log.load([entry(seq, colour="blue") for seq in following], log.window)
         dispatched(log)
     return log
 
