@@ -282,7 +282,7 @@ class Delivery:
         else:
             subscription.credit -= 1
             stats.InFlightCount += 1
-            ack_ids = self._ack_ids(subscription, [entry])
+            ack_ids = self.ack_ids(subscription, [entry])
         self._stats.changed.add(stats)
         client: Client = subscription.client
         client.delivered += 1
