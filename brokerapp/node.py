@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
+from brokerapp.allocator import keep_freed_memory
 from brokerapp.broker import Broker
 from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions, from_json, to_json
@@ -29,7 +30,7 @@ from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.snapshot import ConnectionStats, NodeStatus
 from brokerapp.stats import Stats
 from brokerapp.stomp.listener import Authenticate
-from brokerapp.store import Limits
+from brokerapp.store import Limits, LogState
 from brokerapp.store.redis import NODE_TIMEOUT_MS, RedisStore, now_ms
 from brokerapp.store.room import NOTHING, is_full, store_limit
 
@@ -88,6 +89,7 @@ class Node:
     async def start(self) -> None:
         """Become the broker's node and listen."""
         gc.set_threshold(*COLLECT_AFTER)
+        keep_freed_memory()
         await self._store.open()
         await self._take_over()
         definitions = await self._definitions()
@@ -106,12 +108,9 @@ class Node:
         if self.config.grants is not None:
             self.broker.access = Access(self.config.grants)
         await self._beat()  # from here on operators ask us instead of changing the store themselves
-        self.broker.recover(await self._store.recover(), last)
+        self.broker.recover(await self._found(), last)
         for destination in self.config.destinations:
-            if destination.is_queue:
-                self.broker.queues.ensure(destination)
-            else:
-                self._stats.of(destination)
+            self.broker.creation.declare(destination)
         work_by_name = {
             "committer": self._committer.run,
             "discards": self._committer.run_discards,
@@ -125,6 +124,16 @@ class Node:
         await self._listen()
         self.broker.url = next(iter(self.addresses), "")
         await self._beat()
+
+    async def _found(self) -> list[LogState]:
+        """The logs as the last node left them, or none when the broker is to begin anew."""
+        found = await self._store.recover()
+        if not self.config.settings.delete_all_messages_on_startup:
+            return found
+        for state in found:
+            await self._store.drop(state.name, self.session)
+        logger.warning("deleteAllMessagesOnStartup: all messages and destinations of the store are deleted")
+        return []
 
     def _limit_of(self, log: str) -> int:
         """Bytes one queue may hold."""

@@ -201,6 +201,7 @@ class Publishing:
                 self._broker.temporaries.sent_by(client, destination)
             elif destination.is_queue and destination.address is None:
                 self._broker.queues.check_direct(destination)
+            self._broker.creation.check(destination)
             self._broker.produces_to(client, destination)
         return self.on_its_way(message, destination, sent_to, client)
 

@@ -27,10 +27,11 @@ class Settings:
     send_fail_if_no_space: bool = False  #: a send that finds no room is refused rather than held back
     send_fail_if_no_space_after_timeout: int = 0  #: it is refused when it was held back so long, milliseconds; 0: never
     keep_durable_subs_active: bool = True  #: durable subscriptions keep non-persistent messages too while offline
-    offline_durable_subscriber_timeout: int = (
-        -1
-    )  #: milliseconds offline after which they are removed; not above 0: never
+    offline_durable_subscriber_timeout: int = -1  #: those offline for so many milliseconds go; not above 0: never
     offline_durable_subscriber_task_schedule: int = 300_000  #: milliseconds between looks for such
+    schedule_period_for_destination_purge: int = 0  #: milliseconds between looks for inactive destinations; 0: none
+    max_purged_destinations_per_sweep: int = 0  #: of those, removed at once; 0: any number
+    delete_all_messages_on_startup: bool = False  #: begin with an empty store
     selector_cache: SelectorCacheSettings | None = None  #: None: former consumers' selectors are not remembered
 
 

@@ -33,7 +33,7 @@ class Stats:
         """The numbers of a destination, from zero for a new one."""
         stats = self._by_destination.get(destination)
         if stats is None:
-            stats = self._by_destination[destination] = DestinationStats(destination)
+            stats = self._by_destination[destination] = _new(destination)
             self._gone.discard(destination)
             self.changed.add(stats)
             self.appeared(destination)
@@ -79,3 +79,10 @@ def _nothing() -> None:
 
 def _ignore(_destination: Destination) -> None:
     """Nobody wants to know."""
+
+
+def _new(destination: Destination) -> DestinationStats:
+    """Numbers of a new destination, and what the options behind its name say about it."""
+    options = destination.options
+    text = "&".join(f"{name}={value}" for name, value in options.items())
+    return DestinationStats(destination, Options=text, DLQ=options.get("isDLQ") == "true")

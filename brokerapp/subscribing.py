@@ -112,6 +112,7 @@ class Subscribing:
             if each.is_temporary:
                 self._broker.temporaries.check(each)
             self._broker.require(client, "read", each)
+            self._broker.creation.check(each)
             if each.address is not None:
                 self._broker.queues.ensure(each, subscribe.selector)
         return targets

@@ -18,10 +18,11 @@ VALUES = (
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
     "brokerapp.advisories", "brokerapp.broker", "brokerapp.browsing", "brokerapp.client", "brokerapp.committer",
-    "brokerapp.delivery", "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control",
-    "brokerapp.jobs", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas", "brokerapp.recovery",
-    "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.stats",
-    "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.creation", "brokerapp.delivery", "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures",
+    "brokerapp.flow_control", "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.publishing", "brokerapp.queues",
+    "brokerapp.quotas", "brokerapp.recovery", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling",
+    "brokerapp.slow_consumers", "brokerapp.stats", "brokerapp.subscribing", "brokerapp.temporaries",
+    "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",
@@ -59,12 +60,12 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.store.redis": ("brokerapp.errors", "brokerapp.message", "=brokerapp.store", "brokerapp.store.keys"),
     "brokerapp.store.embedded": ("brokerapp.errors", "brokerapp.ownership"),
     "brokerapp.ownership": (),
+    "brokerapp.allocator": (),
     "brokerapp.environment": (),
     "brokerapp.data_folder": ("brokerapp.errors",),
     "brokerapp.recording": ("brokerapp.recording", "brokerapp.message", "brokerapp.selectors"),
     "brokerapp.config": (
-        *VALUES, "brokerapp.config", "brokerapp.selectors", "brokerapp.engine.loops", "brokerapp.engine.message_groups",
-        "brokerapp.settings",
+        *VALUES, "brokerapp.config", "brokerapp.selectors", "brokerapp.engine", "brokerapp.settings",
     ),
     **dict.fromkeys(CORE_WITH_PARTS, PARTS_OF_CORE),
     "brokerapp.committer": ("brokerapp.errors", "=brokerapp.store"),
@@ -93,8 +94,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "=brokerapp.store", "brokerapp.store.redis",
     ),
     "brokerapp.node": (
-        *PARTS_OF_CORE, "brokerapp.requests", "brokerapp.listeners", "brokerapp.stomp", "brokerapp.store.redis",
-        "brokerapp.store.room",
+        *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.requests", "brokerapp.listeners", "brokerapp.stomp",
+        "brokerapp.store.redis", "brokerapp.store.room",
     ),
     "brokerapp.wiring": (
         "brokerapp.config", "brokerapp.connector", "brokerapp.destination", "brokerapp.engine", "brokerapp.environment",
