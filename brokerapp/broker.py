@@ -56,7 +56,6 @@ from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.settling import Settling
 from brokerapp.slow_consumers import SlowConsumers
 from brokerapp.snapshot import DestinationStats
-from brokerapp.stamping import stamping, stamping_run
 from brokerapp.stats import MAX_DESTINATIONS, Stats
 from brokerapp.store import DISCARDED, LogState, Unit
 from brokerapp.subscribing import Subscribing
@@ -135,9 +134,6 @@ class Broker:
             Commit: self.transactions.commit,
             Abort: self.transactions.abort,
         }
-        if settings.time_stamping is not None:
-            self.perform[Send] = stamping(settings.time_stamping, self.perform[Send])
-            self.perform[SendRun] = stamping_run(settings.time_stamping, self.perform[SendRun])
 
     def redefine(self, definitions: Definitions) -> None:
         """Route by these from now on. What is on its way keeps the way it was given."""

@@ -6,16 +6,6 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class TimeStamping:
-    """ActiveMQ's timeStampingBrokerPlugin: the broker's time counts, and times to live are bounded (milliseconds)."""
-
-    zero_expiration_override: int = 0  #: time to live of messages sent without; 0: none
-    ttl_ceiling: int = 0  #: longest time to live; 0: no limit
-    future_only: bool = False  #: only where that makes a message expire later
-    process_network_messages: bool = False  #: also those of other brokers
-
-
-@dataclass(frozen=True, slots=True)
 class Discarding:
     """ActiveMQ's discardingDLQBrokerPlugin: which failed messages are dropped instead of being dead letters."""
 
@@ -37,13 +27,21 @@ class SelectorCacheSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeStamping:
+    """ActiveMQ's timeStampingBrokerPlugin: the broker's clock counts, not the client's. Milliseconds."""
+
+    zero_expiration_override: int = 0  #: how long a message lives that would never expire; 0: for ever
+    ttl_ceiling: int = 0  #: how long any message lives at most; 0: as long as the client wishes
+    future_only: bool = False  #: no expiry comes earlier than the client said
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Switches and limits of the whole broker, with the defaults of a Sluice that no XML file describes."""
 
     scheduler_support: bool = True  #: honour AMQ_SCHEDULED_* headers (ActiveMQ: only where the file says so)
     advisory_support: bool = True  #: publish to ActiveMQ.Advisory.*
     max_uncommitted_count: int = 0  #: messages and acks in one transaction; 0: what the broker bears, see client.py
-    time_stamping: TimeStamping | None = None
     discarding: Discarding | None = None
     populate_jmsx_user_id: bool = False  #: each message says in JMSXUserID who sent it: the login of its CONNECT ...
     use_authenticated_principal: bool = False  #: ... or the name under which the broker knows that client
@@ -53,6 +51,7 @@ class Settings:
     keep_durable_subs_active: bool = True  #: durable subscriptions keep non-persistent messages too while offline
     offline_durable_subscriber_timeout: int = -1  #: those offline for so many milliseconds go; not above 0: never
     offline_durable_subscriber_task_schedule: int = 300_000  #: milliseconds between looks for such
+    time_stamping: TimeStamping | None = None  #: None: the client's timestamp and expiry count
     schedule_period_for_destination_purge: int = 0  #: milliseconds between looks for inactive destinations; 0: none
     max_purged_destinations_per_sweep: int = 0  #: of those, removed at once; 0: any number
     delete_all_messages_on_startup: bool = False  #: begin with an empty store

@@ -21,7 +21,7 @@ CORE = (
     "brokerapp.creation", "brokerapp.delivery", "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures",
     "brokerapp.flow_control", "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.publishing", "brokerapp.queues",
     "brokerapp.quotas", "brokerapp.recovery", "brokerapp.redelivering", "brokerapp.runs", "brokerapp.scheduling",
-    "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.stamping", "brokerapp.stats",
+    "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.stats",
     "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (

@@ -130,9 +130,9 @@ class BrokerConfig:
     authentication: Authentication | None = None  #: None: everybody may connect
     authorization: tuple[Grant, ...] | None = None  #: None: everybody may do everything
     plugins: tuple[Plugin, ...] = ()  #: those without effect
-    time_stamping: TimeStamping | None = None
     discarding: Discarding | None = None
     tls: TlsStores = NO_STORES
+    time_stamping: TimeStamping | None = None  #: as its plugin says, which is among `plugins` too
     selector_cache: SelectorCacheSettings | None = None  #: as its plugin says, which is among `plugins` too
     system_usage: SystemUsage = SystemUsage()
     persistent: bool = True

@@ -1,4 +1,4 @@
-"""`<timeStampingBrokerPlugin>` and `<discardingDLQBrokerPlugin>` <-> what they set."""
+"""`<discardingDLQBrokerPlugin>` <-> which dead letters are dropped."""
 
 from __future__ import annotations
 
@@ -11,14 +11,9 @@ from lxml import etree
 from brokerapp.config.attributes import attribute_name, read_fields, written_fields
 from brokerapp.config.broker_config import Outcome
 from brokerapp.config.document import Element
-from brokerapp.settings import Discarding, TimeStamping
+from brokerapp.settings import Discarding
 
-TIME_STAMPING, DISCARDING = "timeStampingBrokerPlugin", "discardingDLQBrokerPlugin"
-
-
-def read_time_stamping(element: Element) -> TimeStamping:
-    """Whose time counts, and the bounds of times to live."""
-    return TimeStamping(**_read(element, TimeStamping))
+DISCARDING = "discardingDLQBrokerPlugin"
 
 
 def read_discarding(element: Element) -> Discarding:
@@ -30,11 +25,6 @@ def read_discarding(element: Element) -> Discarding:
         except re.error as wrong:
             raise element.refused(f"dropOnly: {each!r} is no regular expression: {wrong}") from wrong
     return Discarding(drop_only=patterns, **_read(element, Discarding))
-
-
-def write_time_stamping(plugin: TimeStamping) -> etree._Element:
-    """`<timeStampingBrokerPlugin>`."""
-    return etree.Element(TIME_STAMPING, written_fields(plugin, _plain_fields(TimeStamping)))
 
 
 def write_discarding(plugin: Discarding) -> etree._Element:

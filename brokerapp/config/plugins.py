@@ -18,11 +18,8 @@ from brokerapp.config.document import Element
 from brokerapp.config.jaas import read_login_config
 from brokerapp.config.message_plugins import (
     DISCARDING,
-    TIME_STAMPING,
     read_discarding,
-    read_time_stamping,
     write_discarding,
-    write_time_stamping,
 )
 from brokerapp.config.redelivery import PLUGIN as REDELIVERY
 from brokerapp.config.redelivery import read_redelivery, write_redelivery
@@ -48,7 +45,6 @@ _GUARDS = re.compile(r"auth|jaas|ldap|shiro|login|secur|certificate", re.IGNOREC
 #: Plugins about what becomes of messages: the field of Plugins, and who reads it.
 _ABOUT_MESSAGES: dict[str, tuple[str, Callable[[Element], Any]]] = {
     REDELIVERY: ("redelivery", read_redelivery),
-    TIME_STAMPING: ("time_stamping", read_time_stamping),
     DISCARDING: ("discarding", read_discarding),
 }
 
@@ -60,10 +56,10 @@ class Plugins:
     authentication: Authentication | None = None
     authorization: tuple[Grant, ...] | None = None
     redelivery: Redelivery = field(default_factory=Redelivery)
-    time_stamping: TimeStamping | None = None
     discarding: Discarding | None = None
     others: list[Plugin] = field(default_factory=list)
     selector_cache: SelectorCacheSettings | None = None
+    time_stamping: TimeStamping | None = None
 
 
 def read_plugins(element: Element) -> Plugins:
@@ -83,6 +79,10 @@ def read_plugins(element: Element) -> Plugins:
                 child.note(Outcome.TAKEN, "what consumers wanted is remembered")
                 found.others.append(Plugin(child.tag, child.untaken))
                 found.selector_cache = _selector_cache(child)
+            case "timeStampingBrokerPlugin":
+                child.note(Outcome.TAKEN, "the broker's clock counts")
+                found.others.append(Plugin(child.tag, child.untaken))
+                found.time_stamping = _time_stamping(child)
             case tag if tag in _KNOWN:
                 child.note(Outcome.TAKEN, "kept with its attributes")
                 found.others.append(Plugin(tag, child.rest()))
@@ -109,6 +109,14 @@ def _selector_cache(element: Element) -> SelectorCacheSettings:
         element.note(Outcome.ADAPTED, f"kept in the store instead of in {path}, and kept for export", "persistFile")
     element.note_rest()
     return SelectorCacheSettings(**values)
+
+
+def _time_stamping(element: Element) -> TimeStamping:
+    values = read_fields(element, TimeStamping, [each.name for each in fields(TimeStamping)])
+    if element.take("processNetworkMessages") is not None:
+        element.note(Outcome.IGNORED, "networks of brokers are not served yet", "processNetworkMessages")
+    element.note_rest()
+    return TimeStamping(**values)
 
 
 def _jaas_authentication(element: Element) -> Authentication:
@@ -194,8 +202,6 @@ def write_plugins(config: BrokerConfig) -> etree._Element:
         etree.SubElement(element, plugin.name, dict(plugin.options))
     if config.definitions.redelivery != Redelivery():
         element.append(write_redelivery(config.definitions.redelivery))
-    if config.time_stamping is not None:
-        element.append(write_time_stamping(config.time_stamping))
     if config.discarding is not None:
         element.append(write_discarding(config.discarding))
     if config.authentication is not None:

@@ -293,9 +293,9 @@ def _plugins(config: BrokerConfig, element: Element) -> BrokerConfig:
         authorization=found.authorization,
         plugins=tuple(found.others),
         definitions=replace(config.definitions, redelivery=found.redelivery),
-        time_stamping=found.time_stamping,
         discarding=found.discarding,
         selector_cache=found.selector_cache,
+        time_stamping=found.time_stamping,
     )
 
 

@@ -1,4 +1,4 @@
-"""The plugins about messages that fail or expire, read and written: redelivery, time stamps, discarded dead letters."""
+"""The plugins about messages that fail or expire, read and written: redelivery, discarded dead letters."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from brokerapp.config.reader import parse_config
 from brokerapp.definitions import Redelivery, RedeliveryPolicy, from_json, to_json
 from brokerapp.destination import Destination
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.settings import Discarding, TimeStamping
+from brokerapp.settings import Discarding
 
 queue, topic = Destination.queue, Destination.topic
 
@@ -62,12 +62,6 @@ def read(plugin):
     return parse_config(f"<broker><plugins>{plugin}</plugins></broker>", {})
 
 
-def test_the_time_stamping_plugin_is_read():
-    config = read('<timeStampingBrokerPlugin ttlCeiling="60000" zeroExpirationOverride="30000" futureOnly="true"/>')
-    assert config.time_stamping == TimeStamping(30_000, 60_000, True)
-    assert read("").time_stamping is None
-
-
 def test_the_discarding_plugin_is_read():
     config = read('<discardingDLQBrokerPlugin dropAll="false" dropOnly="MY.A.* MY.B" reportInterval="7"/>')
     assert config.discarding == Discarding(drop_all=False, drop_only=("MY.A.*", "MY.B"), report_interval=7)
@@ -78,7 +72,6 @@ def test_the_discarding_plugin_is_read():
     ("plugin", "said"),
     [
         ('<discardingDLQBrokerPlugin dropOnly="a(b"/>', "is no regular expression"),
-        ('<timeStampingBrokerPlugin ttlCeiling="-5"/>', "ttlCeiling is -5, less than 0"),
     ],
 )
 def test_wrong_plugins_are_refused(plugin, said):

@@ -36,7 +36,7 @@ from brokerapp.definitions import (
 from brokerapp.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.engine.loops import find_loop
 from brokerapp.errors import DefinitionRefused
-from brokerapp.settings import Discarding, TimeStamping
+from brokerapp.settings import Discarding
 from brokerapp.strategies import MessageEviction, PendingMessageLimit, SlowConsumerStrategy
 
 #: Any character a name may have: no blanks, nothing that separates, nothing XML cannot hold.
@@ -168,7 +168,6 @@ usages = st.builds(
     flags, st.integers(0, 9),
 )  # fmt: skip
 plugins = (Plugin("statisticsBrokerPlugin"), Plugin("loggingBrokerPlugin", (("logAll", "true"),)))
-stamping = st.builds(TimeStamping, st.integers(0, 9), st.integers(0, 9), flags, flags)
 discarding = st.builds(
     Discarding, flags, flags, flags, st.sampled_from([(), ("A.*", "B")]), report_interval=st.integers(0, 9)
 )
@@ -189,7 +188,6 @@ configs = st.builds(
     authentication=st.none() | authentications,
     authorization=st.none() | authorizations,
     plugins=st.sampled_from([(), plugins]),
-    time_stamping=st.none() | stamping,
     discarding=st.none() | discarding,
     system_usage=usages,
     **dict.fromkeys(WRITTEN_NUMBERS, st.integers(0, 9)),
