@@ -68,8 +68,9 @@ def read_plugins(element: Element) -> Plugins:
     element.note_rest(*(child.tag for child in element.children))
     for child in element.children:
         match child.tag:
-            case "simpleAuthenticationPlugin":
-                found.authentication = _simple_authentication(child)
+            case "simpleAuthenticationPlugin" | "jaasAuthenticationPlugin" as tag:
+                read = _simple_authentication if tag.startswith("simple") else _jaas_authentication
+                found.authentication = read(child)
             case tag if tag in _ABOUT_MESSAGES:
                 field_name, read = _ABOUT_MESSAGES[tag]
                 setattr(found, field_name, read(child))
@@ -87,8 +88,6 @@ def read_plugins(element: Element) -> Plugins:
                 child.note(Outcome.TAKEN, "kept with its attributes")
                 found.others.append(Plugin(tag, child.rest()))
                 child.note_rest()
-            case "jaasAuthenticationPlugin":
-                found.authentication = _jaas_authentication(child)
             case tag if "authorization" in tag.lower():
                 child.note(Outcome.UNKNOWN, "nobody may do anything: only authorizationPlugin is known")
                 found.authorization = found.authorization or ()
