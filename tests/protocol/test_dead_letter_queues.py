@@ -125,7 +125,6 @@ def test_dead_letters_go_back_to_where_they_failed_and_may_fail_again(connect, n
         if times == 1:
             reject(client, place, "a", "b", "c")
         else:
-            reject(client, place)
             client.subscribe(f"/queue/{place}", id="again", ack="client-individual")
             for message in client.take(3):
                 assert "redelivered" not in message.headers
