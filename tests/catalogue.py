@@ -279,8 +279,6 @@ CATALOGUE: dict[str, dict[str, str]] = {
 NOT_TESTED: dict[str, str] = {
     "VT-11": "interceptors in Java; definitions are the only ones here",
     "ST-45": "compressed and serialised bodies are OpenWire's; STOMP bodies are bytes",
-    "ST-46": "TLS 1.3 has no renegotiation; OpenSSL refuses it for 1.2",
     "CD-16": "a benchmark of the Java client's cache",
-    "SC-13": "`make bench`, scenario `queue-8x8`",
     "VT-30": "`make bench`, scenario `fan-out-1000`",
 }

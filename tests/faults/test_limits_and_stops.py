@@ -42,6 +42,7 @@ def test_a_full_store_refuses_with_an_error_and_goes_on_after_consuming(broker):
     consumer.leave()
 
 
+@pytest.mark.scenario("VT-34")
 def test_sigterm_stops_cleanly_and_everything_is_there_at_the_next_start(broker):
     consumer, producer = StompClient(broker.port), StompClient(broker.port)
     for number in range(20):

@@ -98,7 +98,7 @@ def test_destinations_that_come_and_go_are_told_of(listen, connect, name, node):
     ]
 
 
-@pytest.mark.scenario("AV-01", "VD-04")
+@pytest.mark.scenario("AV-01")
 def test_a_new_listener_and_only_it_is_told_what_exists(listen, connect, name):
     early = listen(f"Consumer.Queue.{name},Consumer.Topic.{name}")
     consumer = connect()
@@ -215,7 +215,7 @@ def test_a_durable_subscriber_is_told_of_as_long_as_something_is_kept_for_it(lis
     assert [each.headers["consumerCount"] for each in (come, gone, removed)] == ["1", "1", "0"]
 
 
-@pytest.mark.scenario("AV-01", "NB-39")
+@pytest.mark.scenario("AV-01")
 def test_temporary_destinations_are_told_of_with_their_owner(listen, connect):
     listener = listen("TempQueue,TempTopic")
     owner = connect()

@@ -16,6 +16,7 @@ def refused(client):
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
+@pytest.mark.scenario("F02")
 def test_consumers_of_one_subscription_queue_compete_and_each_queue_gets_its_copy(connect, name, version):
     one, two, other, producer = connect(version), connect(version), connect(version), connect()
     for client in (one, two):
@@ -36,6 +37,7 @@ def test_a_copy_says_that_it_came_by_the_topic(connect, name):
     assert message.headers["original-destination"] == f"/topic/{name}"
 
 
+@pytest.mark.scenario("F15")
 def test_it_collects_while_nobody_consumes_and_is_known_by_its_queue_alone(connect, node, name):
     client = connect()
     client.subscribe(f"/queue/{name}::{name}.q")
@@ -51,6 +53,7 @@ def test_it_collects_while_nobody_consumes_and_is_known_by_its_queue_alone(conne
     assert client.bodies() == ["again"]
 
 
+@pytest.mark.scenario("F11", "F20")
 def test_what_is_sent_to_one_of_them_reaches_it_alone_and_names_it(connect, node, name):
     client = connect()
     client.subscribe(f"/queue/{name}::{name}.q1")
@@ -64,6 +67,7 @@ def test_what_is_sent_to_one_of_them_reaches_it_alone_and_names_it(connect, node
     assert node.bodies(f"{name}.new") == ["first", "all"]
 
 
+@pytest.mark.scenario("F10")
 def test_a_classic_consumer_queue_is_the_same_queue_and_gets_one_copy(connect, node, name):
     address, own = f"VirtualTopic.{name}", f"Consumer.A.VirtualTopic.{name}"
     client = connect()
@@ -86,6 +90,7 @@ def test_a_queue_that_collected_by_itself_goes_on_as_the_subscription_of_its_top
 
 
 @pytest.mark.parametrize("text", ["{0}::", "::", "{0}::{0}::{0}"])
+@pytest.mark.scenario("F13")
 def test_names_without_exactly_one_queue_are_refused(connect, name, text):
     client = connect()
     for command in ("SUBSCRIBE", "SEND"):
@@ -93,6 +98,7 @@ def test_names_without_exactly_one_queue_are_refused(connect, name, text):
         assert "is not a destination" in refused(client)
 
 
+@pytest.mark.scenario("F13", "F18")
 def test_a_queue_of_another_address_and_one_that_is_not_there_are_refused(connect, node, name):
     client = connect()
     client.subscribe(f"/queue/{name}.a::{name}.q")
@@ -110,6 +116,7 @@ def test_a_queue_of_another_address_and_one_that_is_not_there_are_refused(connec
     assert not node.look(lambda: queue(f"{name}.nowhere") in node.node.broker.queues)
 
 
+@pytest.mark.scenario("F19")
 def test_a_subscription_queue_gets_nothing_that_is_sent_to_it_as_a_queue(connect, name):
     client = connect()
     client.subscribe(f"/queue/{name}::{name}.q")
@@ -117,6 +124,7 @@ def test_a_subscription_queue_gets_nothing_that_is_sent_to_it_as_a_queue(connect
     assert f"subscription of the topic {name}: send to the topic, or to {name}::{name}.q" in refused(client)
 
 
+@pytest.mark.scenario("F16")
 def test_called_a_topic_it_keeps_the_selector_it_was_made_with(connect, node, name):
     client, other = connect(), connect()
     text = f"/topic/{name}::{name}.q"

@@ -153,6 +153,7 @@ def test_numbers_of_topics_without_listeners_are_bounded(store, monkeypatch):
 # -- creation
 
 
+@pytest.mark.scenario("F14")
 def test_only_operators_create_what_a_policy_leaves_to_them(store):
     policies = [PolicyEntry(parse(f"{kind}://>"), auto_create=False) for kind in ("queue", "topic")]
     open_ones = PolicyEntry(queue("open.>"))

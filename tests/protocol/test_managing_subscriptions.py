@@ -167,6 +167,7 @@ def restartable(store, monkeypatch):
 
 
 @pytest.mark.scenario("DU-01", "DU-02", "SE-22")
+@pytest.mark.scenario("F34")
 def test_after_a_restart_it_goes_on_with_its_selector_and_what_it_kept(restartable, durable, connect, store, name):
     node = restartable()
     leave(durable(name, node.port, selector="n > 1"))
@@ -206,6 +207,7 @@ def test_without_a_node_they_are_listed_browsed_and_deleted_in_the_store(restart
     assert found(node, name) == []
 
 
+@pytest.mark.scenario("F34")
 def test_a_shared_one_that_is_not_durable_does_not_outlive_the_node(restartable, connect, store, name):
     node = restartable()
     client = connect(port=node.port)

@@ -30,6 +30,7 @@ def node(store):
     running.stop()
 
 
+@pytest.mark.scenario("F01", "F05", "V14")
 def test_consumer_queues_are_subscriptions_of_any_topic(connect, name):
     one, two, other, producer = connect(), connect(), connect(), connect()
     one.subscribe(f"/queue/Consumer.A.{name}", prefetch=1, ack="client-individual")
@@ -41,6 +42,7 @@ def test_consumer_queues_are_subscriptions_of_any_topic(connect, name):
     assert other.bodies(2) == ["a", "b"]
 
 
+@pytest.mark.scenario("F06")
 def test_one_queue_holds_a_whole_subtree(connect, node, name):
     client = connect()
     client.subscribe(f"/queue/Consumer.A.{name}.>")
@@ -51,6 +53,7 @@ def test_one_queue_holds_a_whole_subtree(connect, node, name):
     assert {each.headers["destination"] for each in messages} == {f"/queue/Consumer.A.{name}.>"}
 
 
+@pytest.mark.scenario("F03", "F04")
 def test_the_queue_collects_for_those_who_are_away_and_only_from_its_first_consumer_on(connect, node, name):
     client = connect()
     client.send(f"/topic/{name}", "too early", persistent="true")
@@ -61,6 +64,7 @@ def test_the_queue_collects_for_those_who_are_away_and_only_from_its_first_consu
     assert client.bodies() == ["kept"]
 
 
+@pytest.mark.scenario("F07", "F09")
 def test_selectors_of_the_first_consumers_are_the_queues(connect, node, name):
     a, b, late = connect(), connect(), connect()
     a.subscribe(f"/queue/Aware.A.{name}", selector="s = 'A'")
@@ -78,6 +82,7 @@ def test_selectors_of_the_first_consumers_are_the_queues(connect, node, name):
     assert node.bodies(f"Aware.A.{name}") == ["A"]
 
 
+@pytest.mark.scenario("F08")
 def test_without_the_mark_what_nobody_wants_stays_in_the_queue(connect, node, name):
     client = connect()
     client.subscribe(f"/queue/Consumer.A.{name}", selector="s = 'A'")
@@ -88,6 +93,7 @@ def test_without_the_mark_what_nobody_wants_stays_in_the_queue(connect, node, na
     assert node.bodies(f"Consumer.A.{name}") == ["B"]
 
 
+@pytest.mark.scenario("F19")
 def test_what_is_sent_to_a_consumers_queue_is_refused_as_it_is_no_queue_of_its_own(connect, name):
     client = connect()
     client.subscribe(f"/queue/Consumer.A.{name}")
@@ -110,6 +116,7 @@ def test_prefixes_and_headers_say_what_a_plain_name_is(connect, node, name):
     assert "destination-type:anycast is neither" in client.error().headers["message"]
 
 
+@pytest.mark.scenario("F12")
 def test_queues_of_an_anycast_address_share_what_is_sent_to_it(connect, node, name):
     client = connect()
     for queue in ("q1", "q2"):
@@ -133,11 +140,13 @@ def test_queues_of_an_anycast_address_share_what_is_sent_to_it(connect, node, na
         ("virtualTopicConsumerLruCacheMax=many", "virtualTopicConsumerLruCacheMax=many is not a whole number"),
     ],
 )
+@pytest.mark.scenario("V07")
 def test_an_option_that_cannot_be_understood_is_refused_with_its_line(query, rule):
     with pytest.raises(ConfigurationRefused, match=f"line 2: transportConnector: .*{rule}"):
         config("x", query)
 
 
+@pytest.mark.scenario("V06")
 def test_options_are_decoded_layer_by_layer_and_written_so_that_they_are_read_again():
     for value in ("Consumer.*.%3E%3B2", "Consumer.*.%3e%3b2", "Consumer.*.%253E%253B2"):
         [connector] = config("x", f"a=b;{WILDCARDS}={value};c=d").connectors

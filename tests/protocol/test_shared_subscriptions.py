@@ -57,6 +57,7 @@ def test_a_durable_one_goes_on_collecting_without_consumers(shared, connect, nam
     assert shared().bodies(2) == ["0", "1"]
 
 
+@pytest.mark.scenario("F28")
 def test_a_non_durable_one_is_gone_with_its_last_consumer(shared, connect, node, name):
     producer = connect()
     first, second = shared(**NON_DURABLE), shared(**NON_DURABLE)
@@ -93,6 +94,7 @@ def test_what_a_consumer_held_goes_to_the_others_flagged_as_redelivered(shared, 
         ({}, {"destination": "other"}),
     ],
 )
+@pytest.mark.scenario("F29")
 def test_who_joins_consumers_with_another_topic_or_selector_is_refused(shared, name, durable, first, second):
     option = {"activemq.durable": durable}
     shared(**option, **first)
@@ -101,6 +103,7 @@ def test_who_joins_consumers_with_another_topic_or_selector_is_refused(shared, n
     assert "with another topic or selector" in error_of(shared(**option, **second))
 
 
+@pytest.mark.scenario("F30")
 def test_without_consumers_another_selector_starts_a_durable_one_anew(shared, connect, name):
     producer = connect()
     leave(shared())
@@ -121,6 +124,7 @@ def test_its_selector_decides_what_is_kept_for_all_its_consumers(shared, connect
     assert sorted(both[0].bodies() + both[1].bodies()) == ["6", "7"]
 
 
+@pytest.mark.scenario("F31")
 def test_unsubscribing_by_name_is_refused_while_it_is_used_deletes_it_then_and_errs_when_it_is_unknown(
     shared, connect, name
 ):
@@ -137,6 +141,7 @@ def test_unsubscribing_by_name_is_refused_while_it_is_used_deletes_it_then_and_e
     assert "there is no durable subscription 'unknown'" in error_of(admin)
 
 
+@pytest.mark.scenario("F32", "F33")
 def test_client_ids_and_names_tell_subscriptions_apart_whatever_is_in_them(shared, connect, name):
     producer = connect()
     pairs = [(None, f"{name}.a.b.c"), (f"{name}.a", "b.c"), (f"{name}.a.b", "c"), (f"{name}:a", "b"), (name, "a:b")]

@@ -38,10 +38,12 @@ def mapped(value, name, **options):
         (CLASSIC + ",", "Consumer.A.T", "T::Consumer.A.T"),
     ],
 )
+@pytest.mark.scenario("V01", "V02", "V03", "V05", "V10", "V12", "V13", "V15")
 def test_a_queues_name_becomes_its_topics_fully_qualified_name(value, name, expected):
     assert mapped(value, name) == (Mapped(expected, False) if expected else None)
 
 
+@pytest.mark.scenario("V04")
 def test_several_mappings_with_options():
     value = "A.>;1;selectorAware=true,B.*.>;2,C.*.*.*.EE;3;selectorAware=false"
     assert mapped(value, "A.SomeTopic") == Mapped("SomeTopic::A.SomeTopic", True)
@@ -64,6 +66,7 @@ def test_several_mappings_with_options():
         ("a.>;1,a.>;2", "there is a mapping for 'a.>' already"),
     ],
 )
+@pytest.mark.scenario("V08")
 def test_what_cannot_be_understood_is_refused_with_the_mapping_and_the_rule(value, rule):
     with pytest.raises(ConfigurationRefused, match="virtualTopicConsumerWildcards") as refused:
         parse_mappings(value)
@@ -81,6 +84,7 @@ def test_what_cannot_be_understood_is_refused_with_the_mapping_and_the_rule(valu
         ("x.y;2", False, 1),
     ],
 )
+@pytest.mark.scenario("V09")
 def test_what_is_odd_is_said(value, aware, warnings):
     [mapping], said = parse_mappings(value)
     assert (mapping.selector_aware, len(said)) == (aware, warnings)
@@ -100,6 +104,7 @@ def test_overlapping_filters_are_said_to_overlap(value, overlap):
     assert bool(parse_mappings(value)[1]) == overlap
 
 
+@pytest.mark.scenario("V11")
 def test_what_is_remembered_of_names_is_bounded():
     mappings, _ = parse_mappings(CLASSIC)
     found = ConsumerMappings(mappings, remembered=100)

@@ -224,6 +224,7 @@ TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])
     st.lists(st.tuples(st.dictionaries(TEXT, TEXT, max_size=5), st.binary(max_size=50)), min_size=1, max_size=4),
     st.lists(st.integers(0, 10_000), max_size=6),
 )
+@pytest.mark.scenario("SC-14")
 def test_what_is_encoded_comes_back_in_any_pieces(contents, places):
     sent = [
         Frame("SEND", {**headers, "content-length": str(len(body))}, body)
