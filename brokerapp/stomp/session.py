@@ -32,7 +32,7 @@ from brokerapp.message import DEFAULT_PRIORITY, escape, unescape
 from brokerapp.stomp.frames import Frame, Run, encode, flat
 from brokerapp.stomp.naming import NO_NAMES, SEND_TYPE, Naming, names_own
 from brokerapp.stomp.runs import AckFrames
-from brokerapp.transformations import BYTES, error_in
+from brokerapp.transformations import error_in
 
 SERVER = "Sluice/0.1.0"
 #: Best first.
@@ -64,6 +64,8 @@ NOT_PROPERTIES = frozenset(
         "amq-msg-type",
         "original-destination",
         "transformation-error",
+        "JMSRedelivered",
+        "JMSXDeliveryCount",
         "JMSXUserID",
     ]
 )
@@ -152,11 +154,14 @@ class StompSession:
             raise ProtocolError(f"no common version: {','.join(offered)[:80]} offered, {','.join(VERSIONS)} supported")
         self.version = version
         wish = headers.get("heart-beat", self._limits.default_heart_beat)
-        self.heart_beat = ours, theirs = _heart_beat(wish, self._limits)
+        ours, theirs = _heart_beat(wish, self._limits)
+        if version == "1.0" and "heart-beat" in headers:
+            theirs = 0  # it asked before it knew the version, and 1.0 knows no heart-beats
+        self.heart_beat = ours, theirs
         self._enter(State.CONNECTED)
         answer = {"version": version, "server": SERVER, "heart-beat": f"{ours},{theirs}"}
         if "request-id" in headers:
-            answer["response-id"] = headers["request-id"]
+            answer["response-id"] = answer["receipt-id"] = headers["request-id"]
         shares_client_id = headers.get("shared-client-id") == "true"
         return Connect(
             headers.get("login"), headers.get("passcode"), headers.get("client-id"), shares_client_id, answer
@@ -190,7 +195,7 @@ class StompSession:
             _number(headers, "timestamp") if "timestamp" in headers else None,
             get("transaction"),
             get("receipt"),
-            _is_counted(headers, frame.body),
+            _is_counted(headers),
         )
 
     def _with_type(self, destination: str, headers: dict[str, str]) -> dict[str, str]:
@@ -345,18 +350,15 @@ def _without(command: str, header: str) -> RequestRefused:
     return RequestRefused(f"{command} without the header {header}")
 
 
-def _is_counted(headers: dict[str, str], body: bytes) -> bool:
-    """Whether the length is written down, which makes it a message of bytes; text that holds a NUL needs it, too.
+def _is_counted(headers: dict[str, str]) -> bool:
+    """Whether consumers are told the length of the body: where the sender gave it, and where it says that it is bytes.
 
-    With content-length it is one of bytes, unless amq-msg-type or a transformation says otherwise.
+    Only ActiveMQ's Java clients see more of a difference between text and bytes.
     """
     kind = headers.get("amq-msg-type")
-    if kind is None:
-        if headers.get("transformation", BYTES) == BYTES:
-            return "content-length" in headers
-    elif kind not in ("text", "bytes"):
+    if kind not in (None, "text", "bytes"):
         raise RequestRefused(f"amq-msg-type:{kind} is neither text nor bytes")
-    return kind == "bytes" or b"\0" in body
+    return kind == "bytes" or "content-length" in headers
 
 
 def _with_jms_setters(headers: dict[str, str]) -> dict[str, str]:
