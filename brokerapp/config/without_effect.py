@@ -40,6 +40,8 @@ def without_effect(config: BrokerConfig) -> Iterator[str]:
 
 def _of_policy(policy: PolicyEntry) -> Iterator[str]:
     idle = sorted({name for name, _ in policy.options} - MET_OPTIONS)
+    if policy.prioritized_messages:
+        idle.append("prioritizedMessages")
     if policy.memory_limit and policy.destination.kind is Kind.TOPIC:
         idle.insert(0, "memoryLimit (of a topic: what waits for its subscribers is bounded for each of them)")
     if idle:

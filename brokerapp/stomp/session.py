@@ -209,6 +209,9 @@ class StompSession:
             raise RequestRefused("SUBSCRIBE without a destination header")
         if id is None and self.version != "1.0":
             raise RequestRefused("SUBSCRIBE without an id header")
+        browser = headers.get("browser") == "true"
+        if browser and self.version == "1.0":
+            raise RequestRefused("browser:true needs STOMP 1.1 or later")
         destination = self._naming.to_consume(destination, headers)
         ack_mode = headers.get("ack", "auto")
         options = {
@@ -221,7 +224,7 @@ class StompSession:
             destination,
             ack_mode if ack_mode in ACK_MODES else "auto",
             headers.get("selector") or None,
-            headers.get("browser") == "true",
+            browser,
             options,
             headers.get("receipt"),
             headers.get("transformation"),
@@ -270,6 +273,10 @@ class StompSession:
     def error(self, error: BrokerError, receipt: str | None = None) -> bytes:
         """An ERROR that says what was wrong, in one sentence, with the error's stable code."""
         return error_frame(error, receipt, self.version)
+
+    def end_of_browse(self, destination: str, subscription: str | None) -> bytes:
+        """What tells a browser that it has seen all."""
+        return self.message_prefix(destination, subscription) + b"message-id:0\nbrowser:end\n\n\0\n"
 
     def message_prefix(self, destination: str, subscription: str | None) -> bytes:
         """The first lines of the MESSAGE frames a subscription gets from a destination; 1.0 may have given no id."""

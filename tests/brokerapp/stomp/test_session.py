@@ -210,13 +210,22 @@ def test_what_the_broker_writes_itself_is_no_property(name):
     assert connected().receive(Frame("SEND", {"destination": "a", name: "forged"})).properties == ""
 
 
+def test_only_stomp_1_0_has_no_browsers(session):
+    headers = {"destination": "/queue/a", "id": "1", "browser": "true"}
+    if session.version == "1.0":
+        with pytest.raises(RequestRefused, match=r"1\.1"):
+            session.receive(Frame("SUBSCRIBE", headers))
+    else:
+        assert session.receive(Frame("SUBSCRIBE", headers)).browser
+
+
 def test_subscribe_names_what_to_consume_and_how(session):
     headers = {
-        "destination": "/queue/a", "id": "1", "ack": "client", "selector": "a = 1", "receipt": "r", "browser": "true",
+        "destination": "/queue/a", "id": "1", "ack": "client", "selector": "a = 1", "receipt": "r",
         "activemq.prefetchSize": "7", "activemq.priority": "3",
     }  # fmt: skip
     assert session.receive(Frame("SUBSCRIBE", headers)) == Subscribe(
-        "1", "/queue/a", "client", "a = 1", True, {"prefetchSize": "7", "priority": "3"}, "r"
+        "1", "/queue/a", "client", "a = 1", False, {"prefetchSize": "7", "priority": "3"}, "r"
     )
 
 
