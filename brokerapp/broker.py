@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from brokerapp.actions import (
@@ -45,6 +46,7 @@ from brokerapp.jobs import Jobs
 from brokerapp.named_subscription import SUBSCRIPTION
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
+from brokerapp.quotas import Quotas
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recovery import Recovery
 from brokerapp.runs import Runs
@@ -53,7 +55,7 @@ from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.settling import Settling
 from brokerapp.slow_consumers import SlowConsumers
 from brokerapp.snapshot import DestinationStats
-from brokerapp.stats import Stats
+from brokerapp.stats import MAX_DESTINATIONS, Stats
 from brokerapp.store import DISCARDED, LogState, Unit
 from brokerapp.subscribing import Subscribing
 from brokerapp.temporaries import Temporaries
@@ -64,6 +66,9 @@ from brokerapp.transactions import Transactions
 SELECTOR_EXPIRY_MS = 10_000
 #: What a right allows, as ActiveMQ's errors call it.
 _TO_BE_AUTHORIZED_TO = {"read": "read from", "write": "write to", "admin": "create"}
+
+#: Destinations that one client is known to send to; the numbers of producers leave out those beyond.
+MAX_PRODUCING_TO = 10_000
 
 
 class Broker:
@@ -98,6 +103,7 @@ class Broker:
         self.settling, self.transactions = Settling(self), Transactions(self)
         self.browsing = Browsing(self)
         self.flow = FlowControl(self)
+        self.quotas = Quotas(settings.memory_limit)
         self.slow_consumers = SlowConsumers(self)
         self.durables, self.recovery = Durables(self), Recovery(self)
         self.delivery.remember = self.recovery.published
@@ -106,6 +112,7 @@ class Broker:
             self.timers.every(SELECTOR_EXPIRY_MS, self.queues.expire_selectors, time.time_ns() // 1_000_000)
         self.advisories = Advisories(self)
         self.delivery.advisories = self.advisories
+        stats.crowded = self._forget_idle_topics
         stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
         self.expiry, self.jobs = Expiry(self), Jobs(self)
         self.scheduling = Scheduling(self)
@@ -180,6 +187,22 @@ class Broker:
             self.stats.forget(topic)
         self._forget_producers(*topics)
 
+    def _forget_idle_topics(self) -> None:
+        """There are too many destinations: forget the oldest topics that nobody subscribes to."""
+        topics = (each for each in self.stats.known()[:-1] if each.kind is Kind.TOPIC)
+        idle = (each for each in topics if not (self.delivery.is_heard(each) or self.creation.is_declared(each)))
+        self.delete_topics(set(islice(idle, MAX_DESTINATIONS // 10)))
+
+    def produces_to(self, client: Client, destination: Destination) -> None:
+        """A client begins to send there; where it sends to many places the one before is forgotten."""
+        if len(client.producing_to) >= MAX_PRODUCING_TO:
+            forgotten = client.producing_to.pop()
+            self.count_producer(forgotten, -1)
+            self.advisories.producer_stopped(client, forgotten)
+        client.producing_to.add(destination)
+        self.count_producer(destination, 1)
+        self.advisories.producer_started(client, destination)
+
     def _forget_producers(self, *destinations: Destination) -> None:
         gone = {name for destination in destinations for name in self._names_of(destination)}
         for client in self.clients.values():
@@ -211,18 +234,20 @@ class Broker:
                 each.sink.close()
         self._client_ids.setdefault(client.client_id, set()).add(client)
         self.clients[client.id] = client
+        client.share = self.quotas.share
+        self.quotas.divide(len(self.clients))
         self.advisories.connected(client)
 
     def disconnect(self, client: Client) -> None:
         """A client is gone: its transactions end in nothing, what it held goes back."""
         if self.clients.pop(client.id, None) is None:
             return
+        self.quotas.divide(len(self.clients))
         sharers = self._client_ids[client.client_id]
         sharers.discard(client)
         if not sharers:
             del self._client_ids[client.client_id]
-        for name in list(client.transactions):
-            self.transactions.roll_back(client, client.transactions.pop(name))
+        self.transactions.give_up(client)
         for subscription in list(client.subscriptions.values()):
             self.subscribing.end(client, subscription)
         for destination in client.producing_to:

@@ -162,8 +162,12 @@ class Queues:
     def open(self, destination: Destination, attributes: Mapping[str, Any]) -> MessageLog:
         """A new log, which the store keeps with these attributes."""
         log = self._add(destination)
-        self._committer.create(log.name, json.dumps(attributes))
+        self.describe(log, attributes)
         return log
+
+    def describe(self, log: MessageLog, attributes: Mapping[str, Any]) -> None:
+        """The store keeps it with these attributes from now on."""
+        self._committer.create(log.name, json.dumps(attributes))
 
     def _add(self, destination: Destination, depth: int = 0, suspect: int = 0) -> MessageLog:
         rules = rules_of(self.topology.policy_for(destination))

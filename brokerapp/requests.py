@@ -113,7 +113,10 @@ class Desk:
 
     async def create_subscription(self, attributes: dict[str, Any]) -> str:
         """Let a named subscription exist; the native name of its log."""
-        durable = self._broker.durables.create(NamedSubscription.from_attributes(attributes))
+        wanted = NamedSubscription.from_attributes(attributes)
+        if not wanted.durable:
+            raise RequestRefused(f"a {wanted} is there while it has consumers")
+        durable = self._broker.durables.create(wanted)
         await self._committer.barrier()
         return durable.log.name
 

@@ -10,6 +10,9 @@ from brokerapp.snapshot import DestinationStats
 
 #: Snapshots for which a destination that is gone is told to those who ask what changed: they ask every few seconds.
 GONE_TOLD_FOR = 600
+#: Destinations that have numbers before the idle topics among them are looked for: some 1 KB each. Their names come
+#: from clients.
+MAX_DESTINATIONS = 100_000
 
 
 class Stats:
@@ -23,6 +26,9 @@ class Stats:
         #: Told of a destination that has numbers from now on, and of one that has none any more.
         self.appeared: Callable[[Destination], None] = _ignore
         self.vanished: Callable[[Destination], None] = _ignore
+        #: Asked to forget some when there are more than `most`.
+        self.crowded: Callable[[], None] = _nothing
+        self.most = MAX_DESTINATIONS
 
     def __contains__(self, destination: Destination) -> bool:
         return destination in self._by_destination
@@ -36,6 +42,9 @@ class Stats:
             self._told_gone.pop(destination, None)
             self.changed.add(stats)
             self.appeared(destination)
+            if len(self._by_destination) > self.most:
+                self.crowded()
+                self.most = max(MAX_DESTINATIONS, len(self._by_destination) + MAX_DESTINATIONS // 10)
         return stats
 
     def find(self, destination: Destination) -> DestinationStats | None:
@@ -81,6 +90,10 @@ class Stats:
         self.changed.clear()
         self._gone.clear()
         return changed, gone
+
+
+def _nothing() -> None:
+    """Nobody does anything about it."""
 
 
 def _ignore(_destination: Destination) -> None:

@@ -146,6 +146,9 @@ class BrokerConfig:
     use_authenticated_principal: bool = (
         False  #: ... by whom the login made them (useAuthenticatedPrincipalForJMSXUserID)
     )
+    keep_durable_subs_active: bool = True
+    offline_durable_subscriber_timeout: int = -1  #: milliseconds; not above 0: never
+    offline_durable_subscriber_task_schedule: int = 300_000  #: milliseconds
     schedule_period_for_destination_purge: int = 0  #: milliseconds; 0: never
     max_purged_destinations_per_sweep: int = 0  #: 0: any number
     delete_all_messages_on_startup: bool = False
