@@ -292,6 +292,7 @@ def _plugins(config: BrokerConfig, element: Element) -> BrokerConfig:
         authorization=found.authorization,
         plugins=tuple(found.others),
         selector_cache=found.selector_cache,
+        time_stamping=found.time_stamping,
     )
 
 

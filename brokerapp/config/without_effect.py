@@ -15,7 +15,7 @@ MET_OPTIONS = frozenset({
     "usePrefetchExtension",
 })  # fmt: skip
 #: Plugins that do what they say.
-ACTING_PLUGINS = frozenset({"virtualSelectorCacheBrokerPlugin"})
+ACTING_PLUGINS = frozenset({"virtualSelectorCacheBrokerPlugin", "timeStampingBrokerPlugin"})
 #: Attributes of the broker, by their values that would ask for something.
 BROKER_FLAGS = {
     "persistent": (False, 'persistent="false": messages are stored all the same'),
@@ -40,8 +40,6 @@ def without_effect(config: BrokerConfig) -> Iterator[str]:
 
 def _of_policy(policy: PolicyEntry) -> Iterator[str]:
     idle = sorted({name for name, _ in policy.options} - MET_OPTIONS)
-    if policy.prioritized_messages:
-        idle.append("prioritizedMessages")
     if policy.memory_limit and policy.destination.kind is Kind.TOPIC:
         idle.insert(0, "memoryLimit (of a topic: what waits for its subscribers is bounded for each of them)")
     if idle:
