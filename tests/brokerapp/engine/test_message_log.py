@@ -344,7 +344,7 @@ def blue_window(*consumers, depth):
 
 
 def test_past_a_window_nobody_wants_the_log_reads_on_without_holding_more():
-    last = 100_000
+    last = 20_000
     log = blue_window(consumer("red", selector="colour = 'red'"), depth=last)
     found = []
     while read_ahead(log, range(log.loaded + 1, last + 1), lambda seq: "red" if seq == last else "blue"):
