@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 #: Milliseconds an idle destination is kept when its policy does not say.
 DEFAULT_TIMEOUT_MS = 60_000
+#: Milliseconds between looks at the number of topics, where no policy's destinations are to be removed.
+BOUND_PERIOD_MS = 60_000
+#: Topics whose numbers are kept, whatever the policies say: clients make up their names. Some 60 MB.
+MAX_TOPICS = 100_000
 #: Destinations looked at in one step, and milliseconds between steps: bounds how long clients wait for one.
 STEP = 2_000
 STEP_PAUSE_MS = 5
@@ -33,8 +37,10 @@ class Inactivity:
     def watch(self) -> None:
         """Look from now on."""
         period = self._broker.settings.schedule_period_for_destination_purge
+        now_ms = _now_ms()
         if period > 0:
-            self._broker.timers.every(period, self.sweep, _now_ms())
+            self._broker.timers.every(period, self.sweep, now_ms)
+        self._broker.timers.every(BOUND_PERIOD_MS, self.bound_topics, now_ms)
 
     def sweep(self) -> None:
         """Look at all destinations, and remove those whose time has come."""
@@ -86,6 +92,14 @@ class Inactivity:
             self._broker.delete(log)
         else:
             self._broker.delete_topics([destination])
+
+    def bound_topics(self) -> None:
+        """Forget the numbers of topics nobody listens to, the first known ones first, when there are too many."""
+        topics = [each for each in self._broker.stats.known() if each.kind is Kind.TOPIC]
+        too_many = len(topics) - MAX_TOPICS
+        if too_many > 0:
+            idle = itertools.islice(filter(self._is_idle, topics), too_many)
+            self._broker.delete_topics(list(idle))
 
 
 def _now_ms() -> int:

@@ -136,6 +136,20 @@ def test_a_sweep_removes_no_more_than_it_may_and_looks_at_many_in_steps(store, m
             until(lambda expected=expected: left() == expected, f"{expected} left")
 
 
+def test_numbers_of_topics_without_listeners_are_bounded(store, monkeypatch):
+    monkeypatch.setattr("brokerapp.inactivity.MAX_TOPICS", 10)
+    with running(store) as node:
+        client = StompClient(node.port)
+        client.subscribe("/topic/heard")
+        for number in range(30):
+            client.send(f"/topic/{number}", "m")
+        node.look(node.node.broker.inactivity.bound_topics)
+        known = [each for each in node.look(lambda: node.node.broker.stats.known()) if each.kind == "topic"]
+        assert len(known) <= 10
+        assert topic("heard") in known
+        assert topic("29") in known
+
+
 # -- creation
 
 
