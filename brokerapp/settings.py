@@ -6,6 +6,17 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Discarding:
+    """ActiveMQ's discardingDLQBrokerPlugin: which failed messages are dropped instead of being dead letters."""
+
+    drop_all: bool = True
+    drop_temporary_topics: bool = True
+    drop_temporary_queues: bool = True
+    drop_only: tuple[str, ...] = ()  #: regular expressions for the names of destinations
+    report_interval: int = 1000  #: dropped messages after which a line is logged; 0: never
+
+
+@dataclass(frozen=True, slots=True)
 class SelectorCacheSettings:
     """ActiveMQ's virtualSelectorCacheBrokerPlugin: remember what consumers wanted, for virtual topics that ask."""
 
@@ -16,11 +27,22 @@ class SelectorCacheSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeStamping:
+    """ActiveMQ's timeStampingBrokerPlugin: the broker's clock counts, not the client's. Milliseconds."""
+
+    zero_expiration_override: int = 0  #: how long a message lives that would never expire; 0: for ever
+    ttl_ceiling: int = 0  #: how long any message lives at most; 0: as long as the client wishes
+    future_only: bool = False  #: no expiry comes earlier than the client said
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Switches and limits of the whole broker, with the defaults of a Sluice that no XML file describes."""
 
     scheduler_support: bool = True  #: honour AMQ_SCHEDULED_* headers (ActiveMQ: only where the file says so)
     advisory_support: bool = True  #: publish to ActiveMQ.Advisory.*
+    max_uncommitted_count: int = 0  #: messages and acks in one transaction; 0: what the broker bears, see client.py
+    discarding: Discarding | None = None
     populate_jmsx_user_id: bool = False  #: each message says in JMSXUserID who sent it: the login of its CONNECT ...
     use_authenticated_principal: bool = False  #: ... or the name under which the broker knows that client
     memory_limit: int = 0  #: bytes of messages the node holds before the store does, see quotas.py; 0: the default
@@ -29,6 +51,7 @@ class Settings:
     keep_durable_subs_active: bool = True  #: durable subscriptions keep non-persistent messages too while offline
     offline_durable_subscriber_timeout: int = -1  #: those offline for so many milliseconds go; not above 0: never
     offline_durable_subscriber_task_schedule: int = 300_000  #: milliseconds between looks for such
+    time_stamping: TimeStamping | None = None  #: None: the client's timestamp and expiry count
     schedule_period_for_destination_purge: int = 0  #: milliseconds between looks for inactive destinations; 0: none
     max_purged_destinations_per_sweep: int = 0  #: of those, removed at once; 0: any number
     delete_all_messages_on_startup: bool = False  #: begin with an empty store

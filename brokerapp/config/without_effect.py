@@ -15,7 +15,7 @@ MET_OPTIONS = frozenset({
     "usePrefetchExtension",
 })  # fmt: skip
 #: Plugins that do what they say.
-ACTING_PLUGINS = frozenset({"virtualSelectorCacheBrokerPlugin"})
+ACTING_PLUGINS = frozenset({"virtualSelectorCacheBrokerPlugin", "timeStampingBrokerPlugin"})
 #: Attributes of the broker, by their values that would ask for something.
 BROKER_FLAGS = {
     "persistent": (False, 'persistent="false": messages are stored all the same'),
