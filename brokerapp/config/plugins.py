@@ -16,6 +16,7 @@ from brokerapp.config.broker_config import Authentication, BrokerConfig, Grant, 
 from brokerapp.config.document import Element
 from brokerapp.config.jaas import read_login_config
 from brokerapp.config.virtual_destinations import destinations, entry_targets
+from brokerapp.config.without_effect import why_plugin
 from brokerapp.destination import NAMED_KINDS
 from brokerapp.errors import ConfigurationRefused
 
@@ -52,7 +53,8 @@ def read_plugins(element: Element) -> Plugins:
             case "authorizationPlugin":
                 found.authorization = tuple(_grants(child))
             case tag if tag in _KNOWN:
-                child.note(Outcome.TAKEN, "kept with its attributes")
+                why = why_plugin(tag)
+                child.note(Outcome.IGNORED if why else Outcome.TAKEN, why or "kept with its attributes")
                 found.others.append(Plugin(tag, child.rest()))
                 child.note_rest()
             case "jaasAuthenticationPlugin":

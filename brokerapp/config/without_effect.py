@@ -1,38 +1,35 @@
-"""What a configuration asks for and the node does not do yet, said at the start rather than dropped in silence."""
+"""What a file may ask for and the node does not do yet: the reader reports it, with the line, when it reads it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from brokerapp.config.broker_config import BrokerConfig
-from brokerapp.definitions import PolicyEntry
-from brokerapp.destination import Kind
-
-#: Options of a policyEntry that act, beside those that are fields of PolicyEntry.
-HONOURED_OPTIONS = frozenset({"allConsumersExclusiveByDefault"})
+#: Options of a policyEntry that act, or are met anyway, beside those that are fields of PolicyEntry.
+MET_OPTIONS = frozenset({"allConsumersExclusiveByDefault"})
+#: Plugins that do what they say.
+ACTING_PLUGINS: frozenset[str] = frozenset()
 #: Attributes of the broker, by their values that would ask for something.
 BROKER_FLAGS = {
-    "persistent": (False, 'persistent="false": messages are stored all the same'),
-    "use_virtual_dest_subs": (True, "useVirtualDestSubs: networks of brokers are not served yet"),
+    "persistent": (False, "messages are stored all the same"),
+    "use_virtual_dest_subs": (True, "networks of brokers are not served yet"),
 }
 
-
-def without_effect(config: BrokerConfig) -> Iterator[str]:
-    """One sentence for each thing the file asks for that has no effect."""
-    for field, (value, sentence) in BROKER_FLAGS.items():
-        if getattr(config, field) == value:
-            yield sentence
-    for connector in config.network_connectors:
-        yield f"networkConnector {connector.name!r} to {connector.uri}: networks of brokers are not served yet"
-    for plugin in config.plugins:
-        yield f"plugin {plugin.name}: has no effect yet"
-    for policy in config.definitions.policies:
-        yield from _of_policy(policy)
+#: Why a policy's memoryLimit does nothing at topics.
+MEMORY_LIMIT_OF_TOPIC = "what waits for the subscribers of a topic is bounded for each of them"
+#: Why a network connector does nothing.
+NETWORKS = "networks of brokers are not served yet"
+_KEPT = "kept as it is written, without effect yet"
 
 
-def _of_policy(policy: PolicyEntry) -> Iterator[str]:
-    idle = sorted({name for name, _ in policy.options} - HONOURED_OPTIONS)
-    if policy.memory_limit and policy.destination.kind is Kind.TOPIC:
-        idle.insert(0, "memoryLimit (of a topic: what waits for its subscribers is bounded for each of them)")
-    if idle:
-        yield f"policyEntry {policy.destination}: no effect yet: {', '.join(idle)}"
+def why_flag(field: str, value: object) -> str | None:
+    """Why an attribute of the broker with this value does nothing; None when it acts, or asks for nothing."""
+    idle, why = BROKER_FLAGS.get(field, (None, None))
+    return why if value == idle else None
+
+
+def why_option(name: str) -> str | None:
+    """Why an option of a policyEntry does nothing; None when it acts."""
+    return None if name in MET_OPTIONS else _KEPT
+
+
+def why_plugin(name: str) -> str | None:
+    """Why a plugin does nothing; None when it acts."""
+    return None if name in ACTING_PLUGINS else _KEPT

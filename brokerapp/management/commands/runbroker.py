@@ -14,7 +14,6 @@ import uvloop
 from django.core.management.base import BaseCommand, CommandError
 
 from brokerapp.config import BrokerConfig, Outcome, export_config, read_config
-from brokerapp.config.without_effect import without_effect
 from brokerapp.data_folder import DataFolder
 from brokerapp.errors import BrokerError
 from brokerapp.node import Node
@@ -70,8 +69,6 @@ class Command(BaseCommand):
         for finding in config.report:
             if finding.what is not Outcome.TAKEN:
                 self.stderr.write(str(finding))
-        for sentence in without_effect(config):
-            self.stderr.write(sentence)
         for sentence in listens(config)[1]:
             self.stderr.write(sentence)
 
