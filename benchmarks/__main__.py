@@ -3,62 +3,118 @@
 from __future__ import annotations
 
 import argparse
+import resource
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 
+from benchmarks import latency, memory, report
 from benchmarks.activemq import ActiveMQ
 from benchmarks.process import StartFailed
 from benchmarks.rabbitmq import RabbitMQ
-from benchmarks.report import FIGURES_HEAD, OURS, RATIOS_HEAD, figures, ratios, table
+from benchmarks.report import table
 from benchmarks.rounds import Peer, measure
-from benchmarks.scenarios import SCENARIOS
+from benchmarks.scaling import measure_scaling
+from benchmarks.scenarios import SCENARIOS, Scenario
 from benchmarks.sluice import Sluice, Untraced
 
 #: In the order of their turns.
 PEERS = {each.name: each for each in (ActiveMQ, RabbitMQ, Sluice, Untraced)}
 #: Those compared when nobody says otherwise.
 USUAL = [ActiveMQ.name, RabbitMQ.name, Sluice.name]
+NAMES = [*(each.name for each in SCENARIOS), latency.NAME, memory.NAME]
 #: Share of the messages that a quick run sends, in one round,
 QUICK = 0.05
 #: and the scenarios it runs unless others are asked for: one of each kind.
-QUICK_SCENARIOS = ("queue", "fan-out-100", "filtered-10", "non-persistent")
+QUICK_SCENARIOS = ("queue", "fan-out-100", "filtered-10", "non-persistent", latency.NAME, memory.NAME)
+#: Minutes after which no other scenario is begun.
+MINUTES = 17.0
+
+
+class Report:
+    """What the scenarios came to so far."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.rounds, self.scale = (1, QUICK) if arguments.quick else (arguments.rounds, 1)
+        self._peers = arguments.peers
+        self._started = _profiler_hint if arguments.profile else _no_hint
+        self._figures: list[tuple[str, ...]] = []
+        self._ratios: list[tuple[str, ...]] = []
+        self.failures: list[str] = []
+
+    def peers(self, scenario: Scenario | None = None) -> list[Peer]:
+        """Those asked for that can take part, in the order of their turns."""
+        found = [PEERS[name]() for name in PEERS if name in self._peers]
+        return [each for each in found if scenario is None or each.pace in scenario.messages]
+
+    def throughput(self, scenario: Scenario) -> None:
+        """Measure one scenario of the table."""
+        results = measure(scenario, self.peers(scenario), self.rounds, self.scale, self._started)
+        rows = report.figures(scenario, results)
+        self._figures += rows
+        self._ratios += report.ratios(scenario, results)
+        self._note(scenario.title, report.FIGURES_HEAD, rows, results.values())
+
+    def latency(self) -> None:
+        """Measure latency."""
+        rate, results = latency.measure_latency(self.peers(), self.rounds, self.scale)
+        title = f"{latency.TITLE}, {rate:,.0f} messages a second"
+        self._note(title, report.LATENCY_HEAD, report.latencies(results), results.values())
+
+    def memory(self) -> None:
+        """Measure memory."""
+        results = memory.measure_memory(self.peers(), self.scale)
+        self._note(memory.TITLE, report.MEMORY_HEAD, report.memory(results), results.values())
+
+    def _note(self, title: str, head: Sequence[str], rows: Iterable[Sequence[str]], results: Iterable) -> None:
+        print(f"{title}\n\n{table(head, rows)}\n", flush=True)
+        self.failures += [f"{each.peer}: {each.failure}" for each in results if each.failure]
+
+    def print_all(self) -> None:
+        """What was measured more than one by one."""
+        print(f"All, medians of {self.rounds}:\n\n{table(report.FIGURES_HEAD, self._figures)}")
+        if self._ratios:
+            print(f"\nSluice, times the other's rate:\n\n{table(report.RATIOS_HEAD, self._ratios)}")
 
 
 def main() -> int:
-    """Run the scenarios asked for; 0 when no broker failed in any."""
+    """Run what was asked for; 0 when no broker failed in any, and nothing was left out."""
     arguments = _arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    names = arguments.only or (QUICK_SCENARIOS if arguments.quick else [each.name for each in SCENARIOS])
-    scenarios = [each for each in SCENARIOS if each.name in names]
-    rounds, scale = (1, QUICK) if arguments.quick else (arguments.rounds, 1)
-    rows, ratio_rows, failures = [], [], []
-    for scenario in scenarios:
-        peers = [PEERS[name]() for name in PEERS if name in arguments.peers and PEERS[name].pace in scenario.messages]
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a connection is a file, here and in the brokers
+    if arguments.scaling:
+        return measure_scaling(QUICK if arguments.quick else 1)
+    names = arguments.only or (QUICK_SCENARIOS if arguments.quick else NAMES)
+    scenarios = {each.name: each for each in SCENARIOS}
+    found, end = Report(arguments), time.monotonic() + arguments.minutes * 60
+    others: dict[str, Callable[[], None]] = {latency.NAME: found.latency, memory.NAME: found.memory}
+    for name in (each for each in NAMES if each in names):
+        if time.monotonic() > end:
+            found.failures.append(f"{name}: left out, {arguments.minutes:g} minutes are over")
+            continue
         try:
-            results = measure(scenario, peers, rounds, scale, _profiler_hint if arguments.profile else _no_hint)
+            if name in scenarios:
+                found.throughput(scenarios[name])
+            else:
+                others[name]()
         except StartFailed as error:
-            print(f"{scenario.name}: a broker did not start: {error}", file=sys.stderr)
-            return 1
-        rows += figures(scenario, results)
-        ratio_rows += ratios(scenario, results)
-        failures += [f"{each.peer}: {each.failure}" for each in results.values() if each.failure]
-        print(f"{scenario.title}\n\n{table(FIGURES_HEAD, figures(scenario, results))}\n", flush=True)
-    print(f"All, medians of {rounds}:\n\n{table(FIGURES_HEAD, rows)}")
-    if ratio_rows:
-        print(f"\nSluice, times the other's rate:\n\n{table(RATIOS_HEAD, ratio_rows)}")
-    for each in failures:
+            found.failures.append(f"{name}: a broker did not start: {error}")
+    found.print_all()
+    for each in found.failures:
         print(f"FAILED {each}", file=sys.stderr)
-    return 1 if failures else 0
+    return 1 if found.failures else 0
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Sluice beside ActiveMQ and RabbitMQ.")
-    names = [each.name for each in SCENARIOS]
-    parser.add_argument("--only", type=_among(names), help=f"scenarios, of {', '.join(names)}")
+    parser.add_argument("--only", type=_among(NAMES), help=f"scenarios, of {', '.join(NAMES)}")
     parser.add_argument("--peers", type=_among(PEERS), default=USUAL, help=f"brokers, of {', '.join(PEERS)}")
     parser.add_argument("--rounds", type=int, default=3, help="measured runs of each broker, whose median counts")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="after so long no other scenario is begun")
+    parser.add_argument("--scaling", action="store_true", help="what a message costs Sluice as the broker grows")
     parser.add_argument("--quick", action="store_true", help="some scenarios, one short round each: a smoke test")
     parser.add_argument("--profile", action="store_true", help="print how to attach py-spy to Sluice while it runs")
     return parser.parse_args()
@@ -79,7 +135,7 @@ def _no_hint(peer: Peer) -> None:
 
 
 def _profiler_hint(peer: Peer) -> None:
-    if peer.name != OURS:
+    if peer.name != report.OURS:
         return
     if not shutil.which("py-spy"):
         print("py-spy is not installed: pip install py-spy")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
@@ -13,7 +14,7 @@ _BROKER = """<?xml version="1.0" encoding="UTF-8"?>
        xsi:schemaLocation="http://www.springframework.org/schema/beans http://www.springframework.org/schema/beans/spring-beans.xsd
          http://activemq.apache.org/schema/core http://activemq.apache.org/schema/core/activemq-core.xsd">
   <broker xmlns="http://activemq.apache.org/schema/core" brokerName="bench" dataDirectory="{data}" useJmx="false">
-{interceptors}    <transportConnectors>
+{extra}{interceptors}    <transportConnectors>
       <transportConnector name="stomp" uri="stomp://127.0.0.1:{port}"/>
     </transportConnectors>
   </broker>
@@ -34,15 +35,35 @@ _INTERCEPTORS = """    <destinationInterceptors>
 """
 
 
-def broker_xml(scenario: Scenario, port: int, data: Path) -> str:
-    """A broker with a STOMP connector on this port of 127.0.0.1 that keeps its data in `data`.
+def broker_xml(scenario: Scenario, port: int, data: Path, extra: str = "") -> str:
+    """A broker with a STOMP connector on this port of 127.0.0.1 that keeps its data in `data`, and what `extra` adds.
 
     Everything else is at its default: KahaDB, which writes to disk before it answers, and the virtual topics.
     """
     interceptors = ""
     if isinstance(scenario.route, FilteredComposite):
         interceptors = _INTERCEPTORS.format(name=quoteattr(scenario.route.name), legs=_legs(scenario.route))
-    return _BROKER.format(data=escape(str(data), {'"': "&quot;"}), interceptors=interceptors, port=port)
+    return _BROKER.format(data=escape(str(data), {'"': "&quot;"}), extra=extra, interceptors=interceptors, port=port)
+
+
+def destinations_xml(queues: Iterable[str]) -> str:
+    """Queues that exist from the start."""
+    lines = "".join(f"      <queue physicalName={quoteattr(name)}/>\n" for name in queues)
+    return f"    <destinations>\n{lines}    </destinations>\n"
+
+
+def definitions_xml(count: int) -> str:
+    """So many composite queues, to which nothing is sent."""
+    lines = "".join(
+        f'          <compositeQueue name="other.{number}"><forwardTo><queue physicalName="to.{number}"/></forwardTo>'
+        "</compositeQueue>\n"
+        for number in range(count)
+    )
+    return (
+        "    <destinationInterceptors>\n      <virtualDestinationInterceptor>\n        <virtualDestinations>\n"
+        f"{lines}"
+        "        </virtualDestinations>\n      </virtualDestinationInterceptor>\n    </destinationInterceptors>\n"
+    )
 
 
 def _legs(route: FilteredComposite) -> str:

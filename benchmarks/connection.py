@@ -7,7 +7,7 @@ import socket
 
 from benchmarks.dialect import Dialect, Headers
 from benchmarks.frames import NUL, ack_block, ack_ids, end_of_frames, frame, send_block
-from benchmarks.scenarios import BLOCK, BODY, Scenario
+from benchmarks.scenarios import Scenario
 
 #: A broker that does not answer a CONNECT or SUBSCRIBE within this has failed.
 ANSWER_SECONDS = 30
@@ -105,7 +105,7 @@ class Producer(Connection):
         super().__init__(address, dialect)
         self.messages = messages
         self.receipts = 0
-        self._window = scenario.window
+        self._window, self._block = scenario.window, scenario.block
         self._sent = 0
         self._blocks = send_blocks(scenario)
         self._wants_receipts = scenario.persistent
@@ -118,9 +118,9 @@ class Producer(Connection):
     def fill(self, arrived: int) -> None:
         """Send what the window allows, when `arrived` messages of this producer have arrived."""
         limit = min(self.messages, arrived + self._window)
-        while self._sent + BLOCK <= limit and not self._unsent:
-            self.write(self._blocks[self._sent // BLOCK % len(self._blocks)])
-            self._sent += BLOCK
+        while self._sent + self._block <= limit and not self._unsent:
+            self.write(self._blocks[self._sent // self._block % len(self._blocks)])
+            self._sent += self._block
 
     def received(self, end: int) -> None:
         self.receipts += self._buffer.count(NUL, 0, end)
@@ -129,8 +129,8 @@ class Producer(Connection):
 def send_blocks(scenario: Scenario) -> list[bytes]:
     """A window's worth of SEND frames, in blocks; the receipts in one window all differ."""
     return [
-        send_block([_send_headers(scenario, number) for number in range(first, first + BLOCK)], BODY)
-        for first in range(0, scenario.window, BLOCK)
+        send_block([_send_headers(scenario, number) for number in range(first, first + scenario.block)], scenario.body)
+        for first in range(0, scenario.window, scenario.block)
     ]
 
 

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 
 from benchmarks.connection import Connection, Consumer, Producer, RunFailed
 from benchmarks.dialect import Dialect
-from benchmarks.scenarios import BLOCK, Scenario
+from benchmarks.scenarios import Scenario
 
 #: A run in which nothing arrives for so long has lost something.
 STALL_SECONDS = 30
+#: A run that takes longer is too slow to be waited for.
+RUN_SECONDS = 180
 #: The loop rests between two looks at its sockets, so that a look finds much to do: at least so long,
 MIN_REST_SECONDS = 0.001
 #: and so many times as long as the last look took, which leaves the processors to the broker.
@@ -42,7 +44,7 @@ def run(scenario: Scenario, address: tuple[str, int], dialect: Dialect, messages
 
     Raises RunFailed when the broker refuses something, or when a receipt or delivery is missing or surplus.
     """
-    each = max(1, messages // (scenario.producers * BLOCK)) * BLOCK
+    each = max(1, messages // (scenario.producers * scenario.block)) * scenario.block
     groups = [
         ([Consumer(address, dialect, group.subscribe, scenario.ack_mode) for _ in range(group.consumers)], group.share)
         for group in scenario.route.groups(dialect)
@@ -72,6 +74,7 @@ class _Load:
         for each in self.open:
             each.attach(self.selector)
         cpu, started = time.process_time(), time.perf_counter()
+        self.deadline = started + RUN_SECONDS
         self._until(self._all_arrived)
         for each in self.open:
             each.disconnect()
@@ -90,9 +93,11 @@ class _Load:
         while not done():
             self._fill()
             events = self.selector.select(STALL_SECONDS)
+            looked = time.perf_counter()
             if not events:
                 raise RunFailed(f"{self.scenario.name}: nothing came for {STALL_SECONDS} s; {self._discrepancies()}")
-            looked = time.perf_counter()
+            if looked > self.deadline:
+                raise RunFailed(f"{self.scenario.name}: not done after {RUN_SECONDS} s; {self._discrepancies()}")
             for key, ready in events:
                 self._handle(key.data, ready)
             time.sleep(max(MIN_REST_SECONDS, REST_FACTOR * (time.perf_counter() - looked)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from benchmarks.latency import LatencyResult
+from benchmarks.memory import MemoryResult
 from benchmarks.rounds import Result
 from benchmarks.scenarios import Scenario
 
@@ -14,6 +16,8 @@ Results = Mapping[str, Result]
 
 FIGURES_HEAD = ("scenario", "broker", "deliveries/s", "lowest", "highest", "broker CPU", "generator CPU", "memory")
 RATIOS_HEAD = ("scenario", "to", "ratio", "bar", "goal")
+LATENCY_HEAD = ("broker", "messages/s", "median", "99th percentile", "our median is", "our 99th is")
+MEMORY_HEAD = ("broker", "before", "with the messages", "ours is")
 
 
 def figures(scenario: Scenario, results: Results) -> list[tuple[str, ...]]:
@@ -53,6 +57,52 @@ def ratios(scenario: Scenario, results: Results) -> list[tuple[str, ...]]:
         for other in results.values()
         if other is not ours and other.rate
     ]
+
+
+def latencies(results: Mapping[str, LatencyResult]) -> list[tuple[str, ...]]:
+    """A row for each broker: what it showed, and whether ours is below it."""
+    ours = results.get(OURS)
+    return [_latency(each, ours) for each in results.values()]
+
+
+def _latency(result: LatencyResult, ours: LatencyResult | None) -> tuple[str, ...]:
+    if not result.rounds:
+        return (result.peer, "failed", *("",) * 4)
+    compared = ours if ours is not None and ours.rounds and ours is not result else None
+    return (
+        result.peer,
+        f"{result.rate:,.0f}",
+        f"{result.median_ms:.2f} ms",
+        f"{result.p99_ms:.2f} ms",
+        _below(compared and compared.median_ms, result.median_ms),
+        _below(compared and compared.p99_ms, result.p99_ms),
+    )
+
+
+def memory(results: Mapping[str, MemoryResult]) -> list[tuple[str, ...]]:
+    """A row for each broker: MiB before and while the messages wait, and whether ours is below it."""
+    ours = results.get(OURS)
+    rows = []
+    for each in results.values():
+        if each.failure:
+            rows.append((each.peer, f"{each.before / 2**20:.0f} MiB", "failed", ""))
+            continue
+        compared = ours.waiting if ours is not None and not ours.failure and ours is not each else None
+        rows.append(
+            (
+                each.peer,
+                f"{each.before / 2**20:.0f} MiB",
+                f"{each.waiting / 2**20:.0f} MiB",
+                _below(compared, each.waiting),
+            )
+        )
+    return rows
+
+
+def _below(ours: float | None, other: float) -> str:
+    if ours is None:
+        return ""
+    return "below" if ours < other else "not below"
 
 
 def _verdict(ratio: float, asked: float | None) -> str:

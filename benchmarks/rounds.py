@@ -78,7 +78,7 @@ def measure(
     """
     measured: dict[str, list[Measurement]] = {each.name: [] for each in peers}
     failures: dict[str, str] = {}
-    with _running(scenario, peers) as addresses:
+    with running(scenario, peers) as addresses:
         for peer in peers:
             started(peer)
         for number in range(rounds):
@@ -103,7 +103,7 @@ def _measured_run(scenario: Scenario, peer: Peer, address: tuple[str, int], mess
 
 
 @contextmanager
-def _running(scenario: Scenario, peers: Sequence[Peer]) -> Iterator[dict[str, tuple[str, int]]]:
+def running(scenario: Scenario, peers: Sequence[Peer]) -> Iterator[dict[str, tuple[str, int]]]:
     """The peers, started side by side; their addresses by name."""
     with ExitStack() as stack, ThreadPoolExecutor() as pool:
         starts = []

@@ -11,7 +11,7 @@ from benchmarks.dialect import Dialect, Headers
 BODY = b"x" * 1024
 #: Messages a consumer may hold unacknowledged.
 PREFETCH = 1000
-#: SEND frames in one write. Numbers of messages are multiples of it.
+#: SEND frames in one write, unless a scenario says otherwise. Numbers of messages are multiples of it.
 BLOCK = 50
 #: Property the filtered composite's selectors read: text, for ActiveMQ's filters take a STOMP header for no number.
 REGION = "region"
@@ -32,13 +32,13 @@ class ConsumerGroup:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """One queue with competing consumers."""
+    """One queue with competing consumers, or with none."""
 
     consumers: int = 1
     destination = f"/queue/{QUEUE}"
 
     def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
-        return [ConsumerGroup(dialect.queue(QUEUE, PREFETCH), self.consumers)]
+        return [ConsumerGroup(dialect.queue(QUEUE, PREFETCH), self.consumers)] if self.consumers else []
 
     def properties(self, number: int) -> Headers:
         return {}
@@ -90,6 +90,7 @@ class Scenario:
 
     `messages`: how many a measured run sends to each peer that takes part, sized for some seconds on two cores.
     `window`: messages a producer may have sent without a receipt or, without receipts, without a delivery.
+    `block`: SEND frames in one write.
     `bars`: how many times a peer's rate Sluice's must be; `goals`: how many times it is to become.
     """
 
@@ -99,7 +100,9 @@ class Scenario:
     messages: Mapping[str, int]
     producers: int = 1
     window: int = 1000
+    block: int = BLOCK
     persistent: bool = True
+    body: bytes = BODY
     bars: Mapping[str, float] = field(default_factory=dict)
     goals: Mapping[str, float] = field(default_factory=dict)
 
@@ -109,15 +112,16 @@ class Scenario:
         return "client-individual" if self.persistent else "auto"
 
 
+QUEUE_SCENARIO = Scenario(
+    "queue",
+    "queue, persistent",
+    Queue(),
+    {"activemq": 15_000, "rabbitmq": 50_000, "sluice": 80_000},
+    bars={"activemq": 5, "rabbitmq": 1.1},
+    goals={"activemq": 8, "rabbitmq": 1.5},
+)
 SCENARIOS = (
-    Scenario(
-        "queue",
-        "queue, persistent",
-        Queue(),
-        {"activemq": 15_000, "rabbitmq": 50_000, "sluice": 80_000},
-        bars={"activemq": 5, "rabbitmq": 1.1},
-        goals={"activemq": 8, "rabbitmq": 1.5},
-    ),
+    QUEUE_SCENARIO,
     Scenario(
         "queue-8x8",
         "queue, persistent, 8 producers and 8 consumers",
@@ -143,6 +147,15 @@ SCENARIOS = (
         window=100,
         bars={"activemq": 7, "rabbitmq": 2.2},
         goals={"activemq": 10, "rabbitmq": 3},
+    ),
+    Scenario(
+        "fan-out-1000",
+        "virtual topic to 1,000 queues",
+        VirtualTopic(1000),
+        {"activemq": 5, "rabbitmq": 20, "sluice": 100},
+        window=20,
+        block=5,
+        goals={"activemq": 10},
     ),
     Scenario(
         "filtered-10",

@@ -22,11 +22,14 @@ class Sluice:
     options: tuple[str, ...] = ()
     process: BrokerProcess | None = None
 
-    def start(self, scenario: Scenario, folder: Path) -> tuple[str, int]:
-        """Start it for this scenario, its files in `folder`; answers host and port. Raises StartFailed."""
+    def start(self, scenario: Scenario, folder: Path, extra: str = "") -> tuple[str, int]:
+        """Start it for this scenario, its files in `folder`; answers host and port. Raises StartFailed.
+
+        `extra` is what else its XML file holds.
+        """
         port = free_port()
         configuration = folder / "activemq.xml"
-        configuration.write_text(broker_xml(scenario, port, folder / "data"))
+        configuration.write_text(broker_xml(scenario, port, folder / "data", extra))
         command = [sys.executable, str(PROJECT / "manage.py"), "runbroker"]
         command += ["--config", str(configuration), "--data", str(folder / "data"), *self.options]
         self.process = BrokerProcess(command, folder / "sluice.log")

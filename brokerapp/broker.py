@@ -7,6 +7,7 @@ consumers), `advisories` (what the broker tells about itself). `perform` says wh
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -32,6 +33,7 @@ from brokerapp.durables import Durables
 from brokerapp.engine.access import Access
 from brokerapp.engine.advisory_topics import is_advisory
 from brokerapp.engine.message_log import MessageLog, Subscription
+from brokerapp.engine.selector_cache import CacheRules, SelectorCache
 from brokerapp.engine.topology import Topology
 from brokerapp.errors import AccessDenied, ProtocolError, RequestRefused
 from brokerapp.expiry import Expiry
@@ -55,6 +57,8 @@ from brokerapp.temporaries import Temporaries
 from brokerapp.timers import Timers
 from brokerapp.transactions import Transactions
 
+#: Milliseconds between two looks for remembered selectors that nobody used for too long.
+SELECTOR_EXPIRY_MS = 10_000
 #: What a right allows, as ActiveMQ's errors call it.
 _TO_BE_AUTHORIZED_TO = {"read": "read from", "write": "write to", "admin": "create"}
 
@@ -84,7 +88,7 @@ class Broker:
         self._client_ids: dict[str, set[Client]] = {}  # to those that have it
         self.failures = Failures(self)
         self.delivery = Delivery(committer, recorder, stats, self.failures.expire, self.may)
-        self.queues = Queues(committer, self.delivery, stats, self.may)
+        self.queues = Queues(committer, self.delivery, stats, self.may, self.timers, _cache(settings))
         self.queues.topology = self.topology = Topology(definitions, self._interest)
         self.publishing, self.subscribing = Publishing(self), Subscribing(self)
         self.runs = Runs(self)
@@ -93,6 +97,8 @@ class Broker:
         self.durables, self.recovery = Durables(self), Recovery(self)
         self.delivery.remember = self.recovery.published
         self.temporaries = Temporaries(self)
+        if settings.selector_cache is not None and settings.selector_cache.expire_after:
+            self.timers.every(SELECTOR_EXPIRY_MS, self.queues.expire_selectors, time.time_ns() // 1_000_000)
         self.advisories = Advisories(self)
         self.delivery.advisories = self.advisories
         stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
@@ -117,6 +123,7 @@ class Broker:
         """Route by these from now on. What is on its way keeps the way it was given."""
         queues, feeds, bindings = self.topology.queues, self.topology.feeds, self.topology.bindings
         self.queues.topology = self.topology = Topology(definitions, self._interest, queues, feeds, bindings)
+        self.queues.retune()
         self.advisories.listeners_changed()
         self.expiry.watch()
 
@@ -127,13 +134,17 @@ class Broker:
             (self.queues if is_queue else self.durables).recover(state, last)
 
     def _interest(self, queue: Destination, headers: Mapping[str, str]) -> bool:
-        """Whether a consumer of the queue would take such a message (selectorAware)."""
+        """Whether a consumer of the queue, present or remembered, would take such a message (selectorAware)."""
         try:
             consumers = self.queues[str(queue)].consumers
         except KeyError:
             return False
         headers = {**headers, "destination": queue.stomp}
-        return any(each.selector is None or each.selector.matches(headers) for each in consumers)
+        wanted = {each.selector for each in consumers}  # equal ones are asked once
+        if None in wanted or any(selector.matches(headers) for selector in wanted):
+            return True
+        selectors = self.queues.selectors
+        return selectors is not None and selectors.wants(str(queue), headers)
 
     def measure(self, numbers: DestinationStats) -> None:
         """Bring those numbers up to date that are kept elsewhere."""
@@ -280,3 +291,17 @@ class Broker:
         """Tell the client that what it asked cannot be done."""
         client.sink.refuse(error, receipt)
         self.delivery.dirty[client] = None
+
+
+def _cache(settings: Settings) -> SelectorCache | None:
+    wanted = settings.selector_cache
+    if wanted is None:
+        return None
+    return SelectorCache(
+        CacheRules(
+            single=wanted.single_selector_per_destination,
+            ignore_wildcards=wanted.ignore_wildcard_selectors,
+            persist_interval_ms=wanted.persist_interval,
+            expire_after_ms=wanted.expire_after,
+        )
+    )

@@ -141,6 +141,14 @@ class PolicyEntry:
     send_fail_if_no_space_after_timeout: int | None = None
     blocked_producer_warning_interval: int | None = None
     durable_topic_prefetch: int | None = None
+    queue_browser_prefetch: int | None = None
+    prioritized_messages: bool | None = None
+    strict_order_dispatch: bool | None = None
+    use_consumer_priority: bool | None = None
+    all_consumers_exclusive_by_default: bool | None = None
+    consumers_before_dispatch_starts: int | None = None
+    time_before_dispatch_starts: int | None = None
+    message_group_map_factory_type: str | None = None
     recovery: RecoveryPolicy | None = None
     always_retroactive: bool = False
     expire_messages_period: int | None = None  #: between two looks for expired messages nobody reads; 0: none

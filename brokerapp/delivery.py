@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from brokerapp.client import Client
 from brokerapp.committer import Committer
 from brokerapp.destination import Destination, Kind
+from brokerapp.engine.choosing import Wants
 from brokerapp.engine.destination_map import DestinationMap
-from brokerapp.engine.message_log import PAGE, Entry, MessageLog, Subscription, selector_headers
+from brokerapp.engine.message_log import PAGE, Entry, MessageLog, Subscription
 from brokerapp.message import Copy, Message
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recording.schema import ACK, DISPATCH, DROP
@@ -92,16 +93,17 @@ class Delivery:
             client.sink.flush()
 
     def _page(self, log: MessageLog) -> None:
-        if not log.wants_page:
+        after = log.loaded if log.wants_page else log.wants_ahead
+        if after is None:
             return
-        log.paging = True
-        window = log.window
+        load = log.load if log.wants_page else partial(log.load_ahead, after=after)
+        log.paging, window = True, log.window
 
         def loaded(found: list[StoredEntry]) -> None:
-            log.load((entry_of(log.name, each) for each in found), window)
+            load((entry_of(log.name, each) for each in found), window)
             self.touched[log] = None
 
-        self._committer.read(log.name, log.loaded, PAGE, loaded)
+        self._committer.read(log.name, after, PAGE, loaded)
 
     def resume(self, subscription: Subscription) -> None:
         """It may be given messages again."""
@@ -205,25 +207,28 @@ class Delivery:
         stats.EnqueueCount += 1
         stats.EnqueueBytes += len(message.body)
         self._stats.changed.add(stats)
+        wants = Wants(topic_entry(message, copy), copy.destination)
         subscribers = self.subscribers(copy.destination)
         if self.advisories.watching:
             self.advisories.delivered(copy.destination, (message,), heard=bool(subscribers))
         for subscription in subscribers:
             if subscription.no_local and subscription.client is sender:
                 continue
-            self.tell(subscription, message, copy)
+            self.tell(subscription, message, copy, wants=wants)
             if _too_much_waits(subscription):
                 self._drain(subscription)
                 self._bound(subscription)
 
-    def tell(self, subscription: Subscription, message: Message, copy: Copy, queue: Destination | None = None) -> None:
+    def tell(
+        self, subscription: Subscription, message: Message, copy: Copy, queue: Destination | None = None,
+        wants: Wants | None = None,
+    ) -> None:  # fmt: skip
         """Let a message of a topic wait for one subscriber, if that takes it; or for who consumes from a `queue` that
-        gets copies of what the topic gets.
+        gets copies of what the topic gets. `wants` remembers what selectors say of it.
         """
-        shown, original = (copy.destination, copy.original) if queue is None else (queue, copy.destination)
-        sent_to = original.stomp if original is not None else ""
-        entry = Entry(str(copy.destination), 0, message, original=sent_to, shown=shown.stomp)
-        if _takes(subscription, entry, copy.destination):
+        entry = topic_entry(message, copy, queue)
+        wants = wants or Wants(entry, copy.destination)
+        if subscription.selector is None or wants(subscription.selector):
             subscription.pending.append(entry)
             subscription.pending_bytes += len(message.body)
             self.waiting[subscription] = None
@@ -295,14 +300,11 @@ def entry_of(log: str, stored: StoredEntry) -> Entry:
     return Entry(log, stored.seq, stored.message, stored.payload, stored.size, stored.original, stored.shown)
 
 
-def _takes(subscription: Subscription, entry: Entry, topic: Destination) -> bool:
-    return subscription.selector is None or subscription.selector.matches(selector_headers(entry, topic))
-
-
-def topic_entry(message: Message, copy: Copy) -> Entry:
+def topic_entry(message: Message, copy: Copy, queue: Destination | None = None) -> Entry:
     """A topic's message, as one subscriber is given it."""
-    original = copy.original.stomp if copy.original else ""
-    return Entry(str(copy.destination), 0, message, original=original, shown=copy.destination.stomp)
+    shown, original = (copy.destination, copy.original) if queue is None else (queue, copy.destination)
+    sent_to = original.stomp if original is not None else ""
+    return Entry(str(copy.destination), 0, message, original=sent_to, shown=shown.stomp)
 
 
 def partition(entries: list[Entry], wanted: Callable[[Entry], bool]) -> tuple[list[Entry], list[Entry]]:

@@ -15,6 +15,8 @@ from brokerapp.destination import Destination
 
 #: JMS default priority.
 DEFAULT_PRIORITY = 4
+#: How the line begins that names a message's group.
+GROUP_LINE = b"JMSXGroupID:"
 
 _UNESCAPED = {"\\n": "\n", "\\c": ":", "\\\\": "\\", "\\r": "\r"}
 
@@ -49,6 +51,7 @@ class Message:
     priority: int = DEFAULT_PRIORITY
     expires: int = 0  #: milliseconds since the epoch; 0: never
     born_us: int = 0  #: when it reached the first broker, microseconds since the epoch
+    grouped: bool = False  #: it may have a JMSXGroupID
     _headers: dict[str, str] | None = field(default=None, repr=False, compare=False)
     facts: tuple[str, int, int] = field(init=False, repr=False, compare=False)  #: id, size and born_us, for the trace
 
@@ -86,7 +89,10 @@ class Message:
         end_of_head = stored.index(b"\n\n", end_of_fields) + 1
         persistent, priority, expires, born_us = map(int, stored[:end_of_fields].split())
         head = stored[end_of_fields + 1 : end_of_head]
-        return Message(_id_of(head), head, stored[end_of_head + 1 :], persistent == 1, priority, expires, born_us)
+        grouped = GROUP_LINE in head
+        return Message(
+            _id_of(head), head, stored[end_of_head + 1 :], persistent == 1, priority, expires, born_us, grouped
+        )
 
 
 def stored_alike(messages: Sequence[Message]) -> list[bytes]:

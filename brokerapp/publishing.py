@@ -182,12 +182,13 @@ class Publishing:
         rest += ("persistent:true\n" if send.persistent else "") + send.properties
         first = self._messages + 1
         self._messages += len(bodies)
+        grouped = "JMSXGroupID:" in send.properties
         made = []
         for number, body in enumerate(bodies, first):
             length = f"content-length:{len(body)}\n" if send.is_bytes else ""
             head = f"{self._first_line}{number}{rest}{length}".encode()
             id = f"{self._prefix}{number}"
-            made.append(Message(id, head, body, send.persistent, send.priority, send.expires, now_us))
+            made.append(Message(id, head, body, send.persistent, send.priority, send.expires, now_us, grouped))
         return made
 
     def place(
@@ -251,7 +252,7 @@ class Publishing:
             group = next((each for each in groups if log not in each.logs), None)
             if group is None:
                 groups.append(group := Group())
-            group.add(log, copy, copy in found.dropping)
+            group.add(log, copy, bool(found.dropping) and copy in found.dropping)
         return groups
 
     def submit(

@@ -9,7 +9,9 @@ has consumers, those up to a number once the last one left.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from brokerapp.committer import Committer
@@ -18,21 +20,31 @@ from brokerapp.delivery import Delivery, May
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.bindings import Binding, RoutingType, is_at, new_binding
 from brokerapp.engine.destination_map import DestinationMap, matches
+from brokerapp.engine.dispatch_rules import rules_of
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
+from brokerapp.engine.selector_cache import SelectorCache
 from brokerapp.engine.topology import Topology
 from brokerapp.errors import DestinationNotFound, RequestRefused
 from brokerapp.stats import Stats
 from brokerapp.store import LogState
+from brokerapp.timers import Timers
 
 #: Mark of a log whose messages may all have been delivered.
 OPEN = "open"
+#: Why a queue gives out nothing for a moment: it waits for more consumers (consumersBeforeDispatchStarts).
+GATHERING = "gathering"
 
 
 class Queues:
     """All logs by name. `topology` is the broker's: it is told of new and deleted queues."""
 
-    def __init__(self, committer: Committer, delivery: Delivery, stats: Stats, may: May) -> None:
+    def __init__(
+        self, committer: Committer, delivery: Delivery, stats: Stats, may: May, timers: Timers,
+        selectors: SelectorCache | None = None,
+    ) -> None:  # fmt: skip
         self._committer, self._delivery, self._stats, self._may = committer, delivery, stats, may
+        self._timers = timers
+        self.selectors = selectors  #: what consumers wanted, present and past; None: nobody asked to remember it
         self._logs: dict[str, MessageLog] = {}
         self._patterns: DestinationMap[Subscription] = DestinationMap()
         self.topology: Topology
@@ -75,11 +87,15 @@ class Queues:
         if Destination.parse(state.name).is_temporary:
             self._committer.discard(state.name)
             return
-        queue = self.restore(state, last).destination
+        log = self.restore(state, last)
+        queue = log.destination
         self.topology.add_queue(queue.name)
         binding = Binding.from_json(queue.name, state.attributes)
         if binding is not None:
             self.topology.bind(binding)
+        log.paused = bool(state.attributes.get("paused"))
+        if self.selectors is not None:
+            self.selectors.load(log.name, state.attributes.get("selectors", {}))
 
     def restore(self, state: LogState, last: int) -> MessageLog:
         """A log as the last node left it."""
@@ -112,7 +128,7 @@ class Queues:
         log = self.ensure(name.physical)
         if binding is not None:
             self.topology.bind(binding)
-            self._committer.create(log.name, json.dumps({"kind": log.destination.kind, **binding.to_json()}))
+            self._describe(log)
         return log
 
     def _new_binding(self, name: Destination, selector: str | None = None) -> Binding | None:
@@ -135,7 +151,7 @@ class Queues:
 
     def create(self, queue: Destination) -> MessageLog:
         """A queue that does not exist yet."""
-        log = self.open(queue, {"kind": queue.kind})
+        log = self.open(queue, self._attributes(queue))
         if not queue.is_temporary:
             self.topology.add_queue(queue.name)
         return log
@@ -147,11 +163,40 @@ class Queues:
         return log
 
     def _add(self, destination: Destination, depth: int = 0, suspect: int = 0) -> MessageLog:
-        log = self._logs[str(destination)] = MessageLog(self._stats.of(destination), depth, suspect)
+        rules = rules_of(self.topology.policy_for(destination))
+        log = self._logs[str(destination)] = MessageLog(self._stats.of(destination), depth, suspect, rules)
         return log
+
+    def _attributes(self, queue: Destination, paused: bool = False) -> dict[str, Any]:
+        """What is to be known of a queue after a restart."""
+        attributes: dict[str, Any] = {"kind": queue.kind}
+        if (binding := self.topology.bindings.of(queue.name)) is not None:
+            attributes |= binding.to_json()
+        if paused:
+            attributes["paused"] = True
+        if self.selectors is not None and (selectors := self.selectors.entries_of(str(queue))):
+            attributes["selectors"] = selectors
+        return attributes
+
+    def _describe(self, log: MessageLog) -> None:
+        self._committer.create(log.name, json.dumps(self._attributes(log.destination, log.paused)))
+
+    def retune(self) -> None:
+        """Give out messages by the policies that are in force."""
+        for log in self._logs.values():
+            log.rules = rules_of(self.topology.policy_for(log.destination))
+
+    def pause(self, log: MessageLog, paused: bool) -> None:
+        """Give out nothing of a queue any more, also after a restart, or do again. What comes is kept."""
+        log.paused = paused
+        self._describe(log)
+        self._stats.changed.add(log.counts)
+        self._delivery.touched[log] = None
 
     def delete(self, log: MessageLog) -> None:
         """Remove a queue that is empty and has no consumers."""
+        if self.selectors is not None:
+            self.selectors.forget(log.name)
         self.forget(log)
         self.topology.remove_queue(log.destination.name)
         self._committer.remove(log.name)
@@ -214,6 +259,46 @@ class Queues:
         log.counts.ConsumerCount = len(log.consumers)
         self._stats.changed.add(log.counts)
         self._delivery.touched[log] = None
+        if log.rules.patience_ms:
+            self._gather(log)
+        self._note_came(subscription, log)
+
+    def _gather(self, log: MessageLog) -> None:
+        """Let the first consumer wait for others, as the queue's policy wants it."""
+        if len(log.consumers) == 1:
+            log.stopped.add(GATHERING)
+            self._timers.at(_now_ms() + log.rules.patience_ms, partial(self._begin, log))
+        if log.rules.suffices(len(log.consumers)):
+            self._begin(log)
+
+    def _begin(self, log: MessageLog) -> None:
+        log.stopped.discard(GATHERING)
+        self._delivery.touched[log] = None
+
+    def _note_came(self, subscription: Subscription, log: MessageLog) -> None:
+        if self.selectors is None or not log.destination.is_queue or log.destination.is_temporary:
+            return
+        if self.selectors.came(log.name, subscription.selector, _now_ms()):
+            self._describe(log)
+
+    def _note_gone(self, subscription: Subscription, log: MessageLog) -> None:
+        left = [each.selector for each in log.consumers]
+        if self.selectors is not None and self.selectors.went(log.name, subscription.selector, left, _now_ms()):
+            self._describe(log)
+
+    def forget_selectors(self, log: MessageLog, selector: str | None) -> bool:
+        """Remember one selector of a queue's former consumers no longer, or none; whether there was any."""
+        found = self.selectors is not None and self.selectors.forget(log.name, selector)
+        if found:
+            self._describe(log)
+        return found
+
+    def expire_selectors(self) -> None:
+        """Forget selectors that nobody used for too long."""
+        for name in list(self.selectors or ()):
+            log = self._logs[name]
+            if self.selectors.expire(name, [each.selector for each in log.consumers], _now_ms()):
+                self._describe(log)
 
     def part(self, subscription: Subscription) -> None:
         """Consume no longer; what it holds goes back to its place."""
@@ -223,9 +308,9 @@ class Queues:
         self.take_back(subscription.unacked.values())
         subscription.unacked.clear()
         for log in subscription.logs:
-            log.consumers.remove(subscription)
+            log.leave(subscription)
+            self._note_gone(subscription, log)
             log.counts.ConsumerCount = len(log.consumers)
-            log.forget_window()
             if not log.consumers:
                 self._committer.mark(log.name, self._closing_mark(log))
             self._stats.changed.add(log.counts)
@@ -253,3 +338,7 @@ class Queues:
         for log in self._logs.values():
             if log.consumers:
                 self._committer.mark(log.name, self._closing_mark(log))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -19,6 +19,8 @@ from brokerapp.store import StoredEntry
 PURGE_BATCH = 1_000
 #: How often a queue that gets messages while it is deleted is emptied again.
 DELETE_ATTEMPTS = 100
+#: Why a queue gives out nothing for a moment: its messages are being taken out.
+PURGING = "purging"
 
 
 class Desk:
@@ -41,7 +43,7 @@ class Desk:
     async def _purge(self, log: MessageLog) -> int:
         """Nothing is dispatched meanwhile. What arrives meanwhile may go or stay."""
         wanted, removed, after = log.depth - log.in_flight, 0, 0
-        log.paused = True
+        log.stopped.add(PURGING)
         try:
             while removed < wanted:
                 found, gone = await self._take_out(log, after)
@@ -51,7 +53,7 @@ class Desk:
                 after = found[-1].seq
             await self._committer.barrier()
         finally:
-            log.paused = False
+            log.stopped.discard(PURGING)
             self._broker.delivery.touched[log] = None
             self._pump()
         return removed

@@ -6,6 +6,16 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class SelectorCacheSettings:
+    """ActiveMQ's virtualSelectorCacheBrokerPlugin: remember what consumers wanted, for virtual topics that ask."""
+
+    single_selector_per_destination: bool = False
+    ignore_wildcard_selectors: bool = False
+    persist_interval: int = 600_000  #: milliseconds
+    expire_after: int = 0  #: milliseconds without use after which an entry is forgotten; 0: never
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Switches and limits of the whole broker, with the defaults of a Sluice that no XML file describes."""
 
@@ -20,6 +30,7 @@ class Settings:
         -1
     )  #: milliseconds offline after which they are removed; not above 0: never
     offline_durable_subscriber_task_schedule: int = 300_000  #: milliseconds between looks for such
+    selector_cache: SelectorCacheSettings | None = None  #: None: former consumers' selectors are not remembered
 
 
 DEFAULT_SETTINGS = Settings()

@@ -106,7 +106,7 @@ class Subscribing:
 
     def _exclusive(self, destination: Destination, options: Mapping[str, str]) -> bool:
         policy = self._broker.topology.policy_for(destination)
-        by_default = dict(policy.options).get("allConsumersExclusiveByDefault", "") if policy else ""
+        by_default = str(bool(policy and policy.all_consumers_exclusive_by_default))
         return options.get("exclusive", by_default).lower() == "true"
 
     def unsubscribe(self, client: Client, unsubscribe: Unsubscribe) -> None:

@@ -81,6 +81,7 @@ def node_config(
             use_authenticated_principal=config.use_authenticated_principal,
             send_fail_if_no_space=config.system_usage.send_fail_if_no_space,
             send_fail_if_no_space_after_timeout=config.system_usage.send_fail_if_no_space_after_timeout,
+            selector_cache=config.selector_cache,
         ),
         alone=alone,
     )

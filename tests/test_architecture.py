@@ -56,7 +56,10 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.environment": (),
     "brokerapp.data_folder": ("brokerapp.errors",),
     "brokerapp.recording": ("brokerapp.recording", "brokerapp.message", "brokerapp.selectors"),
-    "brokerapp.config": (*VALUES, "brokerapp.config", "brokerapp.selectors", "brokerapp.engine.loops"),
+    "brokerapp.config": (
+        *VALUES, "brokerapp.config", "brokerapp.selectors", "brokerapp.engine.loops", "brokerapp.engine.message_groups",
+        "brokerapp.settings",
+    ),
     **dict.fromkeys(CORE_WITH_PARTS, PARTS_OF_CORE),
     "brokerapp.committer": ("brokerapp.errors", "=brokerapp.store"),
     "brokerapp.stomp": (),
@@ -102,7 +105,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
     "__future__", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "heapq", "ipaddress",
-    "itertools", "json", "math", "operator", "re", "types", "typing", "urllib", "xml",
+    "itertools", "json", "math", "operator", "re", "types", "typing", "urllib", "xml", "zlib",
 }  # fmt: skip
 PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",

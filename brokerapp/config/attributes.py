@@ -15,6 +15,7 @@ from brokerapp.config.document import EXTENSION, Element
 
 _READ = {
     "str": Element.take,
+    "str | None": Element.take,
     "bool": Element.take_boolean,
     "bool | None": Element.take_boolean,
     "int": Element.take_integer,
@@ -32,7 +33,7 @@ _SIZES = frozenset({"memory_limit"})
 
 
 #: Fields ActiveMQ knows nothing of: attributes in a namespace of their own, which it passes over.
-_EXTENSIONS = frozenset({"strict", "advisory_for_dispatched"})
+_EXTENSIONS = frozenset({"strict", "advisory_for_dispatched", "expire_after"})
 
 #: Types of fields that fit into an attribute.
 FIELD_TYPES = frozenset(_READ)

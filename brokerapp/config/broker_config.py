@@ -8,6 +8,7 @@ from enum import StrEnum
 from brokerapp.connector import NO_STORES, TlsStores
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
+from brokerapp.settings import SelectorCacheSettings
 
 
 class Outcome(StrEnum):
@@ -125,6 +126,7 @@ class BrokerConfig:
     authorization: tuple[Grant, ...] | None = None  #: None: everybody may do everything
     plugins: tuple[Plugin, ...] = ()
     tls: TlsStores = NO_STORES
+    selector_cache: SelectorCacheSettings | None = None  #: as its plugin says, which is among `plugins` too
     system_usage: SystemUsage = SystemUsage()
     persistent: bool = True
     scheduler_support: bool = False

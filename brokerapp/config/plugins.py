@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from lxml import etree
 
-from brokerapp.config.attributes import written_fields
+from brokerapp.config.attributes import read_fields, written_fields
 from brokerapp.config.broker_config import Authentication, BrokerConfig, Grant, Outcome, Plugin, User
 from brokerapp.config.document import Element
 from brokerapp.config.jaas import read_login_config
@@ -19,6 +19,7 @@ from brokerapp.config.virtual_destinations import destinations, entry_targets
 from brokerapp.config.without_effect import why_plugin
 from brokerapp.destination import NAMED_KINDS
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.settings import SelectorCacheSettings
 
 _RIGHTS = ("read", "write", "admin")
 
@@ -27,7 +28,7 @@ _KNOWN = frozenset((
     "connectionDLQPlugin", "destinationDotFilePlugin", "destinationPathSeparatorPlugin", "discardingDLQBrokerPlugin",
     "forcePersistencyModeBrokerPlugin", "loggingBrokerPlugin", "multicastTraceBrokerPlugin", "redeliveryPlugin",
     "runtimeConfigurationPlugin", "statisticsBrokerPlugin", "timeStampingBrokerPlugin", "traceBrokerPathPlugin",
-    "udpTraceBrokerPlugin", "virtualSelectorCacheBrokerPlugin",
+    "udpTraceBrokerPlugin",
 ))  # fmt: skip
 #: What tells that a plugin guards the broker, in its name or that of its class.
 _GUARDS = re.compile(r"auth|jaas|ldap|shiro|login|secur|certificate", re.IGNORECASE)
@@ -40,6 +41,7 @@ class Plugins:
     authentication: Authentication | None = None
     authorization: tuple[Grant, ...] | None = None
     others: list[Plugin] = field(default_factory=list)
+    selector_cache: SelectorCacheSettings | None = None
 
 
 def read_plugins(element: Element) -> Plugins:
@@ -52,6 +54,10 @@ def read_plugins(element: Element) -> Plugins:
                 found.authentication = _simple_authentication(child)
             case "authorizationPlugin":
                 found.authorization = tuple(_grants(child))
+            case "virtualSelectorCacheBrokerPlugin":
+                child.note(Outcome.TAKEN, "what consumers wanted is remembered")
+                found.others.append(Plugin(child.tag, child.rest()))
+                found.selector_cache = _selector_cache(child)
             case tag if tag in _KNOWN:
                 why = why_plugin(tag)
                 child.note(Outcome.IGNORED if why else Outcome.TAKEN, why or "kept with its attributes")
@@ -71,6 +77,14 @@ def read_plugins(element: Element) -> Plugins:
             case _:
                 child.note(Outcome.UNKNOWN, "there is no such plugin here")
     return found
+
+
+def _selector_cache(element: Element) -> SelectorCacheSettings:
+    values = read_fields(element, SelectorCacheSettings, [each.name for each in fields(SelectorCacheSettings)])
+    if (path := element.take("persistFile")) is not None:
+        element.note(Outcome.ADAPTED, f"kept in the store instead of in {path}, and kept for export", "persistFile")
+    element.note_rest()
+    return SelectorCacheSettings(**values)
 
 
 def _jaas_authentication(element: Element) -> Authentication:

@@ -16,22 +16,23 @@ from brokerapp.config.virtual_destinations import destinations, entry_targets, r
 from brokerapp.config.without_effect import MEMORY_LIMIT_OF_TOPIC, why_option
 from brokerapp.definitions import DeadLetterStrategy, PolicyEntry
 from brokerapp.destination import ANY_REST, Destination, Kind
+from brokerapp.engine.message_groups import group_map
+from brokerapp.errors import DefinitionRefused
 
 #: Attributes that have a field of their own: whatever a PolicyEntry holds that fits into one.
 _FIELDS = tuple(each.name for each in fields(PolicyEntry) if each.type in FIELD_TYPES)
 
 #: ActiveMQ's other attributes of a policyEntry: kept as options under these names.
 _OPTIONS = frozenset((
-    "allConsumersExclusiveByDefault", "consumersBeforeDispatchStarts",
     "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "enableAudit",
     "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
     "inactiveTimoutBeforeGC", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
     "maxDestinations", "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
-    "messageGroupMapFactoryType", "minimumMessageSize", "optimizeMessageStoreInFlightLimit", "optimizedDispatch",
-    "persistJMSRedelivered", "prioritizedMessages", "queueBrowserPrefetch",
+    "minimumMessageSize", "optimizeMessageStoreInFlightLimit", "optimizedDispatch",
+    "persistJMSRedelivered",
     "reduceMemoryFootprint", "sendDuplicateFromStoreToDLQ",
-    "storeUsageHighWaterMark", "strictOrderDispatch", "timeBeforeDispatchStarts",
-    "useCache", "useConsumerPriority", "usePrefetchExtension", "useTopicSubscriptionInflightStats",
+    "storeUsageHighWaterMark",
+    "useCache", "usePrefetchExtension", "useTopicSubscriptionInflightStats",
 ))  # fmt: skip
 
 #: How memoryLimit differs from ActiveMQ's, where only vmQueueCursor makes it stop producers.
@@ -108,6 +109,10 @@ def _entries(element: Element) -> Iterator[PolicyEntry]:
 
 def _policy(element: Element, destination: Destination) -> PolicyEntry:
     values = read_fields(element, PolicyEntry, _FIELDS)
+    try:
+        group_map(values.get("message_group_map_factory_type"))
+    except DefinitionRefused as error:
+        raise element.refused(str(error)) from error
     element.note(Outcome.TAKEN, str(destination))
     if values.get("memory_limit") and not destination.is_queue:
         element.note(Outcome.IGNORED, MEMORY_LIMIT_OF_TOPIC, "memoryLimit")

@@ -7,7 +7,7 @@ read. What ActiveMQ refuses in definitions is refused here; what is not known of
 from __future__ import annotations
 
 import os
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -246,8 +246,8 @@ def _interceptors(config: BrokerConfig, element: Element) -> BrokerConfig:
 def _with_definitions(config: BrokerConfig, element: Element, found: tuple[VirtualDestination, ...]) -> BrokerConfig:
     """The configuration with these virtual destinations in place of the built-in ones."""
     definitions = replace(config.definitions, virtual_destinations=found)
-    ids = [each.id for each in found]
-    if repeated := next((id for id in ids if ids.count(id) > 1), None):
+    times = Counter(each.id for each in found)
+    if repeated := next((id for id, count in times.items() if count > 1), None):
         raise element.refused(f"{repeated} is defined twice")
     if loop := find_loop(definitions):
         raise element.refused(f"messages would go round for ever: {' -> '.join(map(str, loop))}")
@@ -292,6 +292,7 @@ def _plugins(config: BrokerConfig, element: Element) -> BrokerConfig:
         authentication=found.authentication or config.authentication,
         authorization=found.authorization,
         plugins=tuple(found.others),
+        selector_cache=found.selector_cache,
     )
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-#: Options of a policyEntry that act, or are met anyway, beside those that are fields of PolicyEntry.
-MET_OPTIONS = frozenset({"allConsumersExclusiveByDefault"})
+#: Options of a policyEntry that ask for what a queue does anyway: they set up how ActiveMQ pages its messages.
+MET_OPTIONS = frozenset({
+    "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "lazyDispatch", "maxBrowsePageSize", "maxPageSize",
+    "optimizeMessageStoreInFlightLimit", "optimizedDispatch", "pendingQueuePolicy", "reduceMemoryFootprint", "useCache",
+    "usePrefetchExtension",
+})  # fmt: skip
 #: Plugins that do what they say.
-ACTING_PLUGINS: frozenset[str] = frozenset()
+ACTING_PLUGINS = frozenset({"virtualSelectorCacheBrokerPlugin"})
 #: Attributes of the broker, by their values that would ask for something.
 BROKER_FLAGS = {
     "persistent": (False, "messages are stored all the same"),

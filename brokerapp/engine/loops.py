@@ -7,10 +7,10 @@ queue or of a mirrored queue's topic. Selectors are not looked into: a filtered 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from brokerapp.definitions import Composite, Definitions, MirroredQueue, VirtualTopic
-from brokerapp.destination import ANY_ELEMENT, ANY_REST, SEPARATOR, Destination
+from brokerapp.destination import Destination, Kind
+from brokerapp.engine.destination_map import DestinationMap
 
 #: Destinations looked at behind one leg: virtual topics and mirrors can feed each other names without end.
 _REACH = 16
@@ -18,7 +18,7 @@ _REACH = 16
 
 def find_loop(definitions: Definitions) -> list[Destination] | None:
     """The destinations of one loop, the first again at the end; None when there is no loop."""
-    graph = _Graph.of(definitions)
+    graph = _Graph(definitions)
     finished: set[Composite] = set()
     for start in graph.composites:
         path = [start]
@@ -36,56 +36,41 @@ def find_loop(definitions: Definitions) -> list[Destination] | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
 class _Graph:
-    composites: tuple[Composite, ...]
-    virtual_topics: tuple[VirtualTopic, ...]
-    mirrors: tuple[MirroredQueue, ...]
+    """Which composite leads to which, found by name instead of by looking at all: definitions may be thousands."""
 
-    @staticmethod
-    def of(definitions: Definitions) -> _Graph:
-        every = definitions.virtual_destinations
-        return _Graph(
-            tuple(each for each in every if isinstance(each, Composite)),
-            tuple(each for each in every if isinstance(each, VirtualTopic)),
-            tuple(each for each in every if isinstance(each, MirroredQueue)),
-        )
+    def __init__(self, definitions: Definitions) -> None:
+        self.composites = [each for each in definitions.virtual_destinations if isinstance(each, Composite)]
+        self._mirrors = [each for each in definitions.virtual_destinations if isinstance(each, MirroredQueue)]
+        self._by_name: dict[Kind, DestinationMap[int]] = {kind: DestinationMap() for kind in Kind}
+        for number, composite in enumerate(self.composites):
+            self._by_name[composite.destination.kind].add(composite.destination.name, number)
+        self._virtual_topics: DestinationMap[VirtualTopic] = DestinationMap()
+        for each in definitions.virtual_destinations:
+            if isinstance(each, VirtualTopic):
+                self._virtual_topics.add(each.name, each)
 
     def next(self, composite: Composite) -> Iterator[Composite]:
-        """The composites a message to this one comes to next."""
+        """The composites a message to this one comes to next, in the order defined."""
         for leg in composite.legs:
-            for destination in self.reached(leg.destination):
-                for other in self.composites:
-                    if other.destination.kind is destination.kind and _meet(other.destination.name, destination.name):
-                        yield other
+            for destination in self._reached(leg.destination):
+                for number in sorted(self._by_name[destination.kind].find(destination.name)):
+                    yield self.composites[number]
 
-    def reached(self, destination: Destination) -> list[Destination]:
+    def _reached(self, destination: Destination) -> list[Destination]:
         """Where a message to a destination comes to without a composite; consumer queues as patterns."""
         found = [destination]
         for each in found:
             if len(found) >= _REACH:
                 break
-            found += (other for other in self.copies(each) if other not in found)
+            found += (other for other in self._copies(each) if other not in found)
         return found
 
-    def copies(self, destination: Destination) -> Iterator[Destination]:
+    def _copies(self, destination: Destination) -> Iterator[Destination]:
         name = destination.name
         if destination.is_queue:
-            for each in self.mirrors:
+            for each in self._mirrors:
                 yield Destination.topic(f"{each.prefix}{name}{each.postfix}")
         else:
-            for each in self.virtual_topics:
-                if _meet(each.name, name):
-                    yield Destination.queue(f"{each.prefix}{name}{each.postfix}")
-
-
-def _meet(one: str, other: str) -> bool:
-    """Whether some name matches both patterns."""
-    left, right = one.split(SEPARATOR), other.split(SEPARATOR)
-    for a, b in zip(left, right, strict=False):
-        if ANY_REST in (a, b):
-            return True
-        if a != b and ANY_ELEMENT not in (a, b):
-            return False
-    shorter = min(len(left), len(right))
-    return all(rest[:1] in ([], [ANY_REST]) for rest in (left[shorter:], right[shorter:]))
+            for each in self._virtual_topics.find(name):
+                yield Destination.queue(f"{each.prefix}{name}{each.postfix}")

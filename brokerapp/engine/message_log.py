@@ -14,10 +14,14 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any
 
 from brokerapp.destination import Destination
+from brokerapp.engine.choosing import Choosing
+from brokerapp.engine.dispatch_rules import DEFAULT_RULES, DispatchRules
+from brokerapp.engine.lookahead import Lookahead
+from brokerapp.engine.message_groups import MessageGroups
 from brokerapp.message import Message
 from brokerapp.selectors import Selector
 from brokerapp.snapshot import DestinationStats
@@ -26,11 +30,8 @@ from brokerapp.snapshot import DestinationStats
 PAGE = 500
 #: Messages held ready in memory per log. More than ActiveMQ's default prefetch, so that one consumer can be filled.
 WINDOW = 2_000
-#: The window may grow to this while its messages match no consumer that has credit.
-STRETCHED_WINDOW = 20_000
-#: Bytes of messages at which a window, and a stretched one, grows no more however few they are.
+#: Bytes of messages at which a window grows no more however few they are.
 WINDOW_BYTES = 8 * 1024 * 1024
-STRETCHED_WINDOW_BYTES = 64 * 1024 * 1024
 #: Tells the keys of copies apart that bear the same ack id.
 _TWIN = "\n"
 
@@ -50,6 +51,7 @@ class Entry:
     original: str = ""  #: what its original-destination header says, STOMP form, when not in the message
     shown: str = ""  #: what its destination header says, STOMP form, when not the log's
     deliveries: int = 0  #: times it was handed to a consumer before
+    first_of_group: bool = False  #: the first of its message group for the consumer it is given to
 
 
 @dataclass(slots=True, eq=False)
@@ -78,7 +80,7 @@ class Subscription:
     discarded: int = 0  #: messages of topics that it was too slow for
     durable: Any = None  #: the named subscription it consumes, when it does
     no_local: bool = False  #: does not want what its own client sends to topics
-    tested: dict[str, int] = field(default_factory=dict)  #: log -> number up to which its selector took nothing
+    tested: dict[str, int] = field(default_factory=dict)  #: log -> number up to which nothing is left for it
 
     def __post_init__(self) -> None:
         self.credit = self.prefetch
@@ -128,11 +130,14 @@ class MessageLog:
     """One queue. Numbers are those of DestinationStats."""
 
     __slots__ = (
-        "consumers", "counts", "depth", "destination", "dispatched", "in_flight", "loaded", "may_have_been_delivered",
-        "name", "paging", "paused", "ready", "ready_bytes", "returned", "turn", "unloaded", "window",
+        "ahead", "consumers", "counts", "depth", "destination", "dispatched", "groups", "in_flight", "loaded",
+        "may_have_been_delivered", "name", "paging", "paused", "ready", "ready_bytes", "returned", "rules", "stopped",
+        "turn", "unloaded", "window",
     )  # fmt: skip
 
-    def __init__(self, counts: DestinationStats, depth: int = 0, suspect: int = 0) -> None:
+    def __init__(
+        self, counts: DestinationStats, depth: int = 0, suspect: int = 0, rules: DispatchRules = DEFAULT_RULES
+    ) -> None:
         self.counts = counts
         self.destination = destination = counts.destination
         self.name = str(destination)
@@ -146,7 +151,11 @@ class MessageLog:
         self.turn = 0
         self.in_flight = 0
         self.paging = False
-        self.paused = False
+        self.paused = False  #: an operator wants nothing to be given out
+        self.stopped: set[str] = set()  #: reasons for which nothing is given out for a moment
+        self.rules = rules
+        self.groups: MessageGroups | None = None  #: None: no message had a group
+        self.ahead = Lookahead()
         #: Entries that came back, with their deliveries: kept while the window is not.
         self.returned: dict[int, int] = {}
         #: Entries up to this number may have been delivered by a node that died.
@@ -161,16 +170,21 @@ class MessageLog:
         full = len(self.ready) >= WINDOW or self.ready_bytes >= WINDOW_BYTES
         if self.unloaded or not self.consumers or full:
             self.unloaded += 1
+            self.ahead.append(entry)
         else:
             self.loaded = entry.seq
             self.ready.append(entry)
             self.ready_bytes += entry.size
+            if self.ahead.taken:
+                self.ahead.loaded(entry.seq)
+            if entry.message.grouped and self.groups is None:
+                self.groups = MessageGroups(self.rules.groups)
 
     def offer_run(self, entries: Sequence[Entry]) -> None:
         """Messages were stored, one after the other."""
         size = sum([entry.size for entry in entries])
         fits = len(self.ready) + len(entries) <= WINDOW and self.ready_bytes + size <= WINDOW_BYTES
-        if self.unloaded or not self.consumers or not fits:
+        if self.unloaded or not self.consumers or not fits or self.ahead.taken or entries[0].message.grouped:
             for entry in entries:
                 self.offer(entry)
             return
@@ -187,11 +201,16 @@ class MessageLog:
     @property
     def wants_page(self) -> bool:
         """Whether the window should be filled from the store."""
-        if not self.unloaded or self.paging or self.paused or not any(each.ready for each in self.consumers):
+        if not self.unloaded or self.paging or self.silent or not any(each.ready for each in self.consumers):
             return False
-        if len(self.ready) < PAGE and self.ready_bytes < WINDOW_BYTES:
-            return True
-        return self._selective and len(self.ready) < STRETCHED_WINDOW and self.ready_bytes < STRETCHED_WINDOW_BYTES
+        return len(self.ready) < PAGE and self.ready_bytes < WINDOW_BYTES
+
+    @property
+    def wants_ahead(self) -> int | None:
+        """The number after which consumers that find nothing in the window want to read on; None: there are none."""
+        if not (self.unloaded and self.consumers and self._choosy) or self.paging or self.silent:
+            return None
+        return self.ahead.wanted_after((consumer for consumer, _ in self._able()), self.name, self.loaded)
 
     def load(self, entries: Iterable[Entry], window: int) -> None:
         """What the store answered to reading on after `loaded`, when the window was the one of this number."""
@@ -199,14 +218,37 @@ class MessageLog:
         if window != self.window:
             return
         found = list(entries)
-        for entry in found:
-            entry.deliveries = self.returned.get(entry.seq, int(entry.seq <= self.may_have_been_delivered))
+        for entry in self._known_again(found):
             self.ready.append(entry)
             self.ready_bytes += entry.size
+            self.unloaded -= 1
         if found:
             self.loaded = found[-1].seq
-        self.unloaded = max(0, self.unloaded - len(found)) if found else 0
+            self.ahead.loaded(self.loaded)
+        else:
+            self.unloaded = 0
+        self.ahead.read()
         self.forget_window()
+
+    def load_ahead(self, entries: Iterable[Entry], window: int, after: int) -> None:
+        """What the store answered to reading on after that number, for `wants_ahead`."""
+        self.paging = False
+        if window != self.window:
+            return
+        found = list(entries)
+        kept = [entry for entry in self._known_again(found) if entry.seq > self.loaded]
+        self.ahead.put(kept, after, found[-1].seq if found else None)
+        self.ahead.read()
+        self.forget_window()
+
+    def _known_again(self, entries: list[Entry]) -> list[Entry]:
+        """Those not in flight, as they are known here."""
+        found = self.ahead.pass_over(entries)
+        for entry in found:
+            entry.deliveries = self.returned.get(entry.seq, int(entry.seq <= self.may_have_been_delivered))
+            if entry.message.grouped and self.groups is None:
+                self.groups = MessageGroups(self.rules.groups)
+        return found
 
     def take_back(self, entries: Iterable[Entry]) -> None:
         """Entries that were in flight return to their place, one delivery older."""
@@ -215,15 +257,37 @@ class MessageLog:
             return
         for entry in back:
             entry.deliveries += 1
+            entry.first_of_group = False
             self.returned[entry.seq] = entry.deliveries
-            self.ready_bytes += entry.size
         self.in_flight -= len(back)
-        if self.ready and back[-1].seq > self.ready[0].seq:
+        if self.ahead.taken:
+            back = self._left_in_store(back)
+        self.ready_bytes += sum(entry.size for entry in back)
+        if self.ready and back and back[-1].seq > self.ready[0].seq:
             self.ready = deque(sorted([*back, *self.ready], key=lambda entry: entry.seq))
         else:
             self.ready.extendleft(reversed(back))
+        self._offer_again()
+        self.forget_window()
+
+    def _left_in_store(self, back: list[Entry]) -> list[Entry]:
+        """Those of the window; those past it are not loaded, as before they were given out."""
+        past = [entry.seq for entry in back if entry.seq in self.ahead.taken]
+        self.ahead.taken.difference_update(past)
+        self.ahead.forget()
+        self.unloaded += len(past)
+        return [entry for entry in back if entry.seq <= self.loaded]
+
+    def _offer_again(self) -> None:
+        """What consumers were offered before may be for them now."""
         for consumer in self.consumers:
             consumer.tested.pop(self.name, None)
+
+    def leave(self, consumer: Subscription) -> None:
+        """It consumes no longer."""
+        self.consumers.remove(consumer)
+        if self.groups is not None:
+            self.groups.leave(consumer)
         self.forget_window()
 
     def forget_window(self) -> None:
@@ -233,24 +297,35 @@ class MessageLog:
             self.ready_bytes = 0
             self.unloaded, self.loaded = self.depth, 0
             self.window += 1
+            self.ahead.reset()
+            self.groups = None
 
     # -- who gets what
 
     @property
-    def _selective(self) -> bool:
-        return any(consumer.selector is not None for consumer in self.consumers)
+    def silent(self) -> bool:
+        """Whether nothing is given out, whatever waits."""
+        return self.paused or bool(self.stopped)
+
+    @property
+    def _choosy(self) -> bool:
+        """Whether it matters who gets which message."""
+        return self.groups is not None or any(each.selector is not None for each in self.consumers)
 
     def dispatch(self) -> list[tuple[Subscription, list[Entry]]]:
         """Who gets which messages now, each consumer's in order. They are in flight from here on."""
-        if self.paused or not self.ready or not self.consumers:
+        if self.paused or self.stopped or not self.consumers or not (self.ready or self.ahead):
             return []
-        given = self._by_selector() if self._selective else self._in_turn()
+        if self._choosy:
+            given = self._by_choice()
+        else:
+            given = self._in_turn()
+            self.ready_bytes -= sum([entry.size for _, entries in given for entry in entries])
         for consumer, entries in given:
             count = len(entries)
             consumer.credit -= count
             consumer.delivered += count
             self.in_flight += count
-            self.ready_bytes -= sum([entry.size for entry in entries])
             self.dispatched = max(self.dispatched, entries[-1].seq)
         return given
 
@@ -259,7 +334,9 @@ class MessageLog:
 
         Nobody, unless consumers in auto mode take all and nothing is overtaken. They are in flight from here on.
         """
-        if self.paused or not self.consumers or self.depth > self.in_flight or self._selective:
+        if self.silent or not self.consumers or self.depth > self.in_flight or self._choosy:
+            return []
+        if entries[0].message.grouped:
             return []
         able = self._able()
         if sum([room for _, room in able]) < len(entries) or not all(each.ack_mode == "auto" for each, _ in able):
@@ -269,7 +346,7 @@ class MessageLog:
         return self.dispatch()
 
     def _in_turn(self) -> list[tuple[Subscription, list[Entry]]]:
-        """Round robin among those with credit; no consumer has a selector."""
+        """Round robin among those with credit; it does not matter who gets what."""
         ready = self.ready
         able = self._able()
         if len(able) == 1:
@@ -280,7 +357,13 @@ class MessageLog:
                 entries = [ready.popleft() for _ in range(room)]
             return [(consumer, entries)]
         given: list[tuple[Subscription, list[Entry]]] = [(consumer, []) for consumer, _ in able]
-        rooms = [(consumer.priority, entries, room) for (consumer, entries), (_, room) in zip(given, able, strict=True)]
+        if self.rules.strict_order:
+            for (_, entries), (_, room) in zip(given, able, strict=True):
+                entries.extend(ready.popleft() for _ in range(min(room, len(ready))))
+            return [(consumer, entries) for consumer, entries in given if entries]
+        rooms = [
+            (self._rank(consumer), entries, room) for (consumer, entries), (_, room) in zip(given, able, strict=True)
+        ]
         for _, rank in groupby(rooms, key=itemgetter(0)):
             takers = [(entries, room) for _, entries, room in rank]
             while ready and takers:
@@ -297,45 +380,26 @@ class MessageLog:
         """
         exclusive = [consumer for consumer in self.consumers if consumer.exclusive]
         if exclusive:
-            only = max(exclusive, key=_priority)
+            only = max(exclusive, key=self._rank)
             return [(only, only.credit)] if only.ready else []
-        first = self.turn % len(self.consumers)
-        in_turn = sorted(self.consumers[first:] + self.consumers[:first], key=_priority, reverse=True)
+        first = 0 if self.rules.strict_order else self.turn % len(self.consumers)
+        in_turn = sorted(self.consumers[first:] + self.consumers[:first], key=self._rank, reverse=True)
         return [(consumer, consumer.credit) for consumer in in_turn if consumer.ready]
 
-    def _by_selector(self) -> list[tuple[Subscription, list[Entry]]]:
-        """Each message goes to the next consumer that has credit and wants it; others stay where they are."""
-        left: deque[Entry] = deque()
-        able = self._able()
-        room = dict(able)
-        given: dict[Subscription, list[Entry]] = {consumer: [] for consumer in room}
-        while self.ready and room:
-            entry = self.ready.popleft()
-            asked = sorted(room, key=_priority, reverse=True) if len(room) > 1 else room
-            consumer = next((each for each in asked if self._wants(each, entry)), None)
-            if consumer is None:
-                left.append(entry)
-                continue
-            given[consumer].append(entry)
-            credit = room.pop(consumer) - 1
-            if credit:
-                room[consumer] = credit  # at the end of the row: it was its turn
-            else:
-                consumer.tested[self.name] = entry.seq
-        if left and not self.ready:
-            for consumer in room:
-                consumer.tested[self.name] = left[-1].seq
-        left.extend(self.ready)
-        self.ready = left
-        return [(consumer, entries) for consumer, entries in given.items() if entries]
+    def _rank(self, consumer: Subscription) -> int:
+        return consumer.priority if self.rules.consumer_priority else 0
 
-    def _wants(self, consumer: Subscription, entry: Entry) -> bool:
-        """Whether its selector takes the message; what it did not take before is not tried again."""
-        if consumer.selector is None:
-            return True
-        if entry.seq <= consumer.tested.get(self.name, 0):
-            return False
-        return consumer.selector.matches(selector_headers(entry, self.destination))
+    def _by_choice(self) -> list[tuple[Subscription, list[Entry]]]:
+        """Each message goes to the next consumer that has credit and wants it; others stay where they are."""
+        choosing = Choosing(self._able(), self.name, self.destination, self.groups, self.rules)
+        while True:
+            self.turn += 1
+            self.ready_bytes -= sum([entry.size for entry in choosing.offer(self.ready, self.loaded)])
+            self.unloaded -= self.ahead.give(choosing)
+            if self.groups is None or not self.groups.released:
+                return choosing.given
+            self.groups.released = False
+            self._offer_again()
 
     # -- what leaves
 
@@ -346,13 +410,16 @@ class MessageLog:
         if self.returned:
             for entry in entries:
                 self.returned.pop(entry.seq, None)
+        if self.ahead.taken:
+            for entry in entries:
+                self.ahead.settled(entry.seq, self.paging)
         if not self.in_flight:
             self.forget_window()
 
     def take_out(self, numbers: Iterable[int]) -> set[int]:
         """Remove those of these stored messages that no consumer holds; which they are."""
         waiting = {entry.seq for entry in self.ready}
-        unloaded = {seq for seq in numbers if seq > self.loaded}
+        unloaded = {seq for seq in numbers if seq > self.loaded and seq not in self.ahead.taken}
         gone = unloaded | waiting.intersection(numbers)
         self.ready = deque(entry for entry in self.ready if entry.seq not in gone)
         self.ready_bytes = sum(entry.size for entry in self.ready)
@@ -360,6 +427,7 @@ class MessageLog:
         self.depth -= len(gone)
         for seq in gone:
             self.returned.pop(seq, None)
+        self.ahead.take_out(gone)
         return gone
 
     def seize(self, numbers: Iterable[int]) -> set[int]:
@@ -370,16 +438,3 @@ class MessageLog:
         if self.paging:  # what is being read for the window may hold them
             self.window += 1
         return seized
-
-
-_priority = attrgetter("priority")
-
-
-def selector_headers(entry: Entry, destination: Destination) -> dict[str, str]:
-    """The headers of an entry as a consumer would get them, for its selector."""
-    headers = {**entry.message.headers, "destination": entry.shown or destination.stomp}
-    if entry.original:
-        headers["original-destination"] = entry.original
-    if entry.deliveries:
-        headers["redelivered"] = "true"
-    return headers

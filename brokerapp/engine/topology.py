@@ -49,6 +49,7 @@ class Topology:
         self.plans: dict[object, object] = {}  # routing.py keeps here what does not depend on the message
         self.mirror: MirroredQueue | None = None
         self._virtual: dict[Kind, DestinationMap[VirtualDestination]] = {kind: DestinationMap() for kind in Kind}
+        self._virtual_of: dict[Destination, list[VirtualDestination]] = {}
         self._legs: dict[str, tuple[CompiledLeg, ...]] = {}
         self._policies: dict[Kind, DestinationMap[PolicyEntry]] = {kind: DestinationMap() for kind in Kind}
         self._policy_of: dict[Destination, PolicyEntry | None] = {}
@@ -73,10 +74,15 @@ class Topology:
                 self.mirror = definition
 
     def virtual_destinations_for(self, destination: Destination) -> list[VirtualDestination]:
-        """The definitions that apply to a message sent to this destination."""
-        found = self._virtual[destination.kind].find(destination.name)
-        if is_advisory(destination):  # these never fan out; a composite may forward them
-            return [each for each in found if isinstance(each, Composite)]
+        """The definitions that apply to a message sent to this destination. Do not change the list."""
+        found = self._virtual_of.get(destination)
+        if found is None:
+            found = self._virtual[destination.kind].find(destination.name)
+            if is_advisory(destination):  # these never fan out; a composite may forward them
+                found = [each for each in found if isinstance(each, Composite)]
+            if len(self._virtual_of) >= MAX_REMEMBERED:
+                self._virtual_of.clear()
+            self._virtual_of[destination] = found
         return found
 
     def mirror_of(self, queue: Destination) -> Destination | None:

@@ -317,6 +317,8 @@ class StompConnection(asyncio.Protocol):
                 out.append(b"redelivered:true\n")
             if entry.original:
                 out.append(session.header("original-destination", entry.original))
+            if entry.first_of_group:
+                out.append(b"JMSXGroupFirstForConsumer:true\n")
             out += (message.head, b"\n", message.body, b"\0\n")
             size += len(message.body)
         self._out_size += size

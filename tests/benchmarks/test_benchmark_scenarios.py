@@ -17,8 +17,9 @@ def scenario(request):
 
 
 def test_a_window_is_a_whole_number_of_blocks(scenario):
-    assert scenario.window >= BLOCK
-    assert scenario.window % BLOCK == 0
+    assert scenario.window >= scenario.block
+    assert scenario.window % scenario.block == 0
+    assert all(count % (scenario.block * scenario.producers) == 0 for count in scenario.messages.values())
 
 
 def test_receipts_on_their_way_all_differ(scenario):

@@ -78,9 +78,12 @@ class TinyBroker:
         return self.fault in ("refuse", "silence", "lose")
 
     def _deliver(self, headers: dict[bytes, bytes], body: bytes) -> None:
+        if not self._consumers:
+            return
         self._consumers.rotate(1)
-        text = b"MESSAGE\nsubscription:1\nack:id-%d\ndestination:%b\n\n%b\0\n"
-        self._write(self._consumers[0], text % (self.received, headers[b"destination"], body))
+        kept = b"".join(b"%b:%b\n" % (name, headers[name]) for name in (b"destination", b"sent") if name in headers)
+        text = b"MESSAGE\nsubscription:1\nack:id-%d\n%b\n%b\0\n"
+        self._write(self._consumers[0], text % (self.received, kept, body))
 
     def _write(self, client: socket.socket, data: bytes) -> None:
         size = self.pieces or len(data)

@@ -173,8 +173,18 @@ def test_a_filtered_destination_without_selector_never_matches():
         ('<policyEntry topic="A" memoryLimit="5 mb"/>', PolicyEntry(topic("A"), memory_limit=5 << 20)),
         ('<policyEntry queue="A" memoryLimit="7"/>', PolicyEntry(queue("A"), memory_limit=7)),
         (
-            '<policyEntry queue="A" prioritizedMessages="true" useCache="false"/>',
-            PolicyEntry(queue("A"), options=(("prioritizedMessages", "true"), ("useCache", "false"))),
+            '<policyEntry queue="A" lazyDispatch="true" useCache="false"/>',
+            PolicyEntry(queue("A"), options=(("lazyDispatch", "true"), ("useCache", "false"))),
+        ),
+        (
+            '<policyEntry queue="A" prioritizedMessages="true" strictOrderDispatch="true" useConsumerPriority="false"'
+            ' consumersBeforeDispatchStarts="3" timeBeforeDispatchStarts="200" queueBrowserPrefetch="7"'
+            ' messageGroupMapFactoryType="bucket?bucketCount=5" allConsumersExclusiveByDefault="true"/>',
+            PolicyEntry(
+                queue("A"), prioritized_messages=True, strict_order_dispatch=True, use_consumer_priority=False,
+                consumers_before_dispatch_starts=3, time_before_dispatch_starts=200, queue_browser_prefetch=7,
+                message_group_map_factory_type="bucket?bucketCount=5", all_consumers_exclusive_by_default=True,
+            ),
         ),
         (
             '<policyEntry queue="A"><pendingQueuePolicy><vmQueueCursor/></pendingQueuePolicy></policyEntry>',

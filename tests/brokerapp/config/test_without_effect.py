@@ -5,7 +5,7 @@ from brokerapp.config.reader import parse_config
 
 XML = """<broker xmlns="http://activemq.apache.org/schema/core" persistent="false" advisorySupport="true">
 <destinationPolicy><policyMap><policyEntries>
-  <policyEntry queue="A.>" optimizedDispatch="true" queuePrefetch="5"/>
+  <policyEntry queue="A.>" useCache="false" gcWithNetworkConsumers="true" queuePrefetch="5"/>
   <policyEntry topic="B.>" memoryLimit="1mb"/>
   <policyEntry topic="C.>">
     <dispatchPolicy><strictOrderDispatchPolicy/></dispatchPolicy>
@@ -32,7 +32,7 @@ def test_what_acts_is_not_mentioned():
 def test_what_has_no_effect_is_named_with_its_line():
     assert ignored(XML) == [
         (1, "broker@persistent"),
-        (3, "policyEntry@optimizedDispatch"),
+        (3, "policyEntry@gcWithNetworkConsumers"),
         (4, "policyEntry@memoryLimit"),
         (6, "dispatchPolicy"),
         (10, "networkConnector"),

@@ -72,7 +72,7 @@ strategies = st.one_of(
 options = st.lists(
     st.sampled_from(
         [
-            ("prioritizedMessages", "true"),
+            ("useCache", "true"),
             ("maxPageSize", "200"),
             ("pendingQueuePolicy", "<vmQueueCursor/>"),
         ]

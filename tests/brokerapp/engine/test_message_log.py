@@ -1,5 +1,7 @@
 """MessageLog: who gets which message and when, what is held in memory, and what comes back in which order."""
 
+import contextlib
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from brokerapp.destination import Destination
-from brokerapp.engine import message_log
+from brokerapp.engine import choosing, message_log
 from brokerapp.engine.message_log import PAGE, WINDOW, Entry, MessageLog, Subscription
 from brokerapp.message import Message
 from brokerapp.selectors import compile_selector
@@ -28,7 +30,7 @@ def consumer(name="c", prefetch=10, selector=None):
 
 def entry(seq, size=100, **headers):
     head = "".join(f"{name}:{value}\n" for name, value in {"message-id": f"ID\\c{seq}", **headers}.items())
-    return Entry(str(QUEUE), seq, Message(f"ID:{seq}", head.encode(), b""), size=size)
+    return Entry(str(QUEUE), seq, Message(f"ID:{seq}", head.encode(), b"", grouped="JMSXGroupID" in headers), size=size)
 
 
 def log_of(*consumers, depth=0, suspect=0):
@@ -158,8 +160,8 @@ def test_what_a_consumer_wanted_while_it_had_no_credit_it_gets_later():
 
 def test_a_message_that_was_tested_is_not_tested_again_until_it_has_changed(monkeypatch):
     tests = []
-    real = message_log.selector_headers
-    monkeypatch.setattr(message_log, "selector_headers", lambda each, at: tests.append(each.seq) or real(each, at))
+    real = choosing.selector_headers
+    monkeypatch.setattr(choosing, "selector_headers", lambda each, at: tests.append(each.seq) or real(each, at))
     red = consumer("red", selector="colour = 'red'")
     log = log_of(red)
     for seq in range(1, 4):
@@ -263,16 +265,113 @@ def test_a_page_is_wanted_only_when_somebody_can_take_it():
     assert not log.wants_page
 
 
-def test_a_selector_makes_the_window_stretch_over_what_it_does_not_take():
-    red = consumer("red", selector="colour = 'red'")
-    log = log_of(red, depth=3 * PAGE)
-    for start in range(0, 3 * PAGE, PAGE):
-        assert log.wants_page
-        log.load([entry(start + n + 1, colour="blue") for n in range(PAGE)], log.window)
-        assert dispatched(log) == []
-    assert not log.wants_page
-    log.offer(entry(3 * PAGE + 1, colour="red"))
-    assert dispatched(log) == [("red", 3 * PAGE + 1)]
+def read_ahead(log, stored, colour=lambda seq: "blue"):
+    """Read on past the window, as the broker does; whether the log wanted that."""
+    after = log.wants_ahead
+    if after is None:
+        return False
+    log.paging = True
+    log.load_ahead([entry(seq, colour=colour(seq)) for seq in stored if seq > after][:PAGE], log.window, after)
+    return True
+
+
+def blue_window(*consumers, depth):
+    """A log whose window is filled with blue messages that nobody wants."""
+    log = log_of(*consumers, depth=depth)
+    while log.wants_page:
+        log.load([entry(seq, colour="blue") for seq in range(log.loaded + 1, depth + 1)][:PAGE], log.window)
+        dispatched(log)
+    return log
+
+
+def test_past_a_window_nobody_wants_the_log_reads_on_without_holding_more():
+    last = 100_000
+    log = blue_window(consumer("red", selector="colour = 'red'"), depth=last)
+    found = []
+    while read_ahead(log, range(log.loaded + 1, last + 1), lambda seq: "red" if seq == last else "blue"):
+        found += dispatched(log)
+        assert len(log.ready) <= WINDOW
+    assert found == [("red", last)]
+    assert log.loaded < WINDOW, "the window stayed where it was"
+
+
+def test_at_the_end_a_new_message_past_the_window_is_given_out_without_a_read():
+    log = blue_window(consumer("red", selector="colour = 'red'"), depth=2 * PAGE)
+    while read_ahead(log, range(log.loaded + 1, 2 * PAGE + 1)):
+        dispatched(log)
+    log.offer(entry(2 * PAGE + 1, colour="red"))
+    assert dispatched(log) == [("red", 2 * PAGE + 1)]
+    assert log.wants_ahead is None
+
+
+def test_what_was_given_out_past_the_window_is_not_given_out_again_when_the_window_gets_there():
+    log = blue_window(red := consumer("red", selector="colour = 'red'"), depth=2 * PAGE)
+    special = PAGE + 5
+    read_ahead(log, range(log.loaded + 1, 2 * PAGE + 1), lambda seq: "red" if seq == special else "blue")
+    [(_, given)] = given_out(log)
+    log.ahead.forget()
+    log.consumers.append(consumer("any", prefetch=10 * PAGE))
+    seen = dispatched(log)
+    while log.wants_page:
+        page(log, range(1, 2 * PAGE + 1))
+        seen += dispatched(log)
+    assert [seq for _, seq in seen] == [seq for seq in range(1, 2 * PAGE + 1) if seq != special]
+    red.credit = 0
+    log.take_back([given])
+    assert dispatched(log) == [("any", special)]
+
+
+def test_a_message_that_comes_back_past_the_window_is_given_out_from_there_again():
+    log = blue_window(consumer("red", selector="colour = 'red'"), depth=2 * PAGE)
+    stored, special = range(log.loaded + 1, 2 * PAGE + 1), PAGE + 5
+    read_ahead(log, stored, lambda seq: "red" if seq == special else "blue")
+    [(_, given)] = given_out(log)
+    log.take_back([given])
+    assert dispatched(log) == []
+    read_ahead(log, stored, lambda seq: "red" if seq == special else "blue")
+    [(_, again)] = given_out(log)
+    assert (again.seq, again.deliveries) == (special, 1)
+
+
+def test_a_consumer_with_little_credit_goes_through_a_page_without_reading_it_again():
+    log = blue_window(red := consumer("red", prefetch=1, selector="colour = 'red'"), depth=2 * PAGE)
+    assert read_ahead(log, range(log.loaded + 1, 2 * PAGE + 1), lambda seq: "red")
+    for seq in range(PAGE + 1, PAGE + 20):
+        assert dispatched(log) == [("red", seq)]
+        red.credit += 1
+        assert log.wants_ahead is not None or seq == PAGE + 19 or log.ahead
+
+
+def test_a_consumer_that_has_not_seen_what_lies_before_a_page_gets_nothing_of_it():
+    log = blue_window(consumer("red", selector="colour = 'red'"), depth=3 * PAGE)
+    stored = range(log.loaded + 1, 3 * PAGE + 1)
+    while read_ahead(log, stored):
+        dispatched(log)
+    log.consumers.append(blue := consumer("blue", prefetch=2 * PAGE, selector="colour = 'blue'"))
+    log.offer(entry(3 * PAGE + 1, colour="blue"))
+    seen = dispatched(log)
+    while blue.credit and (log.wants_page or log.wants_ahead is not None):
+        if log.wants_page:
+            page_of(log, stored, "blue")
+        else:
+            read_ahead(log, stored)
+        seen += dispatched(log)
+    assert [seq for _, seq in seen] == list(range(1, 2 * PAGE + 1))
+
+
+def page_of(log, stored, colour):
+    log.paging = True
+    log.load([entry(seq, colour=colour) for seq in stored if seq > log.loaded][:PAGE], log.window)
+
+
+def test_equal_selectors_are_evaluated_once_for_a_message(monkeypatch):
+    evaluated = []
+    red = [consumer(str(n), selector="colour = 'red'") for n in range(20)]
+    monkeypatch.setattr(type(red[0].selector), "matches", lambda self, headers: evaluated.append(1) or False)
+    log = log_of(*red)
+    log.offer(entry(1, colour="blue"))
+    assert dispatched(log) == []
+    assert len(evaluated) == 1
 
 
 def test_a_page_read_for_a_window_that_is_forgotten_is_of_no_use():
@@ -322,6 +421,9 @@ class LogUnderWork(RuleBasedStateMachine):
         self.delivered: set[int] = set()
         self.answer = None
         self.names = 0
+        self.patch = pytest.MonkeyPatch()
+        for size in ("PAGE", "WINDOW"):
+            self.patch.setattr(message_log, size, self.page_size)
 
     def settle(self, seq):
         assert seq not in self.settled, "settled twice"
@@ -334,17 +436,24 @@ class LogUnderWork(RuleBasedStateMachine):
         for subscription, given in given_out(log):
             assert given.seq in self.stored, "a ghost"
             assert given.seq not in self.held, "given to two"
-            if subscription.selector is None and not any(c.selector for c in log.consumers):
+            if log.groups is None and not any(c.selector for c in log.consumers):
                 assert given.seq > before, "out of order"
                 before = given.seq
             if given.seq in self.delivered:
                 assert given.deliveries, "delivered before, and not flagged"
             self.delivered.add(given.seq)
             self.held[given.seq] = (subscription, given)
-        if log.wants_page:
+        after = log.loaded if log.wants_page else log.wants_ahead
+        if after is not None:
+            load = log.load if log.wants_page else partial(log.load_ahead, after=after)
             log.paging = True
-            found = [seq for seq in self.stored if seq > log.loaded][: self.page_size]
-            self.answer = [(entry(seq, colour="red" if seq % 2 else "blue")) for seq in found], log.window
+            found = [seq for seq in self.stored if seq > after][: self.page_size]
+            self.answer = load, [self.made(seq) for seq in found], log.window
+
+    @staticmethod
+    def made(seq):
+        group = {"JMSXGroupID": f"g{seq % 3}"} if seq % 5 < 2 else {}
+        return entry(seq, colour="red" if seq % 2 else "blue", **group)
 
     @rule(count=st.integers(1, 4))
     def messages_arrive(self, count):
@@ -352,7 +461,7 @@ class LogUnderWork(RuleBasedStateMachine):
             self.last += 1
             self.stored[self.last] = None
             if self.log.consumers:
-                self.log.offer(entry(self.last, colour="red" if self.last % 2 else "blue"))
+                self.log.offer(self.made(self.last))
             else:
                 self.log.offer_unseen()
         self.pump()
@@ -360,11 +469,11 @@ class LogUnderWork(RuleBasedStateMachine):
     @precondition(lambda self: self.answer is not None)
     @rule()
     def the_store_answers(self):
-        (found, window), self.answer = self.answer, None
-        self.log.load(found, window)
+        (load, found, window), self.answer = self.answer, None
+        load(found, window)
         self.pump()
 
-    @rule(prefetch=st.integers(1, 4), selector=st.sampled_from([None, None, "colour = 'red'"]))
+    @rule(prefetch=st.integers(1, 4), selector=st.sampled_from([None, None, "colour = 'red'", "colour = 'blue'"]))
     def a_consumer_comes(self, prefetch, selector):
         self.names += 1
         self.log.consumers.append(consumer(str(self.names), prefetch, selector))
@@ -378,8 +487,7 @@ class LogUnderWork(RuleBasedStateMachine):
         for given in back:
             del self.held[given.seq]
         self.log.take_back(back)
-        self.log.consumers.remove(gone)
-        self.log.forget_window()
+        self.log.leave(gone)
         self.pump()
 
     @precondition(lambda self: self.held)
@@ -406,13 +514,18 @@ class LogUnderWork(RuleBasedStateMachine):
         log = self.log
         assert log.depth == len(self.stored)
         assert log.in_flight == len(self.held)
-        assert log.unloaded == sum(seq > log.loaded for seq in self.stored)
+        assert log.unloaded == sum(seq > log.loaded and seq not in self.held for seq in self.stored)
+        assert log.ahead.taken >= {seq for seq in self.held if seq > log.loaded}
         assert log.ready_bytes == sum(each.size for each in log.ready)
         assert {each.seq for each in log.ready} == {seq for seq in self.stored if seq <= log.loaded} - set(self.held)
 
     def teardown(self):
         if not hasattr(self, "log"):
             return
+        with contextlib.closing(SimpleNamespace(close=self.patch.undo)):
+            self.consume_all()
+
+    def consume_all(self):
         while self.log.consumers:
             self.a_consumer_goes(0)
         self.a_consumer_comes(2, None)
@@ -427,4 +540,4 @@ class LogUnderWork(RuleBasedStateMachine):
 
 
 TestLogUnderWork = LogUnderWork.TestCase
-TestLogUnderWork.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestLogUnderWork.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)

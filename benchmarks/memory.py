@@ -1,0 +1,55 @@
+"""Memory: what a broker with its store keeps resident while many messages wait in a queue that nobody reads."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from benchmarks.connection import RunFailed
+from benchmarks.load import run
+from benchmarks.rounds import Peer, running
+from benchmarks.scenarios import QUEUE_SCENARIO, Queue
+
+NAME = "memory"
+#: Messages of 1 KiB that wait.
+WAITING = 100_000
+TITLE = f"resident memory with {WAITING:,} messages of 1 KiB waiting"
+#: Looks at the memory once all receipts are there, a second apart: what the sending took may be given back meanwhile.
+LOOKS = 5
+#: A queue without consumers.
+UNREAD = replace(QUEUE_SCENARIO, name=NAME, title=TITLE, route=Queue(consumers=0))
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryResult:
+    """Resident bytes of a peer before the messages came and while they wait; `failure` says why there is none."""
+
+    peer: str
+    before: int = 0
+    waiting: int = 0
+    failure: str | None = None
+
+
+def measure_memory(peers: Sequence[Peer], scale: float) -> Mapping[str, MemoryResult]:
+    """What each peer keeps, one after the other."""
+    found = {}
+    with running(UNREAD, peers) as addresses:
+        for peer in peers:
+            before = peer.process.usage().resident_bytes
+            try:
+                run(UNREAD, addresses[peer.name], peer.dialect, int(WAITING * scale))
+            except (RunFailed, OSError) as error:
+                found[peer.name] = MemoryResult(peer.name, before, failure=str(error))
+                continue
+            found[peer.name] = MemoryResult(peer.name, before, _resident(peer))
+    return found
+
+
+def _resident(peer: Peer) -> int:
+    looks = []
+    for _ in range(LOOKS):
+        time.sleep(1)
+        looks.append(peer.process.usage().resident_bytes)
+    return int(median(looks))

@@ -1,0 +1,158 @@
+"""Choosing: who gets a message of a queue whose consumers do not all take everything, by selectors and groups.
+
+Each message is offered to the consumers that may be given one: the highest priority first, in turn among equals. What
+none of them takes stays where it is, and is not offered to the same consumers again (`Subscription.tested`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.message_groups import MessageGroups, group_of, position_in_group
+
+if TYPE_CHECKING:
+    from brokerapp.destination import Destination
+    from brokerapp.engine.dispatch_rules import DispatchRules
+    from brokerapp.engine.message_log import Entry, Subscription
+    from brokerapp.selectors import Selector
+
+
+class Choosing:
+    """One round: the consumers that may be given messages now, and what each is given."""
+
+    def __init__(
+        self, able: list[tuple[Subscription, int]], log: str, destination: Destination, groups: MessageGroups | None,
+        rules: DispatchRules,
+    ) -> None:  # fmt: skip
+        self._log, self._destination, self._groups, self._rules = log, destination, groups, rules
+        self._room = dict(able)
+        rank = _priority if rules.consumer_priority else _nothing
+        self._ranks = [deque(same) for _, same in groupby(self._room, key=rank)]
+        self._given: dict[Subscription, list[Entry]] = {consumer: [] for consumer, _ in able}
+        self._after = 0
+
+    @property
+    def given(self) -> list[tuple[Subscription, list[Entry]]]:
+        """Who gets which messages."""
+        return [(consumer, entries) for consumer, entries in self._given.items() if entries]
+
+    def tested(self, consumer: Subscription) -> int:
+        """The number up to which nothing is left for a consumer."""
+        return consumer.tested.get(self._log, 0)
+
+    def offer(self, entries: deque[Entry], upto: int, after: int = 0) -> list[Entry]:
+        """Give out what is wanted of these, which stay in order; what was given.
+
+        They are what is left of the messages from `after` to `upto`, and are for those who have seen all before them.
+        """
+        self._after, given = after, []
+        able = [consumer for consumer in self._room if self.tested(consumer) >= after]
+        if able and entries:
+            new = _newer(entries, min(map(self.tested, able)))
+            for position, entry in enumerate(new):
+                if not self._room:
+                    entries.extend(new[position:])
+                    break
+                (given if self._give(entry) else entries).append(entry)
+        for consumer in self._room:
+            if self.tested(consumer) >= after:
+                consumer.tested[self._log] = max(upto, self.tested(consumer))
+        return given
+
+    def _give(self, entry: Entry) -> bool:
+        group = group_of(entry) if self._groups is not None else None
+        consumer = self._taker(entry) if group is None else self._taker_of_group(entry, group)
+        if consumer is None:
+            return False
+        self._given[consumer].append(entry)
+        self._room[consumer] -= 1
+        self._took_turn(consumer, entry)
+        return True
+
+    def _taker(self, entry: Entry) -> Subscription | None:
+        wants = Wants(entry, self._destination)
+        return next((each for rank in self._ranks for each in rank if self._asks(each, entry, wants)), None)
+
+    def _taker_of_group(self, entry: Entry, group: str) -> Subscription | None:
+        """Its owner; where it has none, or shall have another, the one that wants it and owns the fewest."""
+        groups, wants, position = self._groups, Wants(entry, self._destination), position_in_group(entry)
+        owner = groups.owner(group)
+        if owner is not None and position != 1:
+            if owner not in self._room or not self._asks(owner, entry, wants):
+                return None
+            if position < 0:
+                groups.close(group)
+            return owner
+        candidates = (each for rank in self._ranks for each in sorted(rank, key=groups.held_by))
+        consumer = next((each for each in candidates if self._asks(each, entry, wants)), None)
+        if consumer is not None:
+            groups.assign(group, consumer)
+            entry.first_of_group = True
+        return consumer
+
+    def _asks(self, consumer: Subscription, entry: Entry, wants: Wants) -> bool:
+        if not self._after <= self.tested(consumer) < entry.seq:
+            return False
+        return consumer.selector is None or wants(consumer.selector)
+
+    def _took_turn(self, consumer: Subscription, entry: Entry) -> None:
+        rank = next(each for each in self._ranks if consumer in each)
+        if not self._room[consumer]:
+            del self._room[consumer]
+            rank.remove(consumer)
+            consumer.tested[self._log] = max(entry.seq, self.tested(consumer))
+        elif not self._rules.strict_order:
+            rank.remove(consumer)
+            rank.append(consumer)
+
+
+class Wants:
+    """Whether a selector takes one message; equal selectors are asked once."""
+
+    __slots__ = ("_destination", "_entry", "_headers", "_known")
+
+    def __init__(self, entry: Entry, destination: Destination) -> None:
+        self._entry, self._destination = entry, destination
+        self._headers: dict[str, str] | None = None
+        self._known: dict[Selector, bool] = {}
+
+    def __call__(self, selector: Selector) -> bool:
+        known = self._known.get(selector)
+        if known is None:
+            if self._headers is None:
+                self._headers = selector_headers(self._entry, self._destination)
+            known = self._known[selector] = selector.matches(self._headers)
+        return known
+
+
+def selector_headers(entry: Entry, destination: Destination) -> dict[str, str]:
+    """The headers of an entry as a consumer would get them, for its selector."""
+    headers = {**entry.message.headers, "destination": entry.shown or destination.stomp}
+    if entry.original:
+        headers["original-destination"] = entry.original
+    if entry.deliveries:
+        headers["redelivered"] = "true"
+    return headers
+
+
+def _newer(entries: deque[Entry], seq: int) -> list[Entry]:
+    """Take from the end those with a higher number; in order."""
+    taken = list(_from_the_end(entries, seq))
+    taken.reverse()
+    return taken
+
+
+def _from_the_end(entries: deque[Entry], seq: int) -> Iterator[Entry]:
+    while entries and entries[-1].seq > seq:
+        yield entries.pop()
+
+
+_priority = attrgetter("priority")
+
+
+def _nothing(_consumer: Subscription) -> int:
+    return 0

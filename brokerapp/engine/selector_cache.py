@@ -1,0 +1,137 @@
+"""Selector cache: what the consumers of a queue wanted, present and past, for virtual topics that are `selectorAware`.
+
+ActiveMQ's `virtualSelectorCacheBrokerPlugin`. With it the messages that an absent consumer's selector takes, and only
+those, are kept for it. Pure: the broker says who comes and goes and keeps `entries_of` in the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from brokerapp.errors import SelectorSyntaxError
+from brokerapp.selectors import Selector, compile_selector
+from brokerapp.selectors.tree import Like, Node, children
+
+#: How a consumer without a selector is kept, as in ActiveMQ.
+TAKES_ALL = "TRUE"
+#: Selectors kept for one queue. Beyond it the queue takes everything: too many messages rather than lost ones.
+MAX_SELECTORS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRules:
+    """The plugin's options."""
+
+    single: bool = (
+        False  #: the last selector of a queue replaces the former one (a consumer without any is kept beside)
+    )
+    ignore_wildcards: bool = False  #: leave out selectors with a % or _ in a LIKE
+    persist_interval_ms: int = 600_000  #: an entry's last use is written no more often; a new entry at once
+    expire_after_ms: int = 0  #: an entry nobody used for so long is forgotten; 0: never
+
+
+class SelectorCache:
+    """Selectors by queue, each with the time of its last use (milliseconds since the epoch)."""
+
+    def __init__(self, rules: CacheRules) -> None:
+        self.rules = rules
+        self._by_queue: dict[str, dict[str, int]] = {}
+        self._compiled: dict[str, list[Selector]] = {}  # of the queue's entries
+
+    def __iter__(self) -> Iterator[str]:
+        """The queues with entries."""
+        return iter(self._by_queue)
+
+    def entries_of(self, queue: str) -> dict[str, int]:
+        """Selector -> last use."""
+        return self._by_queue.get(queue, {})
+
+    def load(self, queue: str, entries: Mapping[str, int]) -> None:
+        """What was kept of a queue."""
+        if entries:
+            self._set(queue, dict(entries))
+
+    def wants(self, queue: str, headers: Mapping[str, str]) -> bool:
+        """Whether a consumer that was there once would take a message with these headers."""
+        return any(selector.matches(headers) for selector in self._compiled.get(queue, ()))
+
+    def came(self, queue: str, selector: Selector | None, now_ms: int) -> bool:
+        """A consumer came; whether that is to be written down."""
+        text = _text(selector)
+        if selector is not None and self.rules.ignore_wildcards and has_wildcard(selector.tree):
+            return False
+        entries = self._by_queue.get(queue, {})
+        if text in entries:
+            return self._used(entries, text, now_ms)
+        kept = entries
+        if self.rules.single and text != TAKES_ALL:
+            kept = {each: used for each, used in entries.items() if each == TAKES_ALL}
+        elif len(entries) >= MAX_SELECTORS:
+            kept, text = {}, TAKES_ALL
+        self._set(queue, {**kept, text: now_ms})
+        return True
+
+    def went(self, queue: str, selector: Selector | None, left: Iterable[Selector | None], now_ms: int) -> bool:
+        """A consumer went, these are left; whether that is to be written down."""
+        entries, text = self._by_queue.get(queue, {}), _text(selector)
+        if text not in entries:
+            return False
+        if self.rules.single and text == TAKES_ALL and len(entries) > 1 and None not in left:
+            return self.forget(queue, text)
+        return self._used(entries, text, now_ms)
+
+    def forget(self, queue: str, text: str | None = None) -> bool:
+        """Forget one entry of a queue, or all; whether there was any."""
+        entries = self._by_queue.get(queue, {})
+        kept = {each: used for each, used in entries.items() if text is not None and each != text}
+        self._set(queue, kept)
+        return len(kept) < len(entries)
+
+    def expire(self, queue: str, present: Iterable[Selector | None], now_ms: int) -> bool:
+        """Forget what nobody used for too long, unless a consumer that has it is present; whether there was any."""
+        if not self.rules.expire_after_ms:
+            return False
+        in_use, oldest = {_text(each) for each in present}, now_ms - self.rules.expire_after_ms
+        entries = self._by_queue.get(queue, {})
+        kept = {each: used for each, used in entries.items() if used > oldest or each in in_use}
+        self._set(queue, kept)
+        return len(kept) < len(entries)
+
+    def _used(self, entries: dict[str, int], text: str, now_ms: int) -> bool:
+        if now_ms - entries[text] < self.rules.persist_interval_ms:
+            return False
+        entries[text] = now_ms
+        return True
+
+    def _set(self, queue: str, entries: dict[str, int]) -> None:
+        if not entries:
+            self._by_queue.pop(queue, None)
+            self._compiled.pop(queue, None)
+            return
+        self._by_queue[queue] = entries
+        self._compiled[queue] = list(_compiled(entries))
+
+
+def has_wildcard(node: Node) -> bool:
+    """Whether a selector has a LIKE whose pattern holds an unescaped % or _."""
+    if isinstance(node, Like):
+        pattern = node.pattern
+        if node.escape:
+            for special in (node.escape, "%", "_"):
+                pattern = pattern.replace(node.escape + special, "")
+        if "%" in pattern or "_" in pattern:
+            return True
+    return any(map(has_wildcard, children(node)))
+
+
+def _text(selector: Selector | None) -> str:
+    return TAKES_ALL if selector is None else selector.text
+
+
+def _compiled(entries: Iterable[str]) -> Iterator[Selector]:
+    for text in entries:
+        try:
+            yield compile_selector(text)
+        except SelectorSyntaxError:  # kept by a version that read it: counts as no match, as in ActiveMQ
+            continue
