@@ -9,7 +9,7 @@ from django import forms
 from django.http import QueryDict
 
 from brokerapp.definitions import Composite, Leg, MirroredQueue, VirtualDestination, VirtualTopic
-from brokerapp.destination import PUBLIC_KINDS, Destination, Kind, is_pattern
+from brokerapp.destination import NAMED_KINDS, Destination, Kind, is_pattern
 from brokerapp.errors import SelectorSyntaxError
 from brokerapp.selectors import compile_selector
 
@@ -183,7 +183,7 @@ class CompositeForm(_DefinitionForm):
 def _rows(data: QueryDict) -> list[LegRow]:
     columns = (data.getlist("leg_kind"), data.getlist("leg_name"), data.getlist("leg_selector"))
     return [
-        LegRow(kind if kind in PUBLIC_KINDS else "queue", name.strip(), selector.strip())
+        LegRow(kind if kind in NAMED_KINDS else "queue", name.strip(), selector.strip())
         for kind, name, selector in zip(*columns, strict=False)
     ]
 

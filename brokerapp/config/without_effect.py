@@ -9,7 +9,7 @@ MET_OPTIONS = frozenset({
     "usePrefetchExtension",
 })  # fmt: skip
 #: Plugins that do what they say.
-ACTING_PLUGINS = frozenset({"virtualSelectorCacheBrokerPlugin"})
+ACTING_PLUGINS = frozenset({"virtualSelectorCacheBrokerPlugin", "statisticsBrokerPlugin", "runtimeConfigurationPlugin"})
 #: Attributes of the broker, by their values that would ask for something.
 BROKER_FLAGS = {
     "persistent": (False, "messages are stored all the same"),
