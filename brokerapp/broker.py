@@ -50,6 +50,7 @@ from brokerapp.scheduling import Scheduling
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.settling import Settling
 from brokerapp.snapshot import DestinationStats
+from brokerapp.statistics import Statistics
 from brokerapp.stats import Stats
 from brokerapp.store import DISCARDED, LogState, Unit
 from brokerapp.subscribing import Subscribing
@@ -132,6 +133,8 @@ class Broker:
         for state in states:
             is_queue = state.attributes.get("kind") not in (SUBSCRIPTION, DISCARDED)
             (self.queues if is_queue else self.durables).recover(state, last)
+        if self.settings.statistics:
+            Statistics(self)
 
     def _interest(self, queue: Destination, headers: Mapping[str, str]) -> bool:
         """Whether a consumer of the queue, present or remembered, would take such a message (selectorAware)."""
@@ -254,7 +257,8 @@ class Broker:
 
     def may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:
         """Whether who subscribed has a right at a destination."""
-        return self.access is None or self.access.may(subscription.client.principal, verb, destination)
+        client: Client = subscription.client
+        return self.access is None or client.internal or self.access.may(client.principal, verb, destination)
 
     # -- telling the client
 

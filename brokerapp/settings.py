@@ -21,6 +21,7 @@ class Settings:
 
     scheduler_support: bool = True  #: honour AMQ_SCHEDULED_* headers (ActiveMQ: only where the file says so)
     advisory_support: bool = True  #: publish to ActiveMQ.Advisory.*
+    statistics: bool = False  #: answer requests for numbers (ActiveMQ: statisticsBrokerPlugin)
     populate_jmsx_user_id: bool = False  #: each message says in JMSXUserID who sent it: the login of its CONNECT ...
     use_authenticated_principal: bool = False  #: ... or the name under which the broker knows that client
     send_fail_if_no_space: bool = False  #: a send that finds no room is refused rather than held back

@@ -77,6 +77,7 @@ def node_config(
         settings=Settings(
             scheduler_support=config.scheduler_support,
             advisory_support=config.advisory_support,
+            statistics=any(plugin.name == "statisticsBrokerPlugin" for plugin in config.plugins),
             populate_jmsx_user_id=config.populate_jmsx_user_id,
             use_authenticated_principal=config.use_authenticated_principal,
             send_fail_if_no_space=config.system_usage.send_fail_if_no_space,

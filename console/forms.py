@@ -38,6 +38,11 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "What no target's selector matches stays in the composite itself.",
     ),
     "copy_message": ("copyMessage", "Each target gets a copy of its own, which carries its own destination."),
+    "temporary": ("temporary", "Temporary queues are mirrored too."),
+    "strict": (
+        "strict",
+        "The selectors take text for text only, as ActiveMQ's filters do: `n = 5` does not match a header `n:5`.",
+    ),
 }
 
 

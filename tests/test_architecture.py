@@ -19,7 +19,8 @@ CORE = (
     "brokerapp.advisories", "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery",
     "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control", "brokerapp.jobs",
     "brokerapp.publishing", "brokerapp.queues", "brokerapp.recovery", "brokerapp.runs", "brokerapp.scheduling",
-    "brokerapp.settling", "brokerapp.stats", "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers",
+    "brokerapp.settling", "brokerapp.statistics", "brokerapp.stats",
+    "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers",
     "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
@@ -92,6 +93,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.config", "brokerapp.connector", "brokerapp.destination", "brokerapp.engine", "brokerapp.environment",
         "brokerapp.errors", "brokerapp.listeners", "brokerapp.node", "brokerapp.settings", "brokerapp.stomp",
     ),
+    "brokerapp.reloading": ("brokerapp.config", "brokerapp.errors", "brokerapp.node"),
     "brokerapp.apps": (),
     "brokerapp.management": ("brokerapp",),
     "brokerapp": (),
@@ -138,6 +140,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "asyncio": (
         "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.stomp.listener",
         "brokerapp.stomp.websocket", "brokerapp.listeners", "brokerapp.admin", "brokerapp.wiring",
+        "brokerapp.reloading",
         "brokerapp.management", "brokerapp.store", "analytics", "console",
     ),
 }  # fmt: skip

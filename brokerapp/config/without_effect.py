@@ -1,4 +1,4 @@
-"""What a file may ask for and the node does not do yet: the reader reports it, with the line, when it reads it."""
+"""What a file may ask for and the node does not do, or not yet: the reader says so, with the line and the reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,61 @@ MET_OPTIONS = frozenset({
     "usePrefetchExtension",
 })  # fmt: skip
 #: Plugins that do what they say.
-ACTING_PLUGINS = frozenset({"virtualSelectorCacheBrokerPlugin"})
+ACTING_PLUGINS = frozenset({"virtualSelectorCacheBrokerPlugin", "statisticsBrokerPlugin", "runtimeConfigurationPlugin"})
+#: Attributes of the broker that have no effect here and will have none, and why.
+ATTRIBUTES_ASIDE = {
+    **dict.fromkeys(
+        ("dataDirectory", "dataDirectoryFile", "tmpDataDirectory", "schedulerDirectory", "schedulerDirectoryFile",
+         "deleteAllMessagesOnStartup", "storeOpenWireVersion"),
+        "messages are kept in the store, wherever that is",
+    ),
+    **dict.fromkeys(
+        ("useJmx", "enableStatistics", "populateUserNameInMBeans", "mbeanInvocationTimeout", "brokerObjectName"),
+        "the console shows what JMX showed",
+    ),
+    **dict.fromkeys(
+        ("persistenceThreadPriority", "taskRunnerPriority", "dedicatedTaskRunner", "useShutdownHook", "vmConnectorURI",
+         "systemExitOnShutdown", "systemExitOnShutdownExitCode", "useLoggingForShutdownErrors", "restartAllowed"),
+        "there is no Java machine to set up",
+    ),
+    **dict.fromkeys(
+        ("passiveSlave", "shutdownOnMasterFailure", "shutdownOnSlaveFailure", "waitForSlave", "waitForSlaveTimeout"),
+        "there are no masters and slaves: nodes on one store replace each other",
+    ),
+    **dict.fromkeys(
+        ("cacheTempDestinations", "timeBeforePurgeTempDestinations", "allowTempAutoCreationOnSend"),
+        "temporary destinations are there as long as their connection",
+    ),
+    **dict.fromkeys(
+        ("adjustUsageLimits", "splitSystemUsageForProducersConsumers", "producerSystemUsagePortion",
+         "consumerSystemUsagePortion", "schedulePeriodForDiskUsageCheck", "diskUsageCheckRegrowThreshold"),
+        "limits are bytes of messages, for all together",
+    ),
+    **dict.fromkeys(("start", "startAsync"), "it starts when it is told to"),
+    "brokerId": "each run of a node has an id of its own",
+    "anonymousProducerAdvisorySupport": "producers are told of by the destinations they send to",
+    "monitorConnectionSplits": "there are no connections between threads of one machine",
+    "rollbackOnlyOnAsyncException": "a transaction is one unit: all of it happens, or nothing",
+    "useLocalHostBrokerName": "the name is the one given",
+}  # fmt: skip
+
+#: Elements of the broker that have no effect here and will have none, and why.
+ELEMENTS_ASIDE = {
+    **dict.fromkeys(
+        ("persistenceAdapter", "persistenceFactory", "tempDataStore", "jobSchedulerStore"),
+        "messages are kept in the store, wherever that is",
+    ),
+    **dict.fromkeys(("managementContext", "adminView"), "the console shows what JMX showed"),
+    **dict.fromkeys(
+        ("persistenceTaskRunnerFactory", "taskRunnerFactory", "shutdownHooks", "services", "brokerContext",
+         "ioExceptionHandler", "destinationFactory", "regionBroker"),
+        "there is no Java machine to set up",
+    ),
+    **dict.fromkeys(("producerSystemUsage", "consumerSystemUsage"), "limits are bytes of messages, for all together"),
+    "jmsBridgeConnectors": "there are no bridges to other JMS providers",
+    "proxyConnectors": "there is no proxy",
+}  # fmt: skip
+
 #: Attributes of the broker, by their values that would ask for something.
 BROKER_FLAGS = {
     "persistent": (False, "messages are stored all the same"),
