@@ -49,6 +49,7 @@ from brokerapp.runs import Runs
 from brokerapp.scheduling import Scheduling
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.settling import Settling
+from brokerapp.slow_consumers import SlowConsumers
 from brokerapp.snapshot import DestinationStats
 from brokerapp.statistics import Statistics
 from brokerapp.stats import Stats
@@ -95,6 +96,7 @@ class Broker:
         self.runs = Runs(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
         self.flow = FlowControl(self)
+        self.slow_consumers = SlowConsumers(self)
         self.durables, self.recovery = Durables(self), Recovery(self)
         self.delivery.remember = self.recovery.published
         self.temporaries = Temporaries(self)
@@ -106,6 +108,7 @@ class Broker:
         self.expiry, self.jobs = Expiry(self), Jobs(self)
         self.scheduling = Scheduling(self)
         self.expiry.watch()
+        self.slow_consumers.watch()
         self.jobs.start()
         #: Who does what a client asks. Each may raise RequestRefused.
         self.perform: dict[type[Action], Callable[[Client, Any], None]] = {

@@ -44,6 +44,9 @@ class Sink(Protocol):
     def close(self) -> None:
         """End the connection."""
 
+    def abort(self) -> None:
+        """End the connection at once, whatever it was not told yet."""
+
     def hold(self, held: bool) -> None:
         """Do not read on from the client, or do."""
 

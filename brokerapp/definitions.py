@@ -11,6 +11,7 @@ from typing import Any
 
 from brokerapp.destination import Destination
 from brokerapp.errors import DefinitionRefused
+from brokerapp.strategies import MessageEviction, PendingMessageLimit, SlowConsumerStrategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,9 @@ class PolicyEntry:
     producer_flow_control: bool | None = None
     send_fail_if_no_space_after_timeout: int | None = None
     blocked_producer_warning_interval: int | None = None
+    pending_message_limit: PendingMessageLimit | None = None
+    message_eviction: MessageEviction | None = None
+    slow_consumer: SlowConsumerStrategy | None = None
     durable_topic_prefetch: int | None = None
     queue_browser_prefetch: int | None = None
     prioritized_messages: bool | None = None
@@ -269,6 +273,8 @@ def _plain(value: Any) -> Any:
             return str(value)
         case Leg() | DeadLetterStrategy() | RecoveryPolicy():
             return _fields(value)
+        case PendingMessageLimit() | MessageEviction() | SlowConsumerStrategy():
+            return _fields(value)
         case tuple():
             return [_plain(each) for each in value]
     return value
@@ -292,7 +298,15 @@ def _pairs(value: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
 _READERS = {
     "destination": Destination.parse,
     "legs": lambda value: tuple(_build(Leg, each) for each in value),
-    "dead_letter": lambda value: None if value is None else _build(DeadLetterStrategy, value),
-    "recovery": lambda value: None if value is None else _build(RecoveryPolicy, value),
+    **{
+        name: lambda value, record=record: None if value is None else _build(record, value)
+        for name, record in {
+            "dead_letter": DeadLetterStrategy,
+            "recovery": RecoveryPolicy,
+            "pending_message_limit": PendingMessageLimit,
+            "message_eviction": MessageEviction,
+            "slow_consumer": SlowConsumerStrategy,
+        }.items()
+    },
     "options": _pairs,
 }

@@ -17,6 +17,7 @@ from brokerapp.committer import Committer
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.choosing import Wants
 from brokerapp.engine.destination_map import DestinationMap
+from brokerapp.engine.eviction import OLDEST, evict
 from brokerapp.engine.message_log import PAGE, Entry, MessageLog, Subscription
 from brokerapp.message import Copy, Message
 from brokerapp.recording.recorder import Recorder
@@ -27,9 +28,7 @@ from brokerapp.store import StoredEntry
 if TYPE_CHECKING:
     from brokerapp.advisories import Advisories
 
-#: Messages of a topic that wait for one subscriber, and bytes of their bodies; beyond it the oldest go, which is
-#: recorded.
-MAX_TOPIC_PENDING = 10_000
+#: Bytes of bodies that wait for one subscriber of topics; beyond it, or their number, some go, which is recorded.
 MAX_TOPIC_PENDING_BYTES = 16 * 1024 * 1024
 
 #: Topics whose subscribers are remembered: their names come from clients.
@@ -234,19 +233,21 @@ class Delivery:
             self.waiting[subscription] = None
 
     def _bound(self, subscription: Subscription) -> None:
+        now_us = time.time_ns() // 1000
         while _too_much_waits(subscription):
-            entry = _next_pending(subscription)
-            subscription.discarded += 1
-            self.advisories.discarded(subscription, entry)
-            self._recorder.event(
-                DROP,
-                time.time_ns() // 1000,
-                entry.message,
-                entry.log,
-                entry.log,
-                subscription.client.client_id,
-                "slow consumer",
-            )
+            for entry in evict(subscription.pending, subscription.eviction or OLDEST, now_us // 1000):
+                subscription.pending_bytes -= len(entry.message.body)
+                self._discard(subscription, entry, now_us)
+
+    def _discard(self, subscription: Subscription, entry: Entry, now_us: int) -> None:
+        """A message of a topic is not kept for a subscriber that is too slow."""
+        topic, consumer = Destination.parse(entry.shown), subscription.client.client_id
+        stats = self._stats.of(topic)
+        stats.DroppedCount += 1
+        self._stats.changed.add(stats)
+        subscription.discarded += 1
+        self._recorder.event(DROP, now_us, entry.message, entry.log, entry.log, consumer, "slow consumer")
+        self.advisories.discarded(subscription, entry)
 
     def _drain(self, subscription: Subscription) -> None:
         now_us = time.time_ns() // 1000
@@ -313,7 +314,7 @@ def partition(entries: list[Entry], wanted: Callable[[Entry], bool]) -> tuple[li
 
 
 def _too_much_waits(subscription: Subscription) -> bool:
-    return len(subscription.pending) > MAX_TOPIC_PENDING or subscription.pending_bytes > MAX_TOPIC_PENDING_BYTES
+    return len(subscription.pending) > subscription.max_pending or subscription.pending_bytes > MAX_TOPIC_PENDING_BYTES
 
 
 def _next_pending(subscription: Subscription) -> Entry:

@@ -54,6 +54,12 @@ class AuthenticationFailed(ProtocolError):
     code = "authentication-failed"
 
 
+class ConsumerTooSlow(RequestRefused):
+    """A consumer did not keep up for as long as its policy bears."""
+
+    code = "slow-consumer"
+
+
 # -- the operator must act
 
 

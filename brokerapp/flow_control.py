@@ -109,10 +109,11 @@ class FlowControl:
         return None
 
     def _tell(self, unit: ClientUnit, place: FullPlace) -> None:
-        """Tell those who listen that somebody sends more than there is room for."""
+        """Tell those who listen that somebody sends more than there is room for; once while they wait."""
         destination, advisories = self._blamed(unit, place), self._broker.advisories
-        advisories.full(destination, "store" if place.name == STORE else "memory")
-        if unit.client is not None:
+        if place.name not in self.places:
+            advisories.full(destination, "store" if place.name == STORE else "memory")
+        if not unit.client.waiting:
             advisories.fast_producer(unit.client, destination)
 
     def _place_of(self, unit: Unit | Run) -> FullPlace | None:

@@ -20,6 +20,7 @@ from brokerapp.definitions import Definitions, from_json, to_json
 from brokerapp.destination import Destination
 from brokerapp.engine.access import Access, Grant
 from brokerapp.engine.patience import limit_of
+from brokerapp.engine.slowness import is_slow
 from brokerapp.errors import Fenced, StoreUnavailable
 from brokerapp.listeners import Listen, Listeners
 from brokerapp.recording.recorder import BATCH, NoRecorder, Recorder
@@ -332,7 +333,8 @@ def _connection(client) -> ConnectionStats:
         subscriptions=[each.stomp for sub in client.subscriptions.values() for each in sub.destinations],
         sent=client.sent,
         delivered=client.delivered,
-        slow=client.blocked,
+        slow=client.blocked or any(map(is_slow, client.subscriptions.values())),
+        discarded=sum(each.discarded for each in client.subscriptions.values()),
         blocked=client.waiting > 0,
     )
 

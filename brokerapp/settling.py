@@ -74,6 +74,7 @@ class Settling:
         if subscription.credit <= 0:
             self._broker.delivery.resume(subscription)
         subscription.credit += count
+        subscription.acked += count
 
     def account(self, settled: Sequence[tuple[Subscription, str, Entry]]) -> None:
         """These messages are done with."""

@@ -68,7 +68,8 @@ class ConnectionStats:
     subscriptions: list[str] = field(default_factory=list)  #: destinations, in STOMP form
     sent: int = 0  #: messages the client sent
     delivered: int = 0  #: messages the client was sent
-    slow: bool = False  #: its socket does not take what is written
+    slow: bool = False  #: its socket does not take what is written, or a consumer of it does not keep up
+    discarded: int = 0  #: messages of topics it did not get because of that
     blocked: bool = False  #: a send of it waits for room
 
     def to_json(self) -> dict[str, Any]:

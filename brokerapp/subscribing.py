@@ -11,6 +11,7 @@ from brokerapp.actions import Subscribe, Unsubscribe
 from brokerapp.client import Client
 from brokerapp.delivery import from_log
 from brokerapp.destination import Destination, Kind
+from brokerapp.engine.eviction import pending_limit
 from brokerapp.engine.message_log import Subscription
 from brokerapp.errors import RequestRefused
 from brokerapp.named_subscription import NamedSubscription
@@ -63,6 +64,7 @@ class Subscribing:
             priority=_number(subscribe.options, "priority", 0),
             exclusive=self._exclusive(targets[0], subscribe.options), no_local=_is_true(subscribe.options, "noLocal"),
         )  # fmt: skip
+        self._bound_pending(subscription, _number(subscribe.options, "maximumPendingMessageLimit", 0))
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
         client.read_or_not()
         if durable is not None:
@@ -85,6 +87,13 @@ class Subscribing:
             else:
                 self._broker.delivery.join(subscription, target)
                 self.note_subscribers(target)
+
+    def _bound_pending(self, subscription: Subscription, wanted: int) -> None:
+        """How much of its topics may wait for it, and what goes when it is more: as the policy of the first says."""
+        policy = self._broker.topology.policy_for(subscription.destinations[0])
+        limit = policy.pending_message_limit if policy else None
+        subscription.max_pending = pending_limit(limit, subscription.prefetch, wanted)
+        subscription.eviction = policy.message_eviction if policy else None
 
     def _sources(self, client: Client, subscribe: Subscribe) -> tuple[Destination, ...]:
         """What it consumes from: all of it may be read. Raises RequestRefused."""

@@ -12,16 +12,16 @@ PACKAGES = ("brokerapp", "analytics", "console")
 
 VALUES = (
     "brokerapp.errors", "brokerapp.destination", "brokerapp.message", "brokerapp.definitions", "brokerapp.snapshot",
-    "brokerapp.settings", "brokerapp.named_subscription", "brokerapp.transformations", "brokerapp.connector",
+    "brokerapp.settings", "brokerapp.strategies", "brokerapp.named_subscription", "brokerapp.transformations",
+    "brokerapp.connector",
 )  # fmt: skip
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
     "brokerapp.advisories", "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery",
     "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control", "brokerapp.jobs",
     "brokerapp.publishing", "brokerapp.queues", "brokerapp.recovery", "brokerapp.runs", "brokerapp.scheduling",
-    "brokerapp.settling", "brokerapp.statistics", "brokerapp.stats",
-    "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers",
-    "brokerapp.transactions",
+    "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.stats",
+    "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",
@@ -40,8 +40,9 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.message": ("brokerapp.destination",),
     "brokerapp.transformations": ("brokerapp.message",),
     "brokerapp.actions": (),
+    "brokerapp.strategies": (),
     "brokerapp.connector": (),
-    "brokerapp.definitions": ("brokerapp.destination", "brokerapp.errors"),
+    "brokerapp.definitions": ("brokerapp.destination", "brokerapp.errors", "brokerapp.strategies"),
     "brokerapp.named_subscription": ("brokerapp.destination", "brokerapp.errors"),
     "brokerapp.snapshot": ("brokerapp.destination", "brokerapp.named_subscription"),
     "brokerapp.timers": (),

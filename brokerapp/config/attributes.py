@@ -20,6 +20,7 @@ _READ = {
     "bool | None": Element.take_boolean,
     "int": Element.take_integer,
     "int | None": Element.take_integer,
+    "float": Element.take_decimal,
 }
 
 #: Fields whose attribute is spelt in another way.

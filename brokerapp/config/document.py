@@ -99,6 +99,15 @@ class Element:
             raise self.refused(f"{attribute}={text!r} is not a whole number")
         return int(text)
 
+    def take_decimal(self, attribute: str) -> float | None:
+        """Like take, for a number such as 2.5."""
+        text = self.take(attribute)
+        if text is None:
+            return None
+        if re.fullmatch(r"\s*[+-]?[0-9]{1,18}(\.[0-9]{1,18})?\s*", text) is None:
+            raise self.refused(f"{attribute}={text!r} is not a decimal number")
+        return float(text)
+
     def take_size(self, attribute: str) -> int | None:
         """Like take, for a size such as 65536, `20kb` or `20 mb`; in bytes."""
         text = self.take(attribute)

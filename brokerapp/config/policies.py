@@ -12,6 +12,7 @@ from brokerapp.config.broker_config import Outcome
 from brokerapp.config.document import Element
 from brokerapp.config.recovery import TAG as RECOVERY
 from brokerapp.config.recovery import read_recovery, written_recovery
+from brokerapp.config.strategies import NESTED, read_strategies, written_strategies
 from brokerapp.config.virtual_destinations import destinations, entry_targets, read_destination
 from brokerapp.config.without_effect import MEMORY_LIMIT_OF_TOPIC, why_option
 from brokerapp.definitions import DeadLetterStrategy, PolicyEntry
@@ -40,9 +41,8 @@ _MEMORY_LIMIT = "bounds all that a queue holds, whatever its cursor: raise or re
 
 #: What a policyEntry may hold besides its dead letter strategy: kept as options, each as the XML it is.
 _NESTED = frozenset((
-    "dispatchPolicy", "messageEvictionStrategy", "messageGroupMapFactory", "networkBridgeFilterFactory",
-    "pendingDurableSubscriberPolicy", "pendingMessageLimitStrategy", "pendingQueuePolicy", "pendingSubscriberPolicy",
-    "slowConsumerStrategy",
+    "dispatchPolicy", "messageGroupMapFactory", "networkBridgeFilterFactory", "pendingDurableSubscriberPolicy",
+    "pendingQueuePolicy", "pendingSubscriberPolicy",
 ))  # fmt: skip
 
 #: What says that an entry is for all temporary destinations of a kind.
@@ -124,6 +124,7 @@ def _policy(element: Element, destination: Destination) -> PolicyEntry:
         dead_letter=None if strategy is None else _dead_letter_strategy(strategy),
         recovery=None if recovery is None else read_recovery(recovery),
         options=tuple(_options(element)),
+        **read_strategies(element),
         **values,
     )
 
@@ -141,7 +142,7 @@ def _options(element: Element) -> Iterator[tuple[str, str]]:
             why = why_option(child.tag)
             child.note(Outcome.IGNORED if why else Outcome.TAKEN, why or "kept as it is written")
             yield child.tag, "".join(each.source() for each in child.children)
-        elif child.tag not in ("deadLetterStrategy", "destination", RECOVERY):
+        elif child.tag not in ("deadLetterStrategy", "destination", RECOVERY, *NESTED):
             child.note(Outcome.UNKNOWN, "a policyEntry holds no such element")
 
 
@@ -185,6 +186,7 @@ def write_policies(policies: tuple[PolicyEntry, ...]) -> etree._Element:
         )  # fmt: skip
         if policy.dead_letter is not None:
             entry.append(_written_strategy(policy.dead_letter))
+        entry.extend(written_strategies(policy))
         if policy.recovery is not None:
             entry.append(written_recovery(policy.recovery))
         for name, value in policy.options:

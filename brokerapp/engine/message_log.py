@@ -25,6 +25,7 @@ from brokerapp.engine.message_groups import MessageGroups
 from brokerapp.message import Message
 from brokerapp.selectors import Selector
 from brokerapp.snapshot import DestinationStats
+from brokerapp.strategies import MessageEviction
 
 #: Messages read from the store at once: a few hundred kilobytes at common sizes, one round trip.
 PAGE = 500
@@ -74,10 +75,14 @@ class Subscription:
     logs: list[MessageLog] = field(default_factory=list)  #: that feed it
     pending: deque[Entry] = field(default_factory=deque)  #: of a topic: waiting for credit
     pending_bytes: int = 0  #: of bodies in it
+    max_pending: int = 0  #: messages that may be in it
+    eviction: MessageEviction | None = None  #: which of them go when they are more; None: the oldest
+    discarded: int = 0  #: those that went
+    acked: int = 0  #: messages it acknowledged
+    watch: Any = None  #: what was seen of it, where a policy cares how it keeps up
     prefix: dict[str, bytes] = field(default_factory=dict)  #: destination -> first lines of its MESSAGE frames
     started: bool = False  #: nothing is given before its RECEIPT was
     delivered: int = 0
-    discarded: int = 0  #: messages of topics that it was too slow for
     durable: Any = None  #: the named subscription it consumes, when it does
     no_local: bool = False  #: does not want what its own client sends to topics
     tested: dict[str, int] = field(default_factory=dict)  #: log -> number up to which nothing is left for it

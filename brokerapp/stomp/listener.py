@@ -272,6 +272,10 @@ class StompConnection(asyncio.Protocol):
         self._closing = True
         self._transport.close()
 
+    def abort(self) -> None:
+        self._closing = True
+        self._transport.abort()
+
     # -- heart-beats
 
     def _start_heart_beats(self) -> None:

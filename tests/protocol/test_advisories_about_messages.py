@@ -148,7 +148,7 @@ def test_a_full_queue_and_who_filled_it_are_told_of(listen, connect, name):
 
 @pytest.mark.scenario("AV-01")
 def test_what_a_slow_subscriber_misses_is_told_of(listen, connect, raw, name, monkeypatch):
-    monkeypatch.setattr("brokerapp.delivery.MAX_TOPIC_PENDING", 2)
+    monkeypatch.setattr("brokerapp.engine.eviction.MAX_PENDING", 2)
     topic = f"TOLD.{name}"
     listener = listen(f"MessageDiscarded.Topic.{topic}")
     slow, sender = connect(), connect()

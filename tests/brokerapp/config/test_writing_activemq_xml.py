@@ -34,6 +34,7 @@ from brokerapp.definitions import (
 from brokerapp.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.engine.loops import find_loop
 from brokerapp.errors import DefinitionRefused
+from brokerapp.strategies import MessageEviction, PendingMessageLimit, SlowConsumerStrategy
 
 #: Any character a name may have: no blanks, nothing that separates, nothing XML cannot hold.
 characters = st.characters(
@@ -81,6 +82,18 @@ options = st.lists(
 ).map(lambda pairs: tuple(sorted(pairs, key=lambda pair: pair[1].startswith("<"))))  # elements come after attributes
 #: Type of a field -> its values: whatever is one attribute of a policyEntry.
 plain = {"bool": flags, "bool | None": st.none() | flags, "int | None": st.none() | st.integers(0, 1 << 40)}
+decimals = st.integers(0, 40).map(lambda quarters: quarters / 4)
+counts = st.integers(-1, 99_999)
+limits = st.builds(PendingMessageLimit, st.just("constant"), counts) | st.builds(
+    PendingMessageLimit, st.just("prefetchRate"), multiplier=decimals
+)
+evictions = st.builds(
+    MessageEviction, st.sampled_from(["oldest", "lowestPriority"]), evict_expired_messages_high_watermark=counts
+) | st.builds(MessageEviction, st.just("uniqueProperty"), st.sampled_from(["symbol", 'a"b']), counts)
+aborts = (counts, counts, counts, flags, flags)
+slow_consumers = st.builds(SlowConsumerStrategy, st.just("abortSlowConsumer"), *aborts) | st.builds(
+    SlowConsumerStrategy, st.just("abortSlowAckConsumer"), *aborts, counts, flags
+)
 recoveries = st.one_of(
     st.builds(RecoveryPolicy, st.sampled_from(["none", "lastImage"])),
     st.builds(RecoveryPolicy, st.sampled_from(["fixedCount", "fixedSized"]), st.none() | st.integers(1, 9)),
@@ -90,6 +103,9 @@ policies = st.builds(
     PolicyEntry,
     destinations | temporary,
     dead_letter=st.none() | strategies,
+    pending_message_limit=st.none() | limits,
+    message_eviction=st.none() | evictions,
+    slow_consumer=st.none() | slow_consumers,
     recovery=st.none() | recoveries,
     options=options,
     **{each.name: plain[each.type] for each in fields(PolicyEntry) if each.type in plain},

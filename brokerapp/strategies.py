@@ -1,0 +1,48 @@
+"""Strategies: what a policy says about consumers that do not keep up. Immutable values with ActiveMQ's defaults.
+
+Times are milliseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PendingMessageLimit:
+    """How many messages of a topic may wait for a subscriber beyond its prefetch: a `constant` number, or a multiple of
+    its prefetch (`prefetchRate`).
+    """
+
+    kind: str = "constant"
+    limit: int = -1  #: less than nothing: as many as the broker allows at all
+    multiplier: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEviction:
+    """Which of the messages that wait for a subscriber go when they are too many: the `oldest`, the oldest of the
+    `lowestPriority`, or those followed by another one with the same value of a property (`uniqueProperty`).
+    """
+
+    kind: str = "oldest"
+    property_name: str = ""
+    evict_expired_messages_high_watermark: int = 1000  #: when so many wait, expired ones go before others
+
+
+@dataclass(frozen=True, slots=True)
+class SlowConsumerStrategy:
+    """Which slow consumers are cut off.
+
+    `abortSlowConsumer`: who cannot be given what waits for it; `abortSlowAckConsumer`: who has not acknowledged for so
+    long. A consumer goes when it was slow for `max_slow_duration` on end, or `max_slow_count` times.
+    """
+
+    kind: str = "abortSlowConsumer"
+    check_period: int = 30_000
+    max_slow_count: int = -1  #: not above 0: does not count
+    max_slow_duration: int = 30_000  #: not above 0: does not count
+    abort_connection: bool = False  #: the whole connection ends, not the subscription only
+    ignore_network_consumers: bool = True
+    max_time_since_last_ack: int = 30_000
+    ignore_idle_consumers: bool = True  #: those that hold nothing to acknowledge
