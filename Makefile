@@ -3,10 +3,12 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test bench lint clean java browser peers
+.PHONY: help setup run demo test bench lint clean java browser clients peers
 
 PYTHON := .venv/bin/python
 INSTALLED := .venv/.installed
+STOMPJS := tests/clients/stompjs/node_modules
+STOMP_PY_8 := .venv/stomp.py-8
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 APT := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq
 APT_INSTALL = echo "installing with apt-get:" && $(APT) update && $(APT) install -y --no-install-recommends
@@ -25,7 +27,7 @@ run: setup ## start everything on this machine and keep it running until Ctrl-C
 demo: setup ## run a small order business against a running Sluice (FOR=120 seconds)
 	@$(PYTHON) manage.py demo --seconds $(FOR)
 
-test: setup browser ## all tests, or a part of them (T=tests/supervisor)
+test: setup browser clients ## all tests, or a part of them (T=tests/supervisor)
 	@$(PYTHON) -m pytest $(T)
 
 bench: setup peers ## measure against ActiveMQ and RabbitMQ, side by side
@@ -35,7 +37,7 @@ lint: setup ## what the linter has to say
 	@$(PYTHON) -m ruff check .
 
 clean: ## remove what can be made again: .venv, caches (never var/, which holds your data)
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis spark-warehouse artifacts
+	rm -rf .venv $(STOMPJS) .pytest_cache .ruff_cache .hypothesis spark-warehouse artifacts
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # -- what they need
@@ -69,6 +71,18 @@ java:
 
 browser:
 	@command -v chromium >/dev/null || { $(APT_INSTALL) chromium chromium-sandbox fonts-liberation; }
+
+# Clients of other makers, which the tests run: JavaScript's, and an older stomp.py in a folder of its own.
+clients: $(STOMPJS)/.installed $(STOMP_PY_8)/.installed
+
+$(STOMPJS)/.installed: tests/clients/stompjs/package-lock.json
+	@command -v node >/dev/null && command -v npm >/dev/null || { $(APT_INSTALL) nodejs npm; }
+	npm ci --prefix tests/clients/stompjs --no-audit --no-fund --loglevel=error
+	touch $@
+
+$(STOMP_PY_8)/.installed: tests/clients/stomp.py-8.txt $(INSTALLED)
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(@D) -r $<
+	touch $@
 
 # What the benchmark compares with. It runs its own instances on free ports, whatever the packages start.
 peers:

@@ -7,7 +7,7 @@ done on the store itself when no node is alive.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from brokerapp.errors import (
     BrokerError,
     DefinitionRefused,
     DestinationNotFound,
+    LimitExceeded,
     RequestRefused,
     StoreUnavailable,
 )
@@ -180,6 +181,48 @@ class BrokerAdmin:
             return await self._store.drop(await self._log(destination), "")
         return await self._ask("delete", destination=str(destination))
 
+    # -- what is done to a queue, and to some of its messages: needs a live node
+
+    async def pause(self, queue: Destination, paused: bool = True) -> None:
+        """Give out nothing of a queue any more, also after a restart; or do again. What comes is kept."""
+        await self._ask("pause", destination=str(queue), paused=paused)
+
+    async def move(self, queue: Destination, target: Destination, **which: Any) -> int:
+        """Move messages to another destination, in order; how many.
+
+        `which`: selector, ids (message-ids) and limit; without any of them all that consumers do not hold.
+        """
+        return await self._ask("move", queue=str(queue), target=str(target), **_checked(which))
+
+    async def copy(self, queue: Destination, target: Destination, **which: Any) -> int:
+        """Copy messages to another destination, in order; how many. LimitExceeded when that is full."""
+        return await self._ask("copy", queue=str(queue), target=str(target), **_checked(which))
+
+    async def retry(self, queue: Destination, **which: Any) -> int:
+        """Move dead letters back to where they failed, in order; how many."""
+        return await self._ask("retry", queue=str(queue), **_checked(which))
+
+    async def remove(self, queue: Destination, **which: Any) -> int:
+        """Remove messages; how many."""
+        return await self._ask("remove", queue=str(queue), **_checked(which))
+
+    async def groups(self, queue: Destination) -> list[list[str]]:
+        """The message groups of a queue, each with the client and the subscription that own it."""
+        return await self._ask("groups", destination=str(queue))
+
+    async def forget_groups(self, queue: Destination, group: str | None = None) -> int:
+        """Let one group, or all, be assigned anew with their next messages; how many had an owner."""
+        return await self._ask("forget_groups", destination=str(queue), group=group)
+
+    async def selectors(self) -> dict[Destination, dict[str, int]]:
+        """What is remembered of consumers: by queue, selectors with the time of their last use (ms since the epoch)."""
+        logs = await self._store.logs()
+        return {Destination.parse(name): each["selectors"] for name, each in logs.items() if each.get("selectors")}
+
+    async def forget_selectors(self, queue: Destination, selector: str | None = None) -> bool:
+        """Remember one selector of a queue's former consumers no longer, or none; whether there was any."""
+        return await self._ask("forget_selectors", destination=str(queue), selector=selector)
+
     async def _ask(self, verb: str, **arguments: Any) -> Any:
         if await self._store.node() is None:
             raise StoreUnavailable(f"no node of broker {self.broker!r} is running")
@@ -273,6 +316,22 @@ def _waiting(stored: StoredJob) -> WaitingMessage:
     return WaitingMessage(stored.id, stored.due_ms, job.purpose, job.to, headers, len(job.message.body))
 
 
+def _checked(which: Mapping[str, Any]) -> dict[str, Any]:
+    """Which messages, as the node is asked. Raises SelectorSyntaxError."""
+    if unknown := sorted(which.keys() - {"selector", "ids", "limit"}):
+        raise TypeError(f"messages are not chosen by {', '.join(unknown)}")
+    if which.get("selector"):
+        compile_selector(which["selector"])
+    return {name: list(value) if name == "ids" else value for name, value in which.items() if value is not None}
+
+
 _ERRORS: dict[str, type[BrokerError]] = {
-    each.code: each for each in (DestinationNotFound, RequestRefused, DefinitionRefused, StoreUnavailable)
+    each.code: each
+    for each in (
+        DestinationNotFound,
+        RequestRefused,
+        LimitExceeded,
+        DefinitionRefused,
+        StoreUnavailable,
+    )
 }

@@ -24,6 +24,7 @@ from brokerapp.actions import (
     Unsubscribe,
 )
 from brokerapp.advisories import Advisories
+from brokerapp.browsing import Browsing
 from brokerapp.client import Client
 from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions
@@ -95,6 +96,7 @@ class Broker:
         self.publishing, self.subscribing = Publishing(self), Subscribing(self)
         self.runs = Runs(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
+        self.browsing = Browsing(self)
         self.flow = FlowControl(self)
         self.slow_consumers = SlowConsumers(self)
         self.durables, self.recovery = Durables(self), Recovery(self)
@@ -133,6 +135,7 @@ class Broker:
 
     def recover(self, states: Iterable[LogState], last: int) -> None:
         """The logs as the last node left them; `last` is the number of the last message."""
+        self.committer.last = last
         for state in states:
             is_queue = state.attributes.get("kind") not in (SUBSCRIPTION, DISCARDED)
             (self.queues if is_queue else self.durables).recover(state, last)

@@ -32,6 +32,9 @@ class Sink(Protocol):
     def deliver(self, subscription: Subscription, entries: Sequence[Entry], ack_ids: Sequence[str]) -> None:
         """Messages, with what the client acknowledges each by; without ids it need not."""
 
+    def end_of_browse(self, subscription: Subscription) -> None:
+        """A browser has got all of its snapshot."""
+
     def receipts(self, ids: Sequence[str]) -> None:
         """What was asked under these names is done."""
 

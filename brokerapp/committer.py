@@ -70,6 +70,7 @@ class Committer:
         self._idle = asyncio.Event()
         self._idle.set()
         self._number = 0
+        self.last = 0  #: number of the last message that is stored
         self.done: Callable[[Batch], None] | None = None  #: told of every batch that the store has done
         self.waiting_since: float | None = None  #: loop time at which the store stopped answering
 
@@ -189,7 +190,8 @@ class Committer:
             if _writes(batch):
                 committed = await self._until_answered(lambda: self._store.commit(self._session, batch, self._limits))
             self._under_way = []
-            _report(batch, committed)
+            last = _report(batch, committed)
+            self.last = max(self.last, last)
             if self.done is not None:
                 self.done(batch)
         if reads:
@@ -256,10 +258,12 @@ def _writes(batch: Batch) -> bool:
     return any(unit.count or unit.settles or unit.jobs for unit in batch.units)
 
 
-def _report(batch: Batch, committed: Committed) -> None:
+def _report(batch: Batch, committed: Committed) -> int:
+    """Tell all units how they ended; returns the number of the last message."""
     seq, refused = committed.base + 1, committed.refused
     for position, unit in batch.numbered:
         if committed.dropped and position in committed.dropped:
             unit.dropped = committed.dropped[position]
         unit.report(seq, position, refused)
         seq += unit.count
+    return seq - 1

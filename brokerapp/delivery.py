@@ -110,6 +110,8 @@ class Delivery:
             self.touched[log] = None
         if subscription.pending:
             self.waiting[subscription] = None
+        if subscription.browse is not None:
+            subscription.browse.go_on()
 
     # -- queues
 
@@ -132,7 +134,7 @@ class Delivery:
         if self.advisories.watching:
             self.advisories.dispatched(log.destination, entries)
         if subscription.ack_mode != "auto":
-            client.sink.deliver(subscription, entries, self._ack_ids(subscription, entries))
+            client.sink.deliver(subscription, entries, self.ack_ids(subscription, entries))
             return
         subscription.credit += len(entries)
         if log.ready:  # what its credit did not reach
@@ -159,7 +161,7 @@ class Delivery:
             self._recorder.run(kind, now_us, messages, (log.name,), sent_to, consumer)
 
     @staticmethod
-    def _ack_ids(subscription: Subscription, entries: list[Entry]) -> list[str]:
+    def ack_ids(subscription: Subscription, entries: list[Entry]) -> list[str]:
         """What the client will name the deliveries by: its own ids in STOMP 1.2, message-ids before."""
         client: Client = subscription.client
         if client.protocol_version != "1.2":

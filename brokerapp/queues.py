@@ -229,13 +229,23 @@ class Queues:
             self.attach(subscription, self.ensure(queue))
             return
         self._patterns.add(queue.name, subscription)
-        for log in list(self._logs.values()):
-            its = log.destination
-            found = its.kind is queue.kind and not its.is_pattern and matches(queue.name, its.name)
-            if found and self._may(subscription, "read", log.destination):
-                self.attach(subscription, log)
+        for log in self.readable(subscription, queue):
+            self.attach(subscription, log)
         if self._collects(queue) and self._may(subscription, "read", queue) and self._may_exist(subscription, queue):
             self.attach(subscription, self.ensure(queue))
+
+    def readable(self, subscription: Subscription, queue: Destination) -> list[MessageLog]:
+        """The queue, or those there are that match a pattern and may be read."""
+        if not queue.is_pattern:
+            return [self._logs[str(queue.physical)]] if queue.physical in self else []
+        return [
+            log
+            for log in self._logs.values()
+            if log.destination.kind is queue.kind
+            and not log.destination.is_pattern
+            and matches(queue.name, log.destination.name)
+            and self._may(subscription, "read", log.destination)
+        ]
 
     def _may_exist(self, subscription: Subscription, queue: Destination) -> bool:
         """Whether the queue is there, or its first consumer may create it."""

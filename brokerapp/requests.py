@@ -14,6 +14,7 @@ from brokerapp.engine.message_log import MessageLog
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.store import StoredEntry
+from brokerapp.transfers import Transfers
 
 #: Messages purged in one unit.
 PURGE_BATCH = 1_000
@@ -74,6 +75,33 @@ class Desk:
 
         self._committer.read(log.name, after, PURGE_BATCH, read)
         return await done
+
+    async def pause(self, destination: str, paused: bool) -> None:
+        """Give out nothing of a queue any more, also after a restart, or do again."""
+        self._broker.queues.pause(self._broker.queues.find(Destination.parse(destination)), paused)
+        await self._committer.barrier()
+
+    async def groups(self, destination: str) -> list[list[str]]:
+        """The message groups of a queue, each with the client and the subscription that own it."""
+        groups = self._broker.queues.find(Destination.parse(destination)).groups
+        return [[name, owner.client.client_id, owner.name] for name, owner in groups or ()]
+
+    async def forget_groups(self, destination: str, group: str | None) -> int:
+        """Let a group of a queue, or all, be assigned anew with its next message; how many had an owner."""
+        log = self._broker.queues.find(Destination.parse(destination))
+        if log.groups is None:
+            return 0
+        gone = log.groups.clear() if group is None else int(log.groups.close(group))
+        self._broker.delivery.touched[log] = None
+        self._pump()
+        return gone
+
+    async def forget_selectors(self, destination: str, selector: str | None) -> bool:
+        """Remember one selector of a queue's former consumers no longer, or none; whether there was any."""
+        log = self._broker.queues.find(Destination.parse(destination))
+        found = self._broker.queues.forget_selectors(log, selector)
+        await self._committer.barrier()
+        return found
 
     async def create(self, destination: str) -> None:
         """Let a queue or topic exist."""
@@ -144,7 +172,7 @@ async def answer(
     request: dict[str, Any],
 ) -> dict[str, Any]:
     """The reply to a request: {"result": ...} or {"error": sentence, "code": code}."""
-    desk = Desk(broker, committer, pump, refresh)
+    desk, transfers = Desk(broker, committer, pump, refresh), Transfers(broker)
     verbs: dict[str, Callable[..., Awaitable[Any]]] = {
         "purge": desk.purge,
         "create": desk.create,
@@ -152,6 +180,14 @@ async def answer(
         "delete": desk.delete,
         "forget_waiting": desk.forget_waiting,
         "refresh": desk.refresh,
+        "pause": desk.pause,
+        "groups": desk.groups,
+        "forget_groups": desk.forget_groups,
+        "forget_selectors": desk.forget_selectors,
+        "move": transfers.move,
+        "copy": transfers.copy,
+        "retry": transfers.retry,
+        "remove": transfers.remove,
     }
     verb = verbs.get(request["verb"])
     if verb is None:

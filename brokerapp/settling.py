@@ -27,6 +27,9 @@ class Settling:
     def settle(self, client: Client, settle: Settle) -> None:
         """ACK or NACK. Raises RequestRefused when the client does not hold the message."""
         subscription, key = client.held(settle.ack_id, settle.subscription)
+        if subscription.browse is not None:
+            self._broker.browsing.settle(client, subscription, key, settle)
+            return
         if not settle.accepted:
             if settle.transaction is not None:
                 raise RequestRefused("a NACK cannot be part of a transaction")
@@ -36,7 +39,7 @@ class Settling:
         transaction = client.transaction(settle.transaction) if settle.transaction is not None else None
         if transaction is not None:
             client.check_room(transaction)
-        settled = _take(subscription, key)
+        settled = take(subscription, key)
         self._give_back_credit(subscription, len(settled))
         if transaction is not None:
             transaction.settled += settled
@@ -103,7 +106,7 @@ class Settling:
             self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
 
 
-def _take(subscription: Subscription, key: str) -> list[tuple[Subscription, str, Entry]]:
+def take(subscription: Subscription, key: str) -> list[tuple[Subscription, str, Entry]]:
     """What an ACK settles: in mode `client` all up to the message, else the one."""
     if subscription.ack_mode != "client":
         return [(subscription, key, subscription.unacked.pop(key))]

@@ -45,12 +45,15 @@ class Subscribing:
 
     def subscribe(self, client: Client, subscribe: Subscribe) -> None:
         """Consume. Raises RequestRefused; messages follow the receipt."""
-        if subscribe.browser:
-            raise RequestRefused("browser:true is not served yet: browse with the console or brokerctl")
         targets = self._sources(client, subscribe)
+        if subscribe.browser:
+            self._broker.browsing.check(subscribe, targets)
         selector = compile_selector(subscribe.selector) if subscribe.selector else None
         wanted, retroactive = _named(client, subscribe, targets), _is_true(subscribe.options, "retroactive")
-        prefetch = _number(subscribe.options, "prefetchSize", self._prefetch(targets[0], wanted is not None))
+        by_default = self._prefetch(targets[0], wanted is not None)
+        if subscribe.browser:
+            by_default = self._broker.browsing.prefetch(targets[0])
+        prefetch = _number(subscribe.options, "prefetchSize", by_default)
         if prefetch < 0:
             raise RequestRefused(f"activemq.prefetchSize:{prefetch} is less than nothing")
         name = subscription_name(subscribe.id, subscribe.destination)
@@ -67,6 +70,10 @@ class Subscribing:
         self._bound_pending(subscription, _number(subscribe.options, "maximumPendingMessageLimit", 0))
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
         client.read_or_not()
+        if subscribe.browser:
+            self._broker.browsing.join(subscription)
+            self._broker.barrier(client, subscribe.receipt, subscription.browse.begin)
+            return
         if durable is not None:
             self._broker.durables.join(subscription, durable)
         else:
@@ -138,6 +145,9 @@ class Subscribing:
             del client.subscriptions[subscription.name]
         client.by_key.pop(subscription.key, None)
         client.read_or_not()
+        if subscription.browse is not None:
+            subscription.browse.stop()
+            return
         held = subscription.unacked.values()
         now_us = time.time_ns() // 1000
         for entry in held:

@@ -25,8 +25,6 @@ HEADER = "transformation"
 ADVISORY_JSON, MAP_JSON = "jms-advisory-json", "jms-map-json"
 #: Forms of text that is JSON.
 _JSON = frozenset({"jms-json", "jms-object-json", MAP_JSON, ADVISORY_JSON})
-#: The form that leaves a message of bytes what it is.
-BYTES = "jms-byte"
 #: Form the broker writes -> the same as XML.
 _AS_XML = {ADVISORY_JSON: "jms-advisory-xml", MAP_JSON: "jms-map-xml"}
 #: In the head of all messages in one of these forms.

@@ -38,7 +38,15 @@ class NodeFacts:
         if "used" in store:
             limit = store.get("limit") or store.get("message_limit")
             facts.append(("Store uses", figures.size(store["used"]) + (f" of {figures.size(limit)}" if limit else "")))
+        if refused := self._refused:
+            facts.append(("Connections refused", refused))
         if "recorded" in trace:
             dropped = f", {figures.whole(trace['dropped'])} dropped" if trace.get("dropped") else ""
             facts.append(("Recorded", figures.counted(trace["recorded"], "event") + dropped))
         return facts
+
+    @property
+    def _refused(self) -> str:
+        """How many connections were one too many, and at which connector."""
+        by_connector = {each["connector"]: each["refused"] for each in self.status.listeners if each["refused"]}
+        return ", ".join(f"{figures.whole(count)} at {name}" for name, count in by_connector.items())

@@ -17,8 +17,9 @@ VALUES = (
 )  # fmt: skip
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
-    "brokerapp.advisories", "brokerapp.broker", "brokerapp.client", "brokerapp.committer", "brokerapp.delivery",
-    "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control", "brokerapp.jobs",
+    "brokerapp.advisories", "brokerapp.broker", "brokerapp.browsing", "brokerapp.client", "brokerapp.committer",
+    "brokerapp.delivery", "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control",
+    "brokerapp.jobs",
     "brokerapp.publishing", "brokerapp.queues", "brokerapp.recovery", "brokerapp.runs", "brokerapp.scheduling",
     "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.stats",
     "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
@@ -82,7 +83,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.connector", "brokerapp.errors", "brokerapp.stomp.listener", "brokerapp.stomp.session",
     ),
     "brokerapp.listeners": (*PARTS_OF_CORE, "brokerapp.stomp"),
-    "brokerapp.requests": PARTS_OF_CORE,
+    "brokerapp.requests": (*PARTS_OF_CORE, "brokerapp.transfers"),
+    "brokerapp.transfers": PARTS_OF_CORE,
     "brokerapp.admin": (
         *VALUES, "brokerapp.engine.bindings", "brokerapp.engine.job", "brokerapp.engine.loops", "brokerapp.selectors",
         "=brokerapp.store", "brokerapp.store.redis",
@@ -139,9 +141,9 @@ HOMES: dict[str, tuple[str, ...]] = {
     "uvloop": ("brokerapp.management", "console"),
     # the broker's core waits for nothing: whoever does has a name here
     "asyncio": (
-        "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.stomp.listener",
-        "brokerapp.stomp.websocket", "brokerapp.listeners", "brokerapp.admin", "brokerapp.wiring",
-        "brokerapp.reloading",
+        "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.transfers",
+        "brokerapp.stomp.listener", "brokerapp.stomp.websocket", "brokerapp.listeners", "brokerapp.admin",
+        "brokerapp.wiring", "brokerapp.reloading",
         "brokerapp.management", "brokerapp.store", "analytics", "console",
     ),
 }  # fmt: skip

@@ -122,6 +122,10 @@ _WITHOUT_EFFECT = {
          "discoveryUri", "publishedAddressPolicy"),
         "STOMP has no way to tell clients of other brokers",
     ),
+    **dict.fromkeys(
+        ("websocket.maxTextMessageSize", "websocket.maxBinaryMessageSize", "websocket.bufferSize"),
+        "maxFrameSize and maxDataLength hold for WebSockets, too",
+    ),
     "maximumProducersAllowedPerConnection": "a STOMP connection counts as one producer, as in ActiveMQ",
     "auditNetworkProducers": "it is about networks of brokers",
     "disableAsyncDispatch": "delivery never waits for a client",

@@ -118,6 +118,11 @@ class Element:
             raise self.refused(f"{attribute}={text!r} is not a size such as 65536, 20kb or 20 mb")
         return int(match[1]) * _UNITS[match[2].lower()]
 
+    @property
+    def untaken(self) -> tuple[tuple[str, str], ...]:
+        """The attributes nobody took so far."""
+        return tuple(self._attributes.items())
+
     def rest(self) -> tuple[tuple[str, str], ...]:
         """The attributes nobody took, which count as read now."""
         rest = tuple(self._attributes.items())

@@ -56,7 +56,7 @@ def read_plugins(element: Element) -> Plugins:
                 found.authorization = tuple(_grants(child))
             case "virtualSelectorCacheBrokerPlugin":
                 child.note(Outcome.TAKEN, "what consumers wanted is remembered")
-                found.others.append(Plugin(child.tag, child.rest()))
+                found.others.append(Plugin(child.tag, child.untaken))
                 found.selector_cache = _selector_cache(child)
             case tag if tag in _KNOWN:
                 why = why_plugin(tag)

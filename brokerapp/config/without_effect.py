@@ -75,6 +75,8 @@ MEMORY_LIMIT_OF_TOPIC = "what waits for the subscribers of a topic is bounded fo
 #: Why a network connector does nothing.
 NETWORKS = "networks of brokers are not served yet"
 _KEPT = "kept as it is written, without effect yet"
+#: Fields of a policy that do nothing yet where they are set, and why.
+IDLE_FIELDS = {"prioritized_messages": _KEPT}
 
 
 def why_flag(field: str, value: object) -> str | None:

@@ -83,6 +83,7 @@ class Subscription:
     prefix: dict[str, bytes] = field(default_factory=dict)  #: destination -> first lines of its MESSAGE frames
     started: bool = False  #: nothing is given before its RECEIPT was
     delivered: int = 0
+    browse: Any = None  #: the snapshot it is given, when it is a browser and no consumer
     durable: Any = None  #: the named subscription it consumes, when it does
     no_local: bool = False  #: does not want what its own client sends to topics
     tested: dict[str, int] = field(default_factory=dict)  #: log -> number up to which nothing is left for it
@@ -250,7 +251,7 @@ class MessageLog:
         """Those not in flight, as they are known here."""
         found = self.ahead.pass_over(entries)
         for entry in found:
-            entry.deliveries = self.returned.get(entry.seq, int(entry.seq <= self.may_have_been_delivered))
+            entry.deliveries = self.deliveries_of(entry.seq)
             if entry.message.grouped and self.groups is None:
                 self.groups = MessageGroups(self.rules.groups)
         return found
@@ -304,6 +305,10 @@ class MessageLog:
             self.window += 1
             self.ahead.reset()
             self.groups = None
+
+    def deliveries_of(self, seq: int) -> int:
+        """How often a waiting message was delivered before."""
+        return self.returned.get(seq, int(seq <= self.may_have_been_delivered))
 
     # -- who gets what
 

@@ -84,6 +84,7 @@ class _Walk:
         self.headers, self.topology, self.sender, self.hops = headers, topology, sender, hops
         self.route = Route()
         self._reached: set[Copy] = set()
+        self._mirroring: set[Destination] = set()  # a wildcard's queue may get copies of its own mirror: not for ever
         self._visits = 0
         self._dropping = 0  # virtual topics on the way here that rather drop than refuse
 
@@ -179,10 +180,12 @@ class _Walk:
                 self.route.queues.append(kept)
 
     def _mirror(self, copy: Copy, depth: int) -> None:
-        topic = self.topology.mirror_of(copy.destination)
-        if topic is not None and copy not in self._reached:
-            self._note(copy.destination, self.topology.mirror.id, topic, depth=depth)
+        queue, topic = copy.destination, self.topology.mirror_of(copy.destination)
+        if topic is not None and copy not in self._reached and queue not in self._mirroring:
+            self._note(queue, self.topology.mirror.id, topic, depth=depth)
+            self._mirroring.add(queue)
             self._visit(Copy(topic), depth + 1)
+            self._mirroring.discard(queue)
 
     def _virtual_topic(self, definition: VirtualTopic, copy: Copy, depth: int) -> None:
         topic = copy.destination

@@ -12,7 +12,7 @@ from brokerapp.definitions import Composite, Definitions, MirroredQueue, PolicyE
 from brokerapp.destination import SEPARATOR, Destination, Kind
 from brokerapp.engine.advisory_topics import is_advisory
 from brokerapp.engine.bindings import Binding, Bindings
-from brokerapp.engine.destination_map import DestinationMap, specificity
+from brokerapp.engine.destination_map import DestinationMap, matches, specificity
 from brokerapp.engine.feeds import Feed
 from brokerapp.selectors import Selector, compile_selector
 
@@ -78,6 +78,8 @@ class Topology:
         found = self._virtual_of.get(destination)
         if found is None:
             found = self._virtual[destination.kind].find(destination.name)
+            if destination.is_pattern:  # a queue called like a pattern: what is meant for it names it, or all like it
+                found = [each for each in found if matches(_name(each), destination.name)]
             if is_advisory(destination):  # these never fan out; a composite may forward them
                 found = [each for each in found if isinstance(each, Composite)]
             if len(self._virtual_of) >= MAX_REMEMBERED:
@@ -160,3 +162,7 @@ class Topology:
         self.bindings.remove(name)
         self.plans.clear()
         self._policy_of.clear()
+
+
+def _name(definition: VirtualDestination) -> str:
+    return definition.destination.name if isinstance(definition, Composite) else definition.name

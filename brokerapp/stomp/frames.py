@@ -92,13 +92,15 @@ class FrameParser:
 
     def _run_at(self, buffer: bytes, start: int) -> tuple[Run, int] | None:
         """The run that begins here, and where it ends; None for what must be looked at frame by frame."""
-        if self.version == "1.0" or self.max_frame is not None:
+        if self.version == "1.0":
             return None
         if buffer.startswith(b"SEND\n", start):
-            found = self._head and read_sends(self._head, buffer, start, self.max_body)
+            # A head in a run is short: a body with so much room is in no frame that is too long.
+            room = self.max_body if self.max_frame is None else min(self.max_body, self.max_frame - MAX_HEAD_BYTES)
+            found = self._head and read_sends(self._head, buffer, start, room)
             if not found and (head := learn(buffer, start)) not in (None, self._head):
                 self._head = head
-                found = read_sends(head, buffer, start, self.max_body)
+                found = read_sends(head, buffer, start, room)
             return found
         return read_acks(buffer, start) if buffer.startswith(b"ACK\n", start) else None
 

@@ -347,6 +347,10 @@ class StompConnection(asyncio.Protocol):
         subscription.prefix[entry.shown or entry.log] = prefix
         return prefix
 
+    def end_of_browse(self, subscription: Subscription) -> None:
+        names = (self.client.own_names.get(each.stomp, each.stomp) for each in subscription.destinations)
+        self._out.append(self._session.end_of_browse(",".join(names), subscription.id))
+
     def receipts(self, ids: Sequence[str]) -> None:
         self._out.append(self._session.receipts(ids))
 

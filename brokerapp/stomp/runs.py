@@ -26,8 +26,8 @@ MAX_HEAD_REMEMBERED = MAX_COMMAND_BYTES
 
 _ACKS = re.compile(rb"(?:[\r\n]*ACK\nid:[0-9A-Za-z-]+\n\n\0)+")
 _ACK_ID = re.compile(r"id:([0-9A-Za-z-]+)")
-#: What stands in no head that is learnt: with these headers it matters what the body is.
-_NOT_PLAIN = (b"\r", b"\namq-msg-type:", b"\ntransformation:")
+#: What stands in no head that is learnt; with a transformation it matters what the body is.
+_NOT_PLAIN = (b"\r", b"\ntransformation:")
 _CHANGING = re.compile(rb"\n(receipt|content-length):([^\n]*)")
 #: A value that needs no second look: ASCII without what ends a line or a head.
 _VALUE = re.compile(rb"[^\n\r\0\x80-\xff]{0,512}")

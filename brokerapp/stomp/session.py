@@ -32,7 +32,7 @@ from brokerapp.message import DEFAULT_PRIORITY, escape, unescape
 from brokerapp.stomp.frames import Frame, Run, encode, flat
 from brokerapp.stomp.naming import NO_NAMES, Naming, names_own
 from brokerapp.stomp.runs import AckFrames
-from brokerapp.transformations import BYTES, error_in
+from brokerapp.transformations import error_in
 
 SERVER = "Sluice/0.1.0"
 #: Best first.
@@ -64,6 +64,8 @@ NOT_PROPERTIES = frozenset(
         "amq-msg-type",
         "original-destination",
         "transformation-error",
+        "JMSRedelivered",
+        "JMSXDeliveryCount",
         "JMSXUserID",
     ]
 )
@@ -151,11 +153,14 @@ class StompSession:
             raise ProtocolError(f"no common version: {','.join(offered)[:80]} offered, {','.join(VERSIONS)} supported")
         self.version = version
         wish = headers.get("heart-beat", self._limits.default_heart_beat)
-        self.heart_beat = ours, theirs = _heart_beat(wish, self._limits)
+        ours, theirs = _heart_beat(wish, self._limits)
+        if version == "1.0" and "heart-beat" in headers:
+            theirs = 0  # it asked before it knew the version, and 1.0 knows no heart-beats
+        self.heart_beat = ours, theirs
         self._enter(State.CONNECTED)
         answer = {"version": version, "server": SERVER, "heart-beat": f"{ours},{theirs}"}
         if "request-id" in headers:
-            answer["response-id"] = headers["request-id"]
+            answer["response-id"] = answer["receipt-id"] = headers["request-id"]
         shares_client_id = headers.get("shared-client-id") == "true"
         return Connect(
             headers.get("login"), headers.get("passcode"), headers.get("client-id"), shares_client_id, answer
@@ -187,7 +192,7 @@ class StompSession:
             _number(headers, "timestamp") if "timestamp" in headers else None,
             get("transaction"),
             get("receipt"),
-            _is_counted(headers, frame.body),
+            _is_counted(headers),
         )
 
     def _subscribe(self, headers: dict[str, str], _frame: Frame) -> Action:
@@ -196,6 +201,9 @@ class StompSession:
             raise RequestRefused("SUBSCRIBE without a destination header")
         if id is None and self.version != "1.0":
             raise RequestRefused("SUBSCRIBE without an id header")
+        browser = headers.get("browser") == "true"
+        if browser and self.version == "1.0":
+            raise RequestRefused("browser:true needs STOMP 1.1 or later")
         destination = self._naming.for_all(destination)
         ack_mode = headers.get("ack", "auto")
         options = {
@@ -208,7 +216,7 @@ class StompSession:
             destination,
             ack_mode if ack_mode in ACK_MODES else "auto",
             headers.get("selector") or None,
-            headers.get("browser") == "true",
+            browser,
             options,
             headers.get("receipt"),
             headers.get("transformation"),
@@ -257,6 +265,10 @@ class StompSession:
     def error(self, error: BrokerError, receipt: str | None = None) -> bytes:
         """An ERROR that says what was wrong, in one sentence, with the error's stable code."""
         return error_frame(error, receipt, self.version)
+
+    def end_of_browse(self, destination: str, subscription: str | None) -> bytes:
+        """What tells a browser that it has seen all."""
+        return self.message_prefix(destination, subscription) + b"message-id:0\nbrowser:end\n\n\0\n"
 
     def message_prefix(self, destination: str, subscription: str | None) -> bytes:
         """The first lines of the MESSAGE frames a subscription gets from a destination; 1.0 may have given no id."""
@@ -337,18 +349,15 @@ def _without(command: str, header: str) -> RequestRefused:
     return RequestRefused(f"{command} without the header {header}")
 
 
-def _is_counted(headers: dict[str, str], body: bytes) -> bool:
-    """Whether the length is written down, which makes it a message of bytes; text that holds a NUL needs it, too.
+def _is_counted(headers: dict[str, str]) -> bool:
+    """Whether consumers are told the length of the body: where the sender gave it, and where it says that it is bytes.
 
-    With content-length it is one of bytes, unless amq-msg-type or a transformation says otherwise.
+    Only ActiveMQ's Java clients see more of a difference between text and bytes.
     """
     kind = headers.get("amq-msg-type")
-    if kind is None:
-        if headers.get("transformation", BYTES) == BYTES:
-            return "content-length" in headers
-    elif kind not in ("text", "bytes"):
+    if kind not in (None, "text", "bytes"):
         raise RequestRefused(f"amq-msg-type:{kind} is neither text nor bytes")
-    return kind == "bytes" or b"\0" in body
+    return kind == "bytes" or "content-length" in headers
 
 
 def _with_jms_setters(headers: dict[str, str]) -> dict[str, str]:

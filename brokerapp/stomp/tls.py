@@ -45,6 +45,7 @@ def server_context(stores: TlsStores, options: TlsOptions = PLAIN_TLS) -> ssl.SS
     if options.client_auth is ClientAuth.NEEDED and stores.trust_store is None:
         raise ConfigurationRefused("needClientAuth without a trustStore: no client's certificate would be believed")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.options |= ssl.OP_NO_RENEGOTIATION  # it costs the server far more than the client
     versions = [_VERSIONS[name] for name in options.protocols] or list(_VERSIONS.values())
     context.minimum_version, context.maximum_version = min(versions), max(versions)
     _load_identity(context, stores.key_store, stores.key)

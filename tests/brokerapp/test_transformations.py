@@ -1,7 +1,7 @@
 """Messages the broker writes as JSON, in the XML that says the same."""
 
 from brokerapp.message import Message
-from brokerapp.transformations import as_wanted
+from brokerapp.transformations import as_wanted, error_in
 
 HEAD = b"message-id:ID\\c1\ntransformation:jms-advisory-json\nx:1\n"
 BODY = b'{"Info":{"@class":"A & B","n":1,"yes":true,"list":["<",""],"null":"","in":{"entry":[{"string":["k","v"]}]}}}'
@@ -45,3 +45,15 @@ def test_what_the_broker_did_not_write_stays_as_it_is():
     ):
         message = Message("1", head, body)
         assert as_wanted(message, "jms-xml") is message
+
+
+def test_text_announced_as_json_that_is_none_is_found_out():
+    for form in ("jms-json", "jms-map-json", "jms-object-json", "jms-advisory-json"):
+        assert error_in(form, b'{"map":{"entry":[]}}') is None
+        assert error_in(form, b"<map/>").startswith(f"{form}: the body is not JSON")
+        assert error_in(form, b"[" * 100_000) is not None
+
+
+def test_nothing_is_said_of_other_text():
+    for form in ("jms-xml", "jms-map-xml", "jms-byte", "nobody knows this", ""):
+        assert error_in(form, b"<map") is None

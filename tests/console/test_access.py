@@ -88,9 +88,10 @@ def test_viewer_sees_and_does_not_browse():
 
 @pytest.mark.parametrize("role", list(Role))
 def test_a_page_offers_only_what_the_role_may_do(role, browser_of, console, seen):
-    console.send("/queue/offered", "x")
-    seen("offered", 1)
-    text = browser_of(role).get(reverse("queue", kwargs={"name": "offered"})).content.decode()
+    queue = {"name": f"offered.{role}"}
+    console.send(f"/queue/offered.{role}", "x")
+    seen(f"offered.{role}", 1)
+    text = browser_of(role).get(reverse("queue", kwargs=queue)).content.decode()
     may_purge, may_browse = role is Role.ADMIN, role is not Role.VIEWER
-    assert (reverse("purge", kwargs={"name": "offered"}) in text) is may_purge
-    assert (reverse("messages", kwargs={"name": "offered"}) in text) is may_browse
+    assert (reverse("purge", kwargs=queue) in text) is may_purge
+    assert (reverse("messages", kwargs=queue) in text) is may_browse

@@ -107,7 +107,7 @@ def test_the_body_is_told_where_the_policy_says_so(listen, connect, name):
     listener = listen(f"MessageConsumed.Queue.WHOLE.{name}")
     client = connect()
     client.subscribe(f"/queue/WHOLE.{name}")
-    client.send(f"/queue/WHOLE.{name}", "hello", amq_msg_type="text")
+    client.frame("SEND", destination=f"/queue/WHOLE.{name}", body="hello")  # without content-length: text
     client.send(f"/queue/WHOLE.{name}", b"hello")
     text, raw = (said(each) for each in listener.take(2))
     content = text["ActiveMQTextMessage"]["content"]

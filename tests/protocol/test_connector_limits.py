@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from brokerapp.config import Authentication, BrokerConfig, TransportConnector, User
+from brokerapp.definitions import Definitions, PolicyEntry
+from brokerapp.destination import Destination, Kind
 from tests.protocol.clients import RawClient, StompClient
 from tests.protocol.running_node import RunningNode, until
 
@@ -218,3 +220,26 @@ def test_messages_say_whom_the_login_made_of_the_sender_where_that_is_asked_for(
     assert received(listening(**flags)) is None
     assert received(listening(**flags, use_authenticated_principal=True)) == "guest"
     assert received(listening(**flags, use_authenticated_principal=True), login="ada", passcode="lovelace") == "ada"
+
+
+# -- prefetch, as policies say
+
+
+@pytest.mark.scenario("SC-02")
+@pytest.mark.parametrize("kind", ["queue", "topic"])
+def test_a_policy_s_prefetch_holds_where_the_client_says_nothing(listening, kind):
+    policies = (PolicyEntry(Destination(Kind(kind), ">"), queue_prefetch=10, topic_prefetch=10),)
+    node = listening(definitions=Definitions(policies=policies))
+    for own, expected in (({}, 10), ({"activemq.prefetchSize": "25"}, 25)):
+        name = f"/{kind}/prefetch.{expected}"
+        client, sender = RawClient(node.port), RawClient(node.port)
+        client.tell("SUBSCRIBE", {"destination": name, "id": "1", "ack": "client-individual", **own, "receipt": "s"})
+        assert client.hear().headers["receipt-id"] == "s"
+        for number in range(50):
+            sender.tell("SEND", {"destination": name, "receipt": str(number)}, b"x")
+            assert sender.hear().headers["receipt-id"] == str(number)
+        messages = [client.hear() for _ in range(expected)]
+        client.tell("BEGIN", {"transaction": "t", "receipt": "no more"})
+        assert client.hear().headers["receipt-id"] == "no more"
+        client.tell("ACK", {"id": messages[0].headers["ack"]})
+        assert client.hear().command == "MESSAGE"

@@ -21,6 +21,7 @@ from brokerapp.definitions import to_json, virtual_destination_to_json
 from brokerapp.destination import Destination
 from brokerapp.environment import Environment
 from brokerapp.errors import BrokerError
+from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
 
 #: Messages shown when nobody says how many.
 BROWSE_LIMIT = 50
@@ -50,6 +51,7 @@ class Command(BaseCommand):
             ("delete", "remove a queue or topic with all it holds"),
         ):
             verbs.add_parser(verb, help=text).add_argument("destination", help=DESTINATION)
+        add_verbs(verbs)
         waiting = verbs.add_parser("waiting", help="messages that wait until they are due, the next one first")
         waiting.add_argument("--skip", type=int, default=0, help="how many to pass over")
         waiting.add_argument("--limit", type=int, default=BROWSE_LIMIT, help="how many (default: %(default)d)")
@@ -222,4 +224,5 @@ VERBS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]] = {
     "import": _import,
     "export": _export,
     "stats": _stats,
+    **QUEUE_VERBS,
 }

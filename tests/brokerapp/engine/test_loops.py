@@ -36,15 +36,23 @@ def loop(*definitions):
         ((composite("A", "B", "C"), composite("B", "D"), composite("C", "D"), composite("D", "E")), None),
         (
             (DEFAULT_VIRTUAL_TOPIC, composite("Consumer.A.VirtualTopic.X", "topic://VirtualTopic.X")),
-            ["Consumer.A.VirtualTopic.X", "Consumer.A.VirtualTopic.X"],
+            ["Consumer.A.VirtualTopic.X", "topic://VirtualTopic.X", "Consumer.A.VirtualTopic.X"],
         ),
         ((composite("Consumer.A.VirtualTopic.X", "topic://VirtualTopic.X"),), None),
         ((DEFAULT_VIRTUAL_TOPIC, composite("Consumer.A.VirtualTopic.Y", "topic://VirtualTopic.X")), None),
         (
             (MirroredQueue("M."), composite("topic://M.Q", "Q")),
-            ["topic://M.Q", "topic://M.Q"],
+            ["topic://M.Q", "Q", "topic://M.Q"],
         ),
-        ((MirroredQueue("", ""), VirtualTopic(">", "", ""), composite("A", "B")), None),
+        (
+            (MirroredQueue("M."), composite("Q", "X", forward_only=False), composite("topic://M.Q", "Q")),
+            ["Q", "topic://M.Q", "Q"],
+        ),
+        ((MirroredQueue("M."), composite("Q", "X"), composite("topic://M.Q", "Q")), None),
+        ((MirroredQueue("M."), composite("topic://M.>", "AUDIT")), ["topic://M.>", "AUDIT", "topic://M.>"]),
+        ((MirroredQueue("", ""), VirtualTopic(">", "", ""), composite("A", "B")), ["B", "topic://B", "B"]),
+        ((MirroredQueue("", ""), VirtualTopic(">", "", "")), [">", "topic://>", ">"]),
+        ((MirroredQueue(), DEFAULT_VIRTUAL_TOPIC), None),
         ((MirroredQueue(), VirtualTopic(">", "C.*."), composite("A", "B")), None),
     ],
 )

@@ -271,7 +271,8 @@ def read_ahead(log, stored, colour=lambda seq: "blue"):
     if after is None:
         return False
     log.paging = True
-    log.load_ahead([entry(seq, colour=colour(seq)) for seq in stored if seq > after][:PAGE], log.window, after)
+    following = [seq for seq in stored if seq > after][:PAGE]
+    log.load_ahead([entry(seq, colour=colour(seq)) for seq in following], log.window, after)
     return True
 
 
@@ -279,7 +280,8 @@ def blue_window(*consumers, depth):
     """A log whose window is filled with blue messages that nobody wants."""
     log = log_of(*consumers, depth=depth)
     while log.wants_page:
-        log.load([entry(seq, colour="blue") for seq in range(log.loaded + 1, depth + 1)][:PAGE], log.window)
+        following = range(log.loaded + 1, depth + 1)[:PAGE]
+        log.load([entry(seq, colour="blue") for seq in following], log.window)
         dispatched(log)
     return log
 

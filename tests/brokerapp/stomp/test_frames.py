@@ -234,6 +234,37 @@ def test_what_is_encoded_comes_back_in_any_pieces(contents, places):
     assert parse(cut(data, places)) == (sent, None)
 
 
+#: Header text that 1.0 can say: it has no escapes, and blanks at the ends are trimmed.
+PLAIN = st.text(st.characters(exclude_characters="\0\n\r:", exclude_categories=["Cs"]), max_size=20).map(str.strip)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from(["1.0", "1.1", "1.2"]),
+    st.data(),
+    st.sampled_from(["SEND", "MESSAGE", "ERROR"]),
+    st.binary(max_size=80),
+    st.lists(st.integers(0, 10_000), max_size=6),
+)
+def test_what_is_encoded_in_a_version_comes_back_in_it(version, data, command, body, places):
+    text = PLAIN if version == "1.0" else TEXT
+    headers = data.draw(st.dictionaries(text, text, max_size=5).filter(lambda each: "content-length" not in each))
+    sent = Frame(command, {**headers, "content-length": str(len(body))}, body)
+    encoded = encode(command, sent.headers, body, version=version)
+    assert parse(cut(encoded * 2, places), version) == ([sent, sent], None)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 400), st.integers(1, 300), st.booleans(), st.lists(st.integers(0, 10_000), max_size=4))
+def test_a_frame_is_refused_exactly_when_it_is_longer_than_it_may_be(length, max_frame, is_counted, places):
+    headers = {"destination": "/queue/a"} | ({"content-length": str(length)} if is_counted else {})
+    data = encode("SEND", headers, b"x" * length)
+    found, error = parse(cut(data, places), max_frame=max_frame)
+    fits = len(data) - len(b"\0\n") <= max_frame
+    assert (len(found), error is None) == (int(fits), fits)
+    assert fits or "(maxFrameSize)" in error
+
+
 @pytest.mark.parametrize(
     ("version", "command", "expected"),
     [

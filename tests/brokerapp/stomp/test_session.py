@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerapp.actions import Abort, Begin, Commit, Connect, Disconnect, Send, Settle, Subscribe, Unsubscribe
-from brokerapp.connector import HEART_BEAT_FLOOR_MS
+from brokerapp.connector import HEART_BEAT_FLOOR_MS, ConnectionLimits
 from brokerapp.errors import AccessDenied, BrokerError, ProtocolError, RequestRefused
 from brokerapp.stomp.frames import Frame, FrameParser
 from brokerapp.stomp.session import StompSession
@@ -69,7 +69,7 @@ def test_connect_carries_who_the_client_is():
     headers = {"login": "me", "passcode": "secret", "client-id": "c", "request-id": "7", "accept-version": "1.2"}
     connect = StompSession().receive(Frame("CONNECT", headers))
     assert (connect.login, connect.passcode, connect.client_id) == ("me", "secret", "c")
-    assert connect.headers["response-id"] == "7"
+    assert connect.headers["response-id"] == connect.headers["receipt-id"] == "7"
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,25 @@ def test_connect_carries_who_the_client_is():
 )
 def test_heart_beats_are_those_asked_for_the_other_way_round(asked, sends, expects):
     session = StompSession()
-    connect = session.receive(Frame("CONNECT", {} if asked is None else {"heart-beat": asked}))
+    headers = {"accept-version": "1.1"} | ({} if asked is None else {"heart-beat": asked})
+    connect = session.receive(Frame("CONNECT", headers))
     assert session.heart_beat == (sends, expects)
     assert connect.headers["heart-beat"] == f"{sends},{expects}"
+
+
+def test_a_client_that_gets_1_0_is_not_held_to_heart_beats_it_offered_before_it_knew():
+    """1.0 has none, and real clients that offer several versions then send none."""
+    session = StompSession()
+    session.receive(Frame("CONNECT", {"accept-version": "1.0", "heart-beat": "500,700"}))
+    assert session.heart_beat == (700, 0)
+
+
+def test_limits_of_the_connector_bind_heart_beats():
+    limits = ConnectionLimits(default_heart_beat="300,400", heart_beat_floor_ms=350, heart_beat_ceiling_ms=900)
+    for asked, agreed in ((None, (400, 350)), ("10,10", (350, 350)), ("5000,5000", (900, 5000)), ("0,0", (0, 0))):
+        session = StompSession(limits=limits)
+        session.receive(Frame("CONNECT", {"accept-version": "1.2"} | ({} if asked is None else {"heart-beat": asked})))
+        assert session.heart_beat == agreed
 
 
 @pytest.mark.parametrize(
@@ -159,10 +175,11 @@ def test_only_the_word_true_makes_a_message_persistent(text, persistent):
         ({}, False),
         ({"content-length": "4"}, True),
         ({"amq-msg-type": "bytes"}, True),
-        ({"content-length": "4", "amq-msg-type": "text"}, False),
+        ({"content-length": "4", "amq-msg-type": "text"}, True),
+        ({"amq-msg-type": "text"}, False),
     ],
 )
-def test_a_message_of_bytes_tells_its_length_and_one_of_text_does_not(headers, counted):
+def test_the_length_is_told_where_the_sender_told_it_and_of_bytes(headers, counted):
     send = connected().receive(Frame("SEND", {"destination": "a", **headers}, b"body"))
     assert send.is_bytes is counted
 
@@ -193,13 +210,22 @@ def test_what_the_broker_writes_itself_is_no_property(name):
     assert connected().receive(Frame("SEND", {"destination": "a", name: "forged"})).properties == ""
 
 
+def test_only_stomp_1_0_has_no_browsers(session):
+    headers = {"destination": "/queue/a", "id": "1", "browser": "true"}
+    if session.version == "1.0":
+        with pytest.raises(RequestRefused, match=r"1\.1"):
+            session.receive(Frame("SUBSCRIBE", headers))
+    else:
+        assert session.receive(Frame("SUBSCRIBE", headers)).browser
+
+
 def test_subscribe_names_what_to_consume_and_how(session):
     headers = {
-        "destination": "/queue/a", "id": "1", "ack": "client", "selector": "a = 1", "receipt": "r", "browser": "true",
+        "destination": "/queue/a", "id": "1", "ack": "client", "selector": "a = 1", "receipt": "r",
         "activemq.prefetchSize": "7", "activemq.priority": "3",
     }  # fmt: skip
     assert session.receive(Frame("SUBSCRIBE", headers)) == Subscribe(
-        "1", "/queue/a", "client", "a = 1", True, {"prefetchSize": "7", "priority": "3"}, "r"
+        "1", "/queue/a", "client", "a = 1", False, {"prefetchSize": "7", "priority": "3"}, "r"
     )
 
 
@@ -281,6 +307,36 @@ def test_no_frame_makes_a_session_fail_in_any_other_way_than_it_says(version, co
     for session in (StompSession(), connected(version)):
         with suppress(ProtocolError, RequestRefused):
             session.receive(Frame(command, headers))
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("SUB", Subscribe), ("SUBX", Subscribe), ("SENDER", Send), ("ACKNOWLEDGE", Settle), ("BEGINNING", Begin),
+     ("UNSUB", Unsubscribe), ("DISCONNECTED", Disconnect)],
+)  # fmt: skip
+def test_a_command_is_known_by_its_beginning_as_in_activemq(written, meant):
+    headers = {"destination": "/queue/a", "id": "1", "transaction": "t"}
+    assert isinstance(connected().receive(Frame(written, headers)), meant)
+
+
+@pytest.mark.parametrize("command", ["SED", "send", "SU", "UNSU", "", "MESSAGE", "RECEIPT", "ERROR", "CONNECTED"])
+def test_a_command_of_another_beginning_is_none(command):
+    with pytest.raises(ProtocolError):
+        connected().receive(Frame(command, {"destination": "/queue/a", "id": "1"}))
+
+
+def test_each_message_carries_the_stamp_of_its_sender():
+    session = connected()
+    session.stamp = "JMSXUserID:ada\n"
+    send = session.receive(Frame("SEND", {"destination": "a", "x": "1", "JMSXUserID": "root"}))
+    assert send.properties.splitlines() == ["JMSXUserID:ada", "x:1"]
+
+
+def test_text_announced_as_json_that_is_none_says_so():
+    headers = {"destination": "a", "transformation": "jms-map-json"}
+    wrong = connected().receive(Frame("SEND", headers, b"<map/>"))
+    assert "transformation-error:jms-map-json\\c the body is not JSON" in wrong.properties
+    assert "transformation-error" not in connected().receive(Frame("SEND", headers, b'{"map":{}}')).properties
 
 
 # -- what clients are told

@@ -80,6 +80,11 @@ def test_a_stranger_s_certificate_is_not_believed(authority, broker, tmp_path):
         hands_shaken(server_context(both, TlsOptions(ClientAuth.WANTED)), authority, client=stranger)
 
 
+@pytest.mark.scenario("ST-46")
+def test_handshakes_are_not_repeated_at_a_client_s_wish(broker):
+    assert server_context(stores(broker, "PKCS12")).options & ssl.OP_NO_RENEGOTIATION
+
+
 def refusal(stores: TlsStores, options: TlsOptions | None = None) -> str:
     with pytest.raises(ConfigurationRefused) as caught:
         server_context(stores, *([options] if options else []))

@@ -1,0 +1,188 @@
+"""Transfers: messages that operators take out of a queue, by selector or id: moved, copied, retried or removed.
+
+In order, page by page, each page whole or not at all; what consumers hold stays with them. What arrives after the
+beginning is left alone, so that a transfer ends also where messages come back by way of definitions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from brokerapp.broker import Broker
+from brokerapp.client import Placed
+from brokerapp.delivery import entry_of
+from brokerapp.destination import Destination, Kind
+from brokerapp.engine.choosing import selector_headers
+from brokerapp.engine.message_log import PAGE, Entry, MessageLog
+from brokerapp.engine.routing import route
+from brokerapp.errors import LimitExceeded, RequestRefused
+from brokerapp.selectors import compile_selector
+from brokerapp.store import StoredEntry, Unit
+
+#: Where a message goes, None: nowhere (it is left alone). Raises RequestRefused.
+Target = Callable[[Entry], Destination | None]
+
+
+@dataclass
+class Selection:
+    """Which messages of a queue: of those that match all that is given, the first `limit`."""
+
+    selector: str | None = None
+    ids: frozenset[str] | None = None  #: message-ids; all copies of a message share one
+    limit: int | None = None
+    done: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._wanted = compile_selector(self.selector) if self.selector else None
+
+    @property
+    def full(self) -> bool:
+        """Whether it has as many as it wants."""
+        return self.limit is not None and self.done >= self.limit
+
+    def takes(self, entry: Entry, queue: Destination) -> bool:
+        """Whether this message is one of them."""
+        if self.ids is not None and entry.message.id not in self.ids:
+            return False
+        return self._wanted is None or self._wanted.matches(selector_headers(entry, queue))
+
+
+class Transfers:
+    """What operators do to the messages of queues."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    async def remove(self, queue: str, **which) -> int:
+        """Remove messages; how many."""
+        log = self._log(queue)
+        return await self._each_page(log, _selection(which), lambda entries: self._remove(log, entries))
+
+    async def move(self, queue: str, target: str, **which) -> int:
+        """Move messages to another destination, where they are routed like what is sent there; how many."""
+        return await self._move(queue, which, self._checked(queue, target))
+
+    async def retry(self, queue: str, **which) -> int:
+        """Move messages back to where they failed; how many. What does not say where it came from stays."""
+        return await self._move(queue, which, _came_from)
+
+    async def copy(self, queue: str, target: str, **which) -> int:
+        """Copy messages to another destination; how many. Raises LimitExceeded when that is full."""
+        log, to = self._log(queue), self._checked(queue, target)
+        return await self._each_page(log, _selection(which), lambda entries: self._copy(log, entries, to), seize=False)
+
+    async def _move(self, queue: str, which: dict, target: Target) -> int:
+        log = self._log(queue)
+        return await self._each_page(
+            log, _selection(which), lambda entries: self._forward(log, entries, target), target
+        )
+
+    def _log(self, queue: str) -> MessageLog:
+        wanted = Destination.parse(queue)
+        if not wanted.is_queue or wanted.kind is Kind.SUBSCRIPTION:
+            raise RequestRefused(f"{wanted} is no queue")
+        return self._broker.queues.find(wanted)
+
+    @staticmethod
+    def _checked(queue: str, target: str) -> Target:
+        to = Destination.parse(target)
+        if to == Destination.parse(queue):
+            raise RequestRefused(f"{to} is where the messages are already")
+        if to.is_pattern or to.kind is Kind.SUBSCRIPTION:
+            raise RequestRefused(f"{to} is not one destination")
+        return lambda _entry: to
+
+    # -- page by page
+
+    async def _each_page(self, log: MessageLog, selection: Selection, deal, target: Target | None = None, seize=True):
+        last, after = self._broker.committer.last, 0
+        while not selection.full:
+            found, work = await self._page(log, selection, after, last, deal, target, seize)
+            if work is not None and (refused := await work):
+                raise LimitExceeded(f"{refused} is full: {selection.done} messages were dealt with before")
+            if not found or found[-1].seq >= last:
+                break
+            after = found[-1].seq
+        await self._broker.committer.barrier()
+        self._broker.delivery.touched[log] = None
+        return selection.done
+
+    async def _page(self, log: MessageLog, selection: Selection, after: int, last: int, deal, target, seize: bool):
+        """Deal with what is wanted of the next page, in the very moment in which the store's answer comes.
+
+        Later consumers may hold other messages.
+        """
+        while True:
+            window, answer = log.window, asyncio.get_running_loop().create_future()
+
+            def read(found: list[StoredEntry], window=window, answer=answer) -> None:
+                if window != log.window and seize:  # some of it may be settled meanwhile
+                    answer.set_result(None)
+                    return
+                entries = [entry_of(log.name, each) for each in found if each.seq <= last]
+                wanted = [entry for entry in entries if selection.takes(entry, log.destination)]
+                if target is not None:
+                    wanted = [entry for entry in wanted if target(entry) is not None]
+                if selection.limit is not None:
+                    wanted = wanted[: selection.limit - selection.done]
+                if seize:
+                    seized = log.seize([entry.seq for entry in wanted])
+                    wanted = [entry for entry in wanted if entry.seq in seized]
+                selection.done += len(wanted)
+                answer.set_result((found, deal(wanted) if wanted else None))
+
+            self._broker.committer.read(log.name, after, PAGE, read)
+            if (page := await answer) is not None:
+                return page
+
+    def _remove(self, log: MessageLog, entries: list[Entry]) -> None:
+        self._leave(log, entries)
+        self._broker.committer.settle(entries)
+
+    def _leave(self, log: MessageLog, entries: list[Entry]) -> None:
+        log.settled(entries)
+        log.counts.DequeueCount += len(entries)
+        self._broker.stats.changed.add(log.counts)
+
+    def _forward(self, log: MessageLog, entries: list[Entry], target: Target):
+        self._leave(log, entries)
+        return self._submit([self._placed(log, entry, target(entry)) for entry in entries], entries)
+
+    def _copy(self, log: MessageLog, entries: list[Entry], target: Target):
+        return self._submit([self._placed(log, entry, target(entry)) for entry in entries], ())
+
+    def _placed(self, log: MessageLog, entry: Entry, target: Destination) -> Placed:
+        message = entry.message.with_headers({"original-destination": log.destination.stomp})
+        found = route(message, target, self._broker.topology)
+        if found.groups is None:
+            found.groups = self._broker.publishing.groups(found)
+        return Placed(message, message.stored(), target, found)
+
+    def _submit(self, placed: list[Placed], settles: list[Entry] | tuple[()]) -> asyncio.Future[str]:
+        """Let it be stored; what stands in the way, or nothing."""
+        done = asyncio.get_running_loop().create_future()
+
+        def stored(seq: int, refused: str) -> None:
+            if not refused:
+                self._broker.publishing.happened(placed, seq)
+            done.set_result(refused)
+
+        appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
+        self._broker.committer.submit(Unit(appends, settles, moves=bool(settles), then=stored))
+        return done
+
+
+def _selection(which: dict) -> Selection:
+    ids = which.get("ids")
+    return Selection(which.get("selector"), None if ids is None else frozenset(ids), which.get("limit"))
+
+
+def _came_from(entry: Entry) -> Destination | None:
+    """Where a dead letter failed; None when nobody can say, or it was temporary."""
+    original = entry.message.headers.get("original-destination")
+    if not original:
+        return None
+    origin = Destination.parse(original)
+    return None if origin.is_temporary else origin

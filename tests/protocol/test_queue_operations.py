@@ -1,0 +1,152 @@
+"""What operators do to queues and to some of their messages: pause, move, copy, retry, remove, and lists of groups."""
+
+import pytest
+
+from brokerapp.definitions import Composite, Leg
+from brokerapp.destination import Destination
+from brokerapp.errors import RequestRefused, SelectorSyntaxError
+from tests.protocol.running_node import until
+
+
+def queue(name):
+    return Destination.queue(name)
+
+
+def fill(client, name, count=6, **headers):
+    for number in range(count):
+        client.send(f"/queue/{name}", str(number), parity="odd" if number % 2 else "even", **headers)
+
+
+@pytest.mark.scenario("AD-12")
+def test_a_paused_queue_takes_messages_gives_none_and_can_be_browsed(connect, node, name):
+    client = connect()
+    client.subscribe(f"/queue/{name}")
+    node.ask(lambda admin: admin.pause(queue(name)))
+    fill(client, name, 3)
+    assert client.has_no_more()
+    assert node.bodies(name) == ["0", "1", "2"]
+    assert node.numbers(queue(name)).Paused
+    client.subscribe(f"/queue/{name}", id="b", browser="true")
+    assert [client.take()[0].body for _ in range(4)] == ["0", "1", "2", ""]
+    node.ask(lambda admin: admin.purge(queue(name)))
+    fill(client, name, 1)
+    assert client.has_no_more(), "a purge does not end the pause"
+    node.ask(lambda admin: admin.pause(queue(name), False))
+    assert client.bodies() == ["0"]
+
+
+@pytest.mark.scenario("AD-02", "AD-15")
+def test_messages_are_moved_by_selector_and_in_order(connect, node, name):
+    fill(connect(), name)
+    moved = node.ask(lambda admin: admin.move(queue(name), queue(f"{name}.to"), selector="parity = 'odd'", limit=2))
+    assert moved == 2
+    assert (node.bodies(name), node.bodies(f"{name}.to")) == (["0", "2", "4", "5"], ["1", "3"])
+    assert {each.original_destination for each in node.browse(f"{name}.to")} == {f"/queue/{name}"}
+    assert node.ask(lambda admin: admin.move(queue(name), queue(f"{name}.to"))) == 4
+    assert node.bodies(f"{name}.to") == ["1", "3", "0", "2", "4", "5"]
+    assert node.depth(name) == 0
+
+
+@pytest.mark.scenario("AD-05")
+def test_what_was_moved_once_is_not_there_to_be_moved_again(connect, node, name):
+    fill(connect(), name, 2)
+    [first, _] = node.browse(name)
+    assert node.ask(lambda admin: admin.move(queue(name), queue(f"{name}.to"), ids=[first.id])) == 1
+    assert node.ask(lambda admin: admin.move(queue(name), queue(f"{name}.to"), ids=[first.id])) == 0
+    assert (node.bodies(name), node.bodies(f"{name}.to")) == (["1"], ["0"])
+
+
+@pytest.mark.scenario("AD-03", "AD-15")
+def test_messages_are_copied_purged_and_copied_back(connect, node, name):
+    fill(connect(), name)
+    assert node.ask(lambda admin: admin.copy(queue(name), queue(f"{name}.to"), selector="parity = 'even'")) == 3
+    assert node.depth(name) == 6
+    assert node.ask(lambda admin: admin.purge(queue(name))) == 6
+    assert node.ask(lambda admin: admin.copy(queue(f"{name}.to"), queue(name))) == 3
+    assert node.bodies(name) == node.bodies(f"{name}.to") == ["0", "2", "4"]
+
+
+@pytest.mark.scenario("AD-04")
+def test_a_queue_is_not_moved_or_copied_to_itself(connect, node, name):
+    fill(connect(), name, 1)
+    for verb in ("move", "copy"):
+        with pytest.raises(RequestRefused, match="already"):
+            node.ask(lambda admin, verb=verb: getattr(admin, verb)(queue(name), queue(name)))
+    with pytest.raises(SelectorSyntaxError, match="position"):
+        node.ask(lambda admin: admin.remove(queue(name), selector="parity ="))
+
+
+@pytest.mark.scenario("AD-06", "AD-15")
+def test_messages_in_the_middle_are_removed(connect, node, name):
+    fill(connect(), name)
+    third = node.browse(name)[2]
+    assert node.ask(lambda admin: admin.remove(queue(name), ids=[third.id])) == 1
+    assert node.bodies(name) == ["0", "1", "3", "4", "5"]
+    assert node.ask(lambda admin: admin.remove(queue(name), selector="parity = 'odd'")) == 3
+    assert node.bodies(name) == ["0", "4"]
+
+
+@pytest.mark.scenario("AD-07")
+def test_dead_letters_are_retried_and_fail_again(connect, node, name):
+    client = connect()
+    client.send(f"/queue/{name}", "poison", persistent="true")
+    client.subscribe(f"/queue/{name}", ack="client-individual")
+    dead, mine = queue("ActiveMQ.DLQ"), f"dlqDeliveryFailureCause IS NOT NULL AND case = '{name}'"
+    client.nack(client.take()[0])
+    client.send(f"/queue/{name}", "poison too", persistent="true", case=name)
+    for _ in range(2):
+        client.nack(client.take()[0])
+        until(lambda: any(each.headers.get("case") == name for each in node.browse("ActiveMQ.DLQ")), "it is dead")
+        assert node.ask(lambda admin: admin.retry(dead, selector=mine)) == 1
+    assert client.take()[0].body == "poison too"
+
+
+def test_what_consumers_hold_is_left_to_them(connect, node, name):
+    client = connect()
+    fill(client, name)
+    client.subscribe(f"/queue/{name}", ack="client-individual", prefetch=2)
+    held = client.take(2)
+    assert node.ask(lambda admin: admin.move(queue(name), queue(f"{name}.to"))) == 4
+    assert node.bodies(f"{name}.to") == ["2", "3", "4", "5"]
+    for each in held:
+        client.ack(each)
+    assert node.depth(name) == 0
+
+
+def test_a_transfer_ends_also_where_its_messages_come_back(connect, node, name):
+    fill(connect(), name, 3)
+    node.define(Composite(queue(f"{name}.to"), (Leg(queue(name)),)))
+    assert node.ask(lambda admin: admin.move(queue(name), queue(f"{name}.to"))) == 3
+    assert node.bodies(name) == ["0", "1", "2"]
+
+
+@pytest.mark.scenario("AD-13")
+def test_a_long_queue_with_a_consumer_is_purged_but_for_what_that_holds(connect, node, name):
+    client = connect()
+    client.subscribe(f"/queue/{name}", ack="client-individual", prefetch=3)
+    for number in range(2_000):
+        client.send(f"/queue/{name}", str(number), wait=False)
+    until(lambda: node.depth(name) == 2_000, "all are stored")
+    held = client.take(3)
+    assert node.ask(lambda admin: admin.purge(queue(name))) == 1_997
+    for each in held:
+        client.ack(each)
+    assert node.depth(name) == 0
+    client.send(f"/queue/{name}", "next")
+    assert client.bodies() == ["next"]
+
+
+@pytest.mark.scenario("GR-01")
+def test_groups_are_listed_and_assigned_anew(connect, node, name):
+    client = connect()
+    client.subscribe(f"/queue/{name}", id="one")
+    client.send(f"/queue/{name}", "1", JMSXGroupID="g")
+    client.take()
+    client.subscribe(f"/queue/{name}", id="two")
+    assert node.ask(lambda admin: admin.groups(queue(name))) == [["g", client.heard["session"], "one"]]
+    assert node.ask(lambda admin: admin.forget_groups(queue(name), "other")) == 0
+    assert node.ask(lambda admin: admin.forget_groups(queue(name), "g")) == 1
+    assert node.ask(lambda admin: admin.groups(queue(name))) == []
+    client.send(f"/queue/{name}", "2", JMSXGroupID="g")
+    assert client.take()[0].headers["JMSXGroupFirstForConsumer"] == "true"
+    assert node.ask(lambda admin: admin.forget_groups(queue(name))) == 1
