@@ -74,7 +74,8 @@ class Report:
 
     def print_all(self) -> None:
         """What was measured more than one by one."""
-        print(f"All, medians of {self.rounds}:\n\n{table(report.FIGURES_HEAD, self._figures)}")
+        if self._figures:
+            print(f"All, medians of {self.rounds}:\n\n{table(report.FIGURES_HEAD, self._figures)}")
         if self._ratios:
             print(f"\nSluice, times the other's rate:\n\n{table(report.RATIOS_HEAD, self._ratios)}")
 

@@ -168,7 +168,12 @@ class BrokerAdmin:
         await self._ask("create", destination=str(destination))
 
     async def create_subscription(self, subscription: NamedSubscription) -> Destination:
-        """Let a durable subscription exist; what its messages are named by. Refused when it is there. Needs a node."""
+        """Let a durable subscription exist; what its messages are named by. Needs a live node.
+
+        Raises RequestRefused when it is there already, SelectorSyntaxError.
+        """
+        if subscription.selector:
+            compile_selector(subscription.selector)
         return Destination.parse(await self._ask("create_subscription", attributes=subscription.attributes()))
 
     async def delete(self, destination: Destination) -> int:
@@ -327,11 +332,5 @@ def _checked(which: Mapping[str, Any]) -> dict[str, Any]:
 
 _ERRORS: dict[str, type[BrokerError]] = {
     each.code: each
-    for each in (
-        DestinationNotFound,
-        RequestRefused,
-        LimitExceeded,
-        DefinitionRefused,
-        StoreUnavailable,
-    )
+    for each in (DestinationNotFound, LimitExceeded, RequestRefused, DefinitionRefused, StoreUnavailable)
 }

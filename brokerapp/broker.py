@@ -8,7 +8,8 @@ consumers), `advisories` (what the broker tells about itself). `perform` says wh
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from brokerapp.actions import (
@@ -27,12 +28,12 @@ from brokerapp.advisories import Advisories
 from brokerapp.browsing import Browsing
 from brokerapp.client import Client
 from brokerapp.committer import Committer
+from brokerapp.creation import Creation
 from brokerapp.definitions import Definitions
 from brokerapp.delivery import Delivery
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, Kind
 from brokerapp.durables import Durables
 from brokerapp.engine.access import Access
-from brokerapp.engine.advisory_topics import is_advisory
 from brokerapp.engine.message_log import MessageLog, Subscription
 from brokerapp.engine.selector_cache import CacheRules, SelectorCache
 from brokerapp.engine.topology import Topology
@@ -40,10 +41,12 @@ from brokerapp.errors import AccessDenied, ProtocolError, RequestRefused
 from brokerapp.expiry import Expiry
 from brokerapp.failures import Failures
 from brokerapp.flow_control import FlowControl
+from brokerapp.inactivity import Inactivity
 from brokerapp.jobs import Jobs
 from brokerapp.named_subscription import SUBSCRIPTION
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
+from brokerapp.quotas import Quotas
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recovery import Recovery
 from brokerapp.runs import Runs
@@ -53,7 +56,7 @@ from brokerapp.settling import Settling
 from brokerapp.slow_consumers import SlowConsumers
 from brokerapp.snapshot import DestinationStats
 from brokerapp.statistics import Statistics
-from brokerapp.stats import Stats
+from brokerapp.stats import MAX_DESTINATIONS, Stats
 from brokerapp.store import DISCARDED, LogState, Unit
 from brokerapp.subscribing import Subscribing
 from brokerapp.temporaries import Temporaries
@@ -64,6 +67,9 @@ from brokerapp.transactions import Transactions
 SELECTOR_EXPIRY_MS = 10_000
 #: What a right allows, as ActiveMQ's errors call it.
 _TO_BE_AUTHORIZED_TO = {"read": "read from", "write": "write to", "admin": "create"}
+
+#: Destinations that one client is known to send to; the numbers of producers leave out those beyond.
+MAX_PRODUCING_TO = 10_000
 
 
 class Broker:
@@ -98,20 +104,23 @@ class Broker:
         self.settling, self.transactions = Settling(self), Transactions(self)
         self.browsing = Browsing(self)
         self.flow = FlowControl(self)
+        self.quotas = Quotas(settings.memory_limit)
         self.slow_consumers = SlowConsumers(self)
         self.durables, self.recovery = Durables(self), Recovery(self)
         self.delivery.remember = self.recovery.published
-        self.temporaries = Temporaries(self)
+        self.temporaries, self.creation, self.inactivity = Temporaries(self), Creation(self), Inactivity(self)
         if settings.selector_cache is not None and settings.selector_cache.expire_after:
             self.timers.every(SELECTOR_EXPIRY_MS, self.queues.expire_selectors, time.time_ns() // 1_000_000)
         self.advisories = Advisories(self)
         self.delivery.advisories = self.advisories
+        stats.crowded = self._forget_idle_topics
         stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
         self.expiry, self.jobs = Expiry(self), Jobs(self)
         self.scheduling = Scheduling(self)
         self.expiry.watch()
         self.slow_consumers.watch()
         self.jobs.start()
+        self.inactivity.watch()
         #: Who does what a client asks. Each may raise RequestRefused.
         self.perform: dict[type[Action], Callable[[Client, Any], None]] = {
             Send: self.scheduling.send if settings.scheduler_support else self.publishing.send,
@@ -137,8 +146,11 @@ class Broker:
         """The logs as the last node left them; `last` is the number of the last message."""
         self.committer.last = last
         for state in states:
-            is_queue = state.attributes.get("kind") not in (SUBSCRIPTION, DISCARDED)
-            (self.queues if is_queue else self.durables).recover(state, last)
+            kind = state.attributes.get("kind")
+            if kind == Kind.TOPIC:
+                self.creation.recover(Destination.parse(state.name))
+            else:
+                (self.durables if kind in (SUBSCRIPTION, DISCARDED) else self.queues).recover(state, last)
         if self.settings.statistics:
             Statistics(self)
 
@@ -170,15 +182,34 @@ class Broker:
         self.queues.delete(log)
         self._forget_producers(log.destination)
 
-    def delete_topic(self, topic: Destination) -> None:
-        """Remove a topic that has no subscribers."""
-        self.recovery.forget(topic)
-        self.stats.forget(topic)
-        self._forget_producers(topic)
+    def delete_topics(self, topics: Collection[Destination]) -> None:
+        """Remove topics that have no subscribers."""
+        for topic in topics:
+            self.creation.forget(topic)
+            self.recovery.forget(topic)
+            self.stats.forget(topic)
+        self._forget_producers(*topics)
 
-    def _forget_producers(self, destination: Destination) -> None:
+    def _forget_idle_topics(self) -> None:
+        """There are too many destinations: forget the oldest topics that nobody subscribes to."""
+        topics = (each for each in self.stats.known()[:-1] if each.kind is Kind.TOPIC)
+        idle = (each for each in topics if not self.delivery.is_heard(each))
+        self.delete_topics(set(islice(idle, MAX_DESTINATIONS // 10)))
+
+    def produces_to(self, client: Client, destination: Destination) -> None:
+        """A client begins to send there; where it sends to many places the one before is forgotten."""
+        if len(client.producing_to) >= MAX_PRODUCING_TO:
+            forgotten = client.producing_to.pop()
+            self.count_producer(forgotten, -1)
+            self.advisories.producer_stopped(client, forgotten)
+        client.producing_to.add(destination)
+        self.count_producer(destination, 1)
+        self.advisories.producer_started(client, destination)
+
+    def _forget_producers(self, *destinations: Destination) -> None:
+        gone = set(destinations)
         for client in self.clients.values():
-            client.producing_to -= {each for each in client.producing_to if each.physical == destination}
+            client.producing_to -= {each for each in client.producing_to if each.physical in gone}
 
     # -- clients
 
@@ -196,18 +227,20 @@ class Broker:
                 each.sink.close()
         self._client_ids.setdefault(client.client_id, set()).add(client)
         self.clients[client.id] = client
+        client.share = self.quotas.share
+        self.quotas.divide(len(self.clients))
         self.advisories.connected(client)
 
     def disconnect(self, client: Client) -> None:
         """A client is gone: its transactions end in nothing, what it held goes back."""
         if self.clients.pop(client.id, None) is None:
             return
+        self.quotas.divide(len(self.clients))
         sharers = self._client_ids[client.client_id]
         sharers.discard(client)
         if not sharers:
             del self._client_ids[client.client_id]
-        for name in list(client.transactions):
-            self.transactions.roll_back(client, client.transactions.pop(name))
+        self.transactions.give_up(client)
         for subscription in list(client.subscriptions.values()):
             self.subscribing.end(client, subscription)
         for destination in client.producing_to:
@@ -257,9 +290,7 @@ class Broker:
     def _exists(self, destination: Destination) -> bool:
         if destination.is_temporary:  # whoever may have one made it
             return True
-        if destination.is_queue:
-            return destination.physical in self.queues
-        return is_advisory(destination) or self.stats.find(destination) is not None
+        return self.creation.exists(destination)
 
     def may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:
         """Whether who subscribed has a right at a destination."""

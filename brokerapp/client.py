@@ -12,6 +12,7 @@ from brokerapp.engine.message_log import Entry, Subscription
 from brokerapp.engine.routing import Route
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.message import Message
+from brokerapp.quotas import Share
 
 #: Open transactions of one client, and what one may hold: bounds on what a peer can make us keep.
 MAX_TRANSACTIONS = 100
@@ -20,10 +21,6 @@ MAX_TRANSACTION_ACTIONS = 100_000
 MAX_TRANSACTION_BYTES = 256 * 1024 * 1024
 #: Copies in queues that one transaction may make: more would keep the store busy for seconds with one call.
 MAX_TRANSACTION_COPIES = 100_000
-#: Units of one client on their way to the store, and bytes of messages in them; at this many its socket is not read
-#: until half of them are done.
-MAX_PENDING = 2_000
-MAX_PENDING_BYTES = 8 * 1024 * 1024
 
 
 class Sink(Protocol):
@@ -95,6 +92,8 @@ class Client:
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     by_key: dict[str, Subscription] = field(default_factory=dict)  #: first part of their ack ids
     transactions: dict[str, Transaction] = field(default_factory=dict)
+    share: Share = field(default_factory=Share)  #: of what all may have under way
+    patterns: int = 0  #: destinations with wildcards that it consumes from
     pending: int = 0  #: units on their way to the store
     pending_bytes: int = 0  #: of messages in them
     on_hold: bool = False  #: not read from because of that
@@ -143,7 +142,8 @@ class Client:
         """A unit with so many bytes of messages is on its way; too many stop the reading."""
         self.pending += 1
         self.pending_bytes += size
-        if not self.on_hold and (self.pending >= MAX_PENDING or self.pending_bytes >= MAX_PENDING_BYTES):
+        share = self.share
+        if not self.on_hold and (self.pending >= share.units or self.pending_bytes >= share.bytes):
             self.on_hold = True
             self.read_or_not()
 
@@ -151,10 +151,10 @@ class Client:
         """A unit is done."""
         self.pending -= 1
         self.pending_bytes -= size
-        if self.on_hold and self.pending <= MAX_PENDING // 2 and self.pending_bytes <= MAX_PENDING_BYTES // 2:
+        if self.on_hold and self.pending <= self.share.units // 2 and self.pending_bytes <= self.share.bytes // 2:
             self.on_hold = False
             self.read_or_not()
 
     def read_or_not(self) -> None:
-        """Read on from the client, or not: see MAX_PENDING, and flow_control.py about sends that wait for room."""
+        """Read on from the client, or not: see quotas.py, and flow_control.py about sends that wait for room."""
         self.sink.hold(self.on_hold or (self.waiting > 0 and not self.subscriptions))

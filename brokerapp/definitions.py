@@ -145,6 +145,10 @@ class PolicyEntry:
     message_eviction: MessageEviction | None = None
     slow_consumer: SlowConsumerStrategy | None = None
     durable_topic_prefetch: int | None = None
+    gc_inactive_destinations: bool | None = None  #: those that nobody uses are removed
+    inactive_timeout_before_gc: int | None = None  #: when they were idle for so long
+    max_destinations: int | None = None  #: that may match the pattern; below 0: any number
+    auto_create: bool | None = None  #: clients may bring them into being by naming them; False: operators only
     queue_browser_prefetch: int | None = None
     prioritized_messages: bool | None = None
     strict_order_dispatch: bool | None = None

@@ -33,6 +33,7 @@ MAX_TOPIC_PENDING_BYTES = 16 * 1024 * 1024
 
 #: Topics whose subscribers are remembered: their names come from clients.
 MAX_REMEMBERED = 10_000
+MAX_REMEMBERED_SUBSCRIBERS = 1_000_000
 _original = attrgetter("original")
 _expires = attrgetter("message.expires")
 #: What the names of topics begin with, among those of logs.
@@ -62,6 +63,7 @@ class Delivery:
         self._expired, self._may = expired, may
         self._topics: dict[Kind, DestinationMap[Subscription]] = {kind: DestinationMap() for kind in Kind}
         self._subscribers_of: dict[Destination, list[Subscription]] = {}
+        self._remembered = 0  # subscribers in all of these
         self.touched: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
         self.waiting: dict[Subscription, None] = {}  # of topics, with messages pending
         self.dirty: dict[Client, None] = {}
@@ -191,10 +193,12 @@ class Delivery:
         """Who gets messages of this topic; each once, however many of its patterns match."""
         found = self._subscribers_of.get(topic)
         if found is None:
-            if len(self._subscribers_of) >= MAX_REMEMBERED:
+            if len(self._subscribers_of) >= MAX_REMEMBERED or self._remembered >= MAX_REMEMBERED_SUBSCRIBERS:
                 self._subscribers_of.clear()
+                self._remembered = 0
             matching = dict.fromkeys(self._topics[topic.kind].find(topic.name))
             found = self._subscribers_of[topic] = [each for each in matching if self._may(each, "read", topic)]
+            self._remembered += len(found)
         return found
 
     def is_heard(self, topic: Destination) -> bool:
@@ -278,7 +282,7 @@ class Delivery:
         else:
             subscription.credit -= 1
             stats.InFlightCount += 1
-            ack_ids = self._ack_ids(subscription, [entry])
+            ack_ids = self.ack_ids(subscription, [entry])
         self._stats.changed.add(stats)
         client: Client = subscription.client
         client.delivered += 1

@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from brokerapp.destination import Destination
@@ -26,15 +26,22 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: Abandoned subscriptions are looked for no more often than this: each look goes through all of them.
+SHORTEST_SCHEDULE_MS = 100
+
 
 @dataclass(slots=True, eq=False)
 class Durable:
     """A named subscription that exists."""
 
-    subscription: NamedSubscription
     log: MessageLog
     feed: Feed
     offline_since_ms: int  #: since the epoch, or since the node started; of no meaning while it has consumers
+
+    @property
+    def subscription(self) -> NamedSubscription:
+        """What it keeps, for whom."""
+        return self.feed.subscription
 
     @property
     def active(self) -> bool:
@@ -51,7 +58,7 @@ class Durables:
         self._by_log: dict[str, Durable] = {}
         self._discarded: set[str] = set()  # names of logs that are not gone yet
         if broker.settings.offline_durable_subscriber_timeout > 0:
-            period = broker.settings.offline_durable_subscriber_task_schedule
+            period = max(SHORTEST_SCHEDULE_MS, broker.settings.offline_durable_subscriber_task_schedule)
             broker.timers.every(period, self._remove_abandoned, _now_ms())
 
     def __iter__(self) -> Iterator[Durable]:
@@ -81,7 +88,8 @@ class Durables:
         if state.attributes["kind"] != DISCARDED:
             subscription = NamedSubscription.from_attributes(state.attributes)
             if subscription.durable:
-                self._add(subscription, self._broker.queues.restore(state, last))
+                log = self._broker.queues.restore(state, last)
+                self._add(Feed(subscription, log.destination, self._may_read), log)
                 return
         self._discard(state.name)
 
@@ -94,6 +102,8 @@ class Durables:
         found = self._by_key.get(wanted.key)
         if found is not None:
             if self._is_as(wanted, found):
+                if not found.active:
+                    self._adopt(found, wanted.groups)
                 return found
             self._discard_log(found)
         durable = self.create(wanted)
@@ -114,32 +124,37 @@ class Durables:
         return same
 
     def create(self, subscription: NamedSubscription) -> Durable:
-        """Let it exist. Raises RequestRefused when it does already."""
+        """Let it exist. Raises RequestRefused when it does already, SelectorSyntaxError."""
         if subscription.key in self._by_key:
             raise RequestRefused(f"there is a {subscription} already")
         queues = self._broker.queues
         names = (subscription.log(generation) for generation in itertools.count(1))
         free = next(each for each in names if each not in queues and str(each) not in self._discarded)
-        return self._add(subscription, queues.open(free, subscription.attributes()))
+        feed = Feed(subscription, free, self._may_read)
+        return self._add(feed, queues.open(free, subscription.attributes()))
 
-    def _add(self, subscription: NamedSubscription, log: MessageLog) -> Durable:
-        feed = Feed(subscription, log.destination, self._may_read(subscription))
-        durable = Durable(subscription, log, feed, _now_ms())
+    def _add(self, feed: Feed, log: MessageLog) -> Durable:
+        subscription = feed.subscription
+        durable = Durable(log, feed, _now_ms())
         self._by_key[subscription.key] = self._by_log[log.name] = durable
         self._broker.topology.add_feed(feed)
         self._broker.advisories.listeners_changed()
         self._only_persistent(durable)
         return durable
 
-    def _may_read(self, subscription: NamedSubscription) -> Callable[[Destination], bool]:
-        """What its maker may read of what its pattern matches; also what it may not read any more is kept no longer."""
-        principal = Principal("", frozenset(subscription.groups))
+    def _may_read(self, subscription: NamedSubscription, topic: Destination) -> bool:
+        """Whether its user may read a topic, of those that its pattern matches."""
+        access = self._broker.access
+        if access is None or subscription.groups is None:
+            return True
+        return access.may(Principal("", frozenset(subscription.groups)), "read", topic)
 
-        def may_read(topic: Destination) -> bool:
-            access = self._broker.access
-            return access is None or access.may(principal, "read", topic)
-
-        return may_read
+    def _adopt(self, durable: Durable, groups: tuple[str, ...] | None) -> None:
+        """It is for a user of these groups from now on."""
+        if durable.subscription.groups != groups:
+            durable.feed.subscription = replace(durable.subscription, groups=groups)
+            self._broker.queues.describe(durable.log, durable.subscription.attributes())
+            self._broker.topology.plans.clear()
 
     def remove(self, durable: Durable) -> None:
         """Let it exist no longer, with what it holds. Raises RequestRefused while it has consumers."""

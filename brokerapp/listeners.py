@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from brokerapp.broker import Broker
 from brokerapp.connector import DEFAULT_LIMITS, Carrier, ConnectionLimits
+from brokerapp.engine.conventions import PLAIN, Conventions
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.snapshot import ListenerStats
 from brokerapp.stomp.listener import Authenticate, Endpoint, StompConnection
@@ -26,6 +27,7 @@ class Listen:
     websocket: bool = False
     tls: ssl.SSLContext | None = None
     limits: ConnectionLimits = DEFAULT_LIMITS
+    conventions: Conventions = PLAIN
 
     @property
     def scheme(self) -> str:
@@ -50,7 +52,9 @@ class Listeners:
 
     async def open(self, listen: Listen) -> None:
         """Listen there as well. Raises ConfigurationRefused when that cannot be."""
-        endpoint = Endpoint(self._broker, self._authenticate, self._pump, self._numbers, listen.name, listen.limits)
+        endpoint = Endpoint(
+            self._broker, self._authenticate, self._pump, self._numbers, listen.name, listen.limits, listen.conventions
+        )
         patience = listen.limits.connect_ms / 1000 if listen.tls and listen.limits.connect_ms else None
         try:
             server = await asyncio.get_running_loop().create_server(

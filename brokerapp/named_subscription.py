@@ -30,7 +30,7 @@ class NamedSubscription:
     no_local: bool = False  #: not what its own client sends
     shared: bool = False
     durable: bool = True
-    groups: tuple[str, ...] = ()  #: of the user who made it: they decide what a pattern may read
+    groups: tuple[str, ...] | None = None  #: of the user it is for, who gets what they may read; None: no user yet
 
     def __post_init__(self) -> None:
         if not self.name.strip():
@@ -82,15 +82,16 @@ class NamedSubscription:
             "no_local": self.no_local,
             "shared": self.shared,
             "durable": self.durable,
-            "groups": list(self.groups),
+            "groups": self.groups and list(self.groups),
         }
 
     @staticmethod
     def from_attributes(attributes: Mapping[str, Any]) -> NamedSubscription:
         """The inverse of attributes()."""
         values = {name: value for name, value in attributes.items() if name in NamedSubscription.__dataclass_fields__}
-        topics = tuple(Destination.parse(each) for each in attributes["topics"])
-        return NamedSubscription(**{**values, "topics": topics, "groups": tuple(attributes["groups"])})
+        topics, groups = attributes["topics"], attributes["groups"]
+        values["topics"] = tuple(map(Destination.parse, topics))
+        return NamedSubscription(**{**values, "groups": groups and tuple(groups)})
 
 
 def _plain(text: str) -> str:

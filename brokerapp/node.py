@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
+from brokerapp.allocator import keep_freed_memory
 from brokerapp.broker import Broker
 from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions, from_json, to_json
@@ -29,8 +30,9 @@ from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.snapshot import ConnectionStats, NodeStatus
 from brokerapp.stats import Stats
 from brokerapp.stomp.listener import Authenticate
-from brokerapp.store import Limits
+from brokerapp.store import Limits, LogState
 from brokerapp.store.redis import NODE_TIMEOUT_MS, RedisStore, now_ms
+from brokerapp.store.room import NOTHING, is_full, store_limit
 
 logger = logging.getLogger(__name__)
 
@@ -44,10 +46,6 @@ TICK_SECONDS = 1.0
 DRAIN_SECONDS = 10.0
 #: Connections listed in a node's status.
 MAX_LISTED_CONNECTIONS = 1_000
-#: Share of the machine's memory that stored messages may take when nobody sets a limit.
-DEFAULT_STORE_SHARE = 0.5
-#: Share of a server's own limit (maxmemory) that messages may take; the rest is for what surrounds them.
-SHARE_OF_SERVER = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +89,14 @@ class Node:
     async def start(self) -> None:
         """Become the broker's node and listen."""
         gc.set_threshold(*COLLECT_AFTER)
+        keep_freed_memory()
         await self._store.open()
         await self._take_over()
         definitions = await self._definitions()
         last = await self._store.claim(self.session)
         self._snapshot = await self._store.clear_stats()
-        self._limits = Limits(total=await self._store_limit(), of_log=self._limit_of)
+        self._store_limit = store_limit(self.config.store_limit, await self._store.memory())
+        self._limits = Limits(total=self._store_limit, of_log=self._limit_of)
         self._committer = Committer(self._store, self.session, self._limits, self._pump)
         self.recorder = Recorder(self.config.broker) if self.config.trace else NoRecorder(self.config.broker)
         self._stats = Stats()
@@ -108,12 +108,9 @@ class Node:
         if self.config.grants is not None:
             self.broker.access = Access(self.config.grants)
         await self._beat()  # from here on operators ask us instead of changing the store themselves
-        self.broker.recover(await self._store.recover(), last)
+        self.broker.recover(await self._found(), last)
         for destination in self.config.destinations:
-            if destination.is_queue:
-                self.broker.queues.ensure(destination)
-            else:
-                self._stats.of(destination)
+            self.broker.creation.declare(destination)
         work_by_name = {
             "committer": self._committer.run,
             "discards": self._committer.run_discards,
@@ -128,11 +125,15 @@ class Node:
         self.broker.url = next(iter(self.addresses), "")
         await self._beat()
 
-    async def _store_limit(self) -> int:
-        """Bytes of messages the store may hold: as configured, and always less than what the server can hold."""
-        wanted = self.config.store_limit or int(_memory() * DEFAULT_STORE_SHARE)
-        servers = (await self._store.memory())["limit"]
-        return min(wanted, int(servers * SHARE_OF_SERVER)) if servers else wanted
+    async def _found(self) -> list[LogState]:
+        """The logs as the last node left them, or none when the broker is to begin anew."""
+        found = await self._store.recover()
+        if not self.config.settings.delete_all_messages_on_startup:
+            return found
+        for state in found:
+            await self._store.drop(state.name, self.session)
+        logger.warning("deleteAllMessagesOnStartup: all messages and destinations of the store are deleted")
+        return []
 
     def _limit_of(self, log: str) -> int:
         """Bytes one queue may hold."""
@@ -261,6 +262,8 @@ class Node:
                 await asyncio.wait_for(moved.wait(), None if due is None else max(0, due - now_ms()) / 1000)
 
     async def _beat(self) -> None:
+        memory = await self._store.memory()
+        self._limits.total = NOTHING if is_full(memory) else self._store_limit
         clients = itertools.islice(self.broker.clients.values(), MAX_LISTED_CONNECTIONS)
         status = NodeStatus(
             node=self.session,
@@ -273,7 +276,7 @@ class Node:
             trace={
                 "recorded": self.recorder.recorded, "dropped": self.recorder.dropped, "pending": self.recorder.pending,
             },
-            store={**await self._store.memory(), "message_limit": self._limits.total},
+            store={**memory, "message_limit": self._store_limit},
         )  # fmt: skip
         await self._store.beat(self.session, {**status.to_json(), "host": socket.gethostname(), "pid": os.getpid()})
 
@@ -358,8 +361,3 @@ def _is_dead_here(former: dict) -> bool:
     except OSError:
         return False
     return former["pid"] == os.getpid()
-
-
-def _memory() -> int:
-    """Bytes of the machine's memory."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

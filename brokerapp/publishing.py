@@ -136,6 +136,7 @@ class Publishing:
             return
         size = sum([len(each.stored) for each in placed])
         client.check_room(transaction, size)
+        self._broker.quotas.reserve(size)
         transaction.placed += placed
         transaction.bytes += size
         transaction.copies += sum([len(group.rows) for each in placed for group in each.route.groups])
@@ -200,9 +201,8 @@ class Publishing:
                 self._broker.temporaries.sent_by(client, destination)
             elif destination.is_queue and destination.address is None:
                 self._broker.queues.check_direct(destination)
-            client.producing_to.add(destination)
-            self._broker.count_producer(destination, 1)
-            self._broker.advisories.producer_started(client, destination)
+            self._broker.creation.check(destination)
+            self._broker.produces_to(client, destination)
         return self.on_its_way(message, destination, sent_to, client)
 
     def on_its_way(

@@ -46,6 +46,7 @@ class Queues:
         self._timers = timers
         self.selectors = selectors  #: what consumers wanted, present and past; None: nobody asked to remember it
         self._logs: dict[str, MessageLog] = {}
+        self._declared: set[str] = set()  # by operators
         self._patterns: DestinationMap[Subscription] = DestinationMap()
         self.topology: Topology
 
@@ -93,6 +94,8 @@ class Queues:
         binding = Binding.from_json(queue.name, state.attributes)
         if binding is not None:
             self.topology.bind(binding)
+        if state.attributes.get("declared"):
+            self._declared.add(log.name)
         log.paused = bool(state.attributes.get("paused"))
         if self.selectors is not None:
             self.selectors.load(log.name, state.attributes.get("selectors", {}))
@@ -160,8 +163,12 @@ class Queues:
     def open(self, destination: Destination, attributes: Mapping[str, Any]) -> MessageLog:
         """A new log, which the store keeps with these attributes."""
         log = self._add(destination)
-        self._committer.create(log.name, json.dumps(attributes))
+        self.describe(log, attributes)
         return log
+
+    def describe(self, log: MessageLog, attributes: Mapping[str, Any]) -> None:
+        """The store keeps it with these attributes from now on."""
+        self._committer.create(log.name, json.dumps(attributes))
 
     def _add(self, destination: Destination, depth: int = 0, suspect: int = 0) -> MessageLog:
         rules = rules_of(self.topology.policy_for(destination))
@@ -173,6 +180,8 @@ class Queues:
         attributes: dict[str, Any] = {"kind": queue.kind}
         if (binding := self.topology.bindings.of(queue.name)) is not None:
             attributes |= binding.to_json()
+        if str(queue) in self._declared:
+            attributes["declared"] = True
         if paused:
             attributes["paused"] = True
         if self.selectors is not None and (selectors := self.selectors.entries_of(str(queue))):
@@ -181,6 +190,17 @@ class Queues:
 
     def _describe(self, log: MessageLog) -> None:
         self._committer.create(log.name, json.dumps(self._attributes(log.destination, log.paused)))
+
+    def declare(self, queue: Destination) -> None:
+        """Let a queue exist until an operator deletes it. Raises RequestRefused."""
+        log = self.ensure(queue)
+        if log.name not in self._declared:
+            self._declared.add(log.name)
+            self._describe(log)
+
+    def is_declared(self, queue: Destination) -> bool:
+        """Whether an operator made it, or the configuration names it."""
+        return str(queue.physical) in self._declared
 
     def retune(self) -> None:
         """Give out messages by the policies that are in force."""
@@ -218,6 +238,7 @@ class Queues:
     def forget(self, log: MessageLog) -> None:
         """It is here no longer; the store is told by whoever asks this."""
         del self._logs[log.name]
+        self._declared.discard(log.name)
         self._delivery.touched.pop(log, None)
         self._stats.forget(log.destination)
 
@@ -249,7 +270,9 @@ class Queues:
 
     def _may_exist(self, subscription: Subscription, queue: Destination) -> bool:
         """Whether the queue is there, or its first consumer may create it."""
-        return queue in self or self._may(subscription, "admin", queue)
+        policy = self.topology.policy_for(queue)
+        forbidden = policy is not None and policy.auto_create is False
+        return queue in self or (not forbidden and self._may(subscription, "admin", queue))
 
     def _collects(self, queue: Destination) -> bool:
         """Whether a queue literally so named is a consumer queue of some virtual topic, hence a queue of its own."""

@@ -66,7 +66,8 @@ class Recovery:
         self._bytes -= self._memories.pop(topic).bytes
 
     def _policy(self, topic: Destination) -> RecoveryPolicy | None:
-        policy = self._broker.topology.policy_for(topic)
+        topology = self._broker.topology
+        policy = topology.policy_for(topic) if topology.remembers else None
         return policy.recovery if policy is not None else None
 
     def _sweep(self) -> None:

@@ -104,19 +104,19 @@ class Desk:
         return found
 
     async def create(self, destination: str) -> None:
-        """Let a queue or topic exist."""
+        """Let a queue or topic exist until it is deleted."""
         wanted = Destination.parse(destination)
         if wanted.kind is Kind.SUBSCRIPTION:
             raise RequestRefused(f"{wanted} is the log of a subscription: create that by its topic and name")
-        if wanted.is_queue:
-            self._broker.queues.ensure(wanted)
-            await self._committer.barrier()
-        else:
-            self._broker.stats.of(wanted)
+        self._broker.creation.declare(wanted)
+        await self._committer.barrier()
 
     async def create_subscription(self, attributes: dict[str, Any]) -> str:
         """Let a named subscription exist; the native name of its log."""
-        durable = self._broker.durables.create(NamedSubscription.from_attributes(attributes))
+        wanted = NamedSubscription.from_attributes(attributes)
+        if not wanted.durable:
+            raise RequestRefused(f"a {wanted} is there while it has consumers")
+        durable = self._broker.durables.create(wanted)
         await self._committer.barrier()
         return durable.log.name
 
@@ -142,7 +142,7 @@ class Desk:
             raise RequestRefused(f"{topic} has subscribers")
         if durables := self._broker.durables.of_topic(topic):
             raise RequestRefused(f"{topic} has the {durables[0].subscription}")
-        self._broker.delete_topic(topic)
+        self._broker.delete_topics([topic])
         return 0
 
     async def _delete_subscription(self, log: MessageLog) -> int:

@@ -70,6 +70,7 @@ class Scheduling:
             self._broker.publishing.submit(client, (), (), send.receipt, jobs=[change()])
         else:
             client.check_room(transaction, len(record))
+            self._broker.quotas.reserve(len(record))
             transaction.jobs.append(change)
             transaction.bytes += len(record)
             self._broker.confirm(client, send.receipt)

@@ -24,13 +24,15 @@ class Settings:
     statistics: bool = False  #: answer requests for numbers (ActiveMQ: statisticsBrokerPlugin)
     populate_jmsx_user_id: bool = False  #: each message says in JMSXUserID who sent it: the login of its CONNECT ...
     use_authenticated_principal: bool = False  #: ... or the name under which the broker knows that client
+    memory_limit: int = 0  #: bytes of messages the node holds before the store does, see quotas.py; 0: the default
     send_fail_if_no_space: bool = False  #: a send that finds no room is refused rather than held back
     send_fail_if_no_space_after_timeout: int = 0  #: it is refused when it was held back so long, milliseconds; 0: never
     keep_durable_subs_active: bool = True  #: durable subscriptions keep non-persistent messages too while offline
-    offline_durable_subscriber_timeout: int = (
-        -1
-    )  #: milliseconds offline after which they are removed; not above 0: never
+    offline_durable_subscriber_timeout: int = -1  #: those offline for so many milliseconds go; not above 0: never
     offline_durable_subscriber_task_schedule: int = 300_000  #: milliseconds between looks for such
+    schedule_period_for_destination_purge: int = 0  #: milliseconds between looks for inactive destinations; 0: none
+    max_purged_destinations_per_sweep: int = 0  #: of those, removed at once; 0: any number
+    delete_all_messages_on_startup: bool = False  #: begin with an empty store
     selector_cache: SelectorCacheSettings | None = None  #: None: former consumers' selectors are not remembered
 
 

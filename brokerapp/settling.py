@@ -13,6 +13,7 @@ from brokerapp.delivery import from_log
 from brokerapp.destination import Destination
 from brokerapp.engine.message_log import Entry, Subscription
 from brokerapp.errors import RequestRefused
+from brokerapp.recording.schema import DROP
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
@@ -94,16 +95,16 @@ class Settling:
                 self._broker.delivery.account_topic_ack(subscription, entry, now_us)
 
     def _reject(self, client: Client, subscription: Subscription, key: str) -> None:
-        """One message failed: it goes to the dead letters at once, as in ActiveMQ."""
+        """One message failed: to the dead letters at once; straight from a topic it is dropped, as in ActiveMQ."""
         entry = subscription.unacked.pop(key)
         subscription.credit += 1
         self._broker.delivery.resume(subscription)
+        cause = f"rejected by {client.client_id} (NACK)"
         if from_log(entry):
-            self._broker.failures.fail(
-                self._broker.queues[entry.log], entry, f"rejected by {client.client_id} (NACK)", client.client_id
-            )
+            self._broker.failures.fail(self._broker.queues[entry.log], entry, cause, client.client_id)
         else:
             self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
+            self._broker.failures.record(DROP, time.time_ns() // 1000, entry, client.client_id, cause)
 
 
 def take(subscription: Subscription, key: str) -> list[tuple[Subscription, str, Entry]]:

@@ -28,6 +28,7 @@ class DestinationStats:
     ProducerCount: int = 0  #: connections that sent here and are still open
     EnqueueBytes: int = 0
     DequeueBytes: int = 0
+    Options: str = ""  #: written behind its name by the first who named it, `consumer.priority=1&...`
     Paused: bool = False
     DLQ: bool = False  #: whether dead letters arrived here
     version: int = 0  #: of the snapshot in which these numbers last changed

@@ -7,6 +7,10 @@ from collections.abc import Callable
 from brokerapp.destination import Destination
 from brokerapp.snapshot import DestinationStats
 
+#: Destinations that have numbers before the idle topics among them are looked for: some 1 KB each. Their names come
+#: from clients.
+MAX_DESTINATIONS = 100_000
+
 
 class Stats:
     """Numbers by destination."""
@@ -18,6 +22,9 @@ class Stats:
         #: Told of a destination that has numbers from now on, and of one that has none any more.
         self.appeared: Callable[[Destination], None] = _ignore
         self.vanished: Callable[[Destination], None] = _ignore
+        #: Asked to forget some when there are more than `most`.
+        self.crowded: Callable[[], None] = _nothing
+        self.most = MAX_DESTINATIONS
 
     def __contains__(self, destination: Destination) -> bool:
         return destination in self._by_destination
@@ -26,10 +33,13 @@ class Stats:
         """The numbers of a destination, from zero for a new one."""
         stats = self._by_destination.get(destination)
         if stats is None:
-            stats = self._by_destination[destination] = DestinationStats(destination)
+            stats = self._by_destination[destination] = _new(destination)
             self._gone.discard(destination)
             self.changed.add(stats)
             self.appeared(destination)
+            if len(self._by_destination) > self.most:
+                self.crowded()
+                self.most = max(MAX_DESTINATIONS, len(self._by_destination) + MAX_DESTINATIONS // 10)
         return stats
 
     def find(self, destination: Destination) -> DestinationStats | None:
@@ -63,5 +73,16 @@ class Stats:
         return changed, gone
 
 
+def _nothing() -> None:
+    """Nobody does anything about it."""
+
+
 def _ignore(_destination: Destination) -> None:
     """Nobody wants to know."""
+
+
+def _new(destination: Destination) -> DestinationStats:
+    """Numbers of a new destination, and what the options behind its name say about it."""
+    options = destination.options
+    text = "&".join(f"{name}={value}" for name, value in options.items())
+    return DestinationStats(destination, Options=text, DLQ=options.get("isDLQ") == "true")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from brokerapp.actions import Subscribe, Unsubscribe
@@ -59,6 +59,7 @@ class Subscribing:
         name = subscription_name(subscribe.id, subscribe.destination)
         if (old := client.subscriptions.get(name)) is not None:
             self.end(client, old)
+        self._broker.quotas.check_subscription(len(client.subscriptions) + 1, client.patterns + _patterns(targets))
         durable = self._broker.durables.claim(wanted, retroactive) if wanted else None
         client.keys += 1
         subscription = Subscription(
@@ -69,6 +70,8 @@ class Subscribing:
         )  # fmt: skip
         self._bound_pending(subscription, _number(subscribe.options, "maximumPendingMessageLimit", 0))
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
+        client.patterns += _patterns(targets)
+        self._broker.quotas.subscriptions += 1
         client.read_or_not()
         if subscribe.browser:
             self._broker.browsing.join(subscription)
@@ -109,6 +112,7 @@ class Subscribing:
             if each.is_temporary:
                 self._broker.temporaries.check(each)
             self._broker.require(client, "read", each)
+            self._broker.creation.check(each)
             if each.address is not None:
                 self._broker.queues.ensure(each, subscribe.selector)
         return targets
@@ -143,6 +147,8 @@ class Subscribing:
         """It is over; what it holds goes back to its place."""
         if client.subscriptions.get(subscription.name) is subscription:
             del client.subscriptions[subscription.name]
+            client.patterns -= _patterns(subscription.destinations)
+            self._broker.quotas.subscriptions -= 1
         client.by_key.pop(subscription.key, None)
         client.read_or_not()
         if subscription.browse is not None:
@@ -191,6 +197,11 @@ def _named(client: Client, subscribe: Subscribe, topics: tuple[Destination, ...]
         no_local=_is_true(options, "noLocal"), shared=shared, durable=options.get("durable", "true").lower() == "true",
         groups=tuple(sorted(client.principal.groups)),
     )  # fmt: skip
+
+
+def _patterns(targets: Iterable[Destination]) -> int:
+    """How many of them have wildcards."""
+    return sum([each.is_pattern for each in targets])
 
 
 def _is_true(options: Mapping[str, str], name: str) -> bool:

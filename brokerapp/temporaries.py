@@ -76,7 +76,7 @@ class Temporaries:
             self._broker.queues.discard(self._broker.queues.find(destination))
             mirror = self._broker.topology.mirror_of(destination)
             if mirror is not None and not self._broker.delivery.subscribers(mirror):
-                self._broker.delete_topic(mirror)
+                self._broker.delete_topics([mirror])
         else:
             self._broker.stats.forget(destination)
         self._broker.topology.plans.pop(destination, None)

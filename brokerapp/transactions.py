@@ -27,13 +27,13 @@ class Transactions:
             raise RequestRefused(f"the transaction {begin.transaction!r} is open already")
         if len(client.transactions) >= MAX_TRANSACTIONS:
             raise RequestRefused(f"at most {MAX_TRANSACTIONS} transactions may be open")
+        self._broker.quotas.begin()
         client.transactions[begin.transaction] = Transaction()
         self._broker.confirm(client, begin.receipt)
 
     def commit(self, client: Client, commit: Commit) -> None:
         """All that was done in the transaction happens, or the client gets an ERROR and nothing does."""
-        transaction = client.transaction(commit.transaction)
-        del client.transactions[commit.transaction]
+        transaction = self._take(client, commit.transaction)
         try:
             self._broker.publishing.restore_queues(transaction.placed)
         except RequestRefused:
@@ -53,11 +53,21 @@ class Transactions:
         """Whether it can be acked still: its log may be gone with all it held."""
         return not from_log(entry) or self._broker.queues.get(entry.log) is not None
 
+    def _take(self, client: Client, name: str) -> Transaction:
+        """An open transaction, which is over."""
+        transaction = client.transaction(name)
+        del client.transactions[name]
+        self._broker.quotas.end(transaction.bytes)
+        return transaction
+
+    def give_up(self, client: Client) -> None:
+        """The client is gone: its transactions come to nothing."""
+        for name in list(client.transactions):
+            self.roll_back(client, self._take(client, name))
+
     def abort(self, client: Client, abort: Abort) -> None:
         """Nothing of it happens: what was acked in it waits for an ack again, with the same ids."""
-        transaction = client.transaction(abort.transaction)
-        del client.transactions[abort.transaction]
-        self.roll_back(client, transaction)
+        self.roll_back(client, self._take(client, abort.transaction))
         self._broker.barrier(client, abort.receipt)
 
     def roll_back(self, client: Client, transaction: Transaction) -> None:

@@ -6,7 +6,7 @@ import hmac
 from dataclasses import replace
 
 from brokerapp.config import Authentication, BrokerConfig, Grant, TransportConnector, default_config
-from brokerapp.config.connector_options import limits_of, tls_options_of
+from brokerapp.config.connector_options import conventions_of, limits_of, tls_options_of
 from brokerapp.connector import CARRIERS, KeyStore, TlsStores, is_loopback
 from brokerapp.destination import ANY_REST, NAMED_KINDS, Destination
 from brokerapp.engine.access import Principal
@@ -78,8 +78,15 @@ def node_config(
             scheduler_support=config.scheduler_support,
             advisory_support=config.advisory_support,
             statistics=any(plugin.name == "statisticsBrokerPlugin" for plugin in config.plugins),
+            schedule_period_for_destination_purge=config.schedule_period_for_destination_purge,
+            max_purged_destinations_per_sweep=config.max_purged_destinations_per_sweep,
+            delete_all_messages_on_startup=config.delete_all_messages_on_startup,
             populate_jmsx_user_id=config.populate_jmsx_user_id,
             use_authenticated_principal=config.use_authenticated_principal,
+            memory_limit=config.system_usage.memory or 0,
+            keep_durable_subs_active=config.keep_durable_subs_active,
+            offline_durable_subscriber_timeout=config.offline_durable_subscriber_timeout,
+            offline_durable_subscriber_task_schedule=config.offline_durable_subscriber_task_schedule,
             send_fail_if_no_space=config.system_usage.send_fail_if_no_space,
             send_fail_if_no_space_after_timeout=config.system_usage.send_fail_if_no_space_after_timeout,
             selector_cache=config.selector_cache,
@@ -110,6 +117,7 @@ def _listen(connector: TransportConnector, stores: TlsStores) -> Listen:
         websocket=carrier.websocket,
         tls=server_context(stores, tls_options_of(connector)) if carrier.tls else None,
         limits=limits_of(connector),
+        conventions=conventions_of(connector)[0],
     )
 
 

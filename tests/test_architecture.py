@@ -18,11 +18,11 @@ VALUES = (
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
     "brokerapp.advisories", "brokerapp.broker", "brokerapp.browsing", "brokerapp.client", "brokerapp.committer",
-    "brokerapp.delivery", "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control",
-    "brokerapp.jobs",
-    "brokerapp.publishing", "brokerapp.queues", "brokerapp.recovery", "brokerapp.runs", "brokerapp.scheduling",
-    "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.stats",
-    "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.creation", "brokerapp.delivery", "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures",
+    "brokerapp.flow_control", "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.publishing", "brokerapp.queues",
+    "brokerapp.quotas", "brokerapp.recovery", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling",
+    "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.stats", "brokerapp.subscribing",
+    "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",
@@ -30,7 +30,9 @@ PARTS_OF_CORE = (
 )  # fmt: skip
 
 #: The modules of the core that may use all of it.
-CORE_WITH_PARTS = [each for each in CORE if each not in ("brokerapp.client", "brokerapp.stats", "brokerapp.timers")]
+CORE_WITH_PARTS = [
+    each for each in CORE if each not in ("brokerapp.client", "brokerapp.quotas", "brokerapp.stats", "brokerapp.timers")
+]
 
 #: What modules may import from the project. The longest name that fits decides; it stands for all below it, with `=`
 #: for itself only.
@@ -50,18 +52,20 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.stats": ("brokerapp.destination", "brokerapp.snapshot"),
     "brokerapp.selectors": ("brokerapp.selectors", "brokerapp.destination", "brokerapp.errors"),
     "brokerapp.engine": (*VALUES, "brokerapp.engine", "brokerapp.selectors"),
-    "brokerapp.client": (*VALUES, "brokerapp.engine"),
+    "brokerapp.client": (*VALUES, "brokerapp.engine", "brokerapp.quotas"),
+    "brokerapp.quotas": ("brokerapp.errors",),
     "brokerapp.store": ("brokerapp.message",),
     "brokerapp.store.keys": (),
+    "brokerapp.store.room": ("brokerapp.errors",),
     "brokerapp.store.redis": ("brokerapp.errors", "brokerapp.message", "=brokerapp.store", "brokerapp.store.keys"),
     "brokerapp.store.embedded": ("brokerapp.errors", "brokerapp.ownership"),
     "brokerapp.ownership": (),
+    "brokerapp.allocator": (),
     "brokerapp.environment": (),
     "brokerapp.data_folder": ("brokerapp.errors",),
     "brokerapp.recording": ("brokerapp.recording", "brokerapp.message", "brokerapp.selectors"),
     "brokerapp.config": (
-        *VALUES, "brokerapp.config", "brokerapp.selectors", "brokerapp.engine.loops", "brokerapp.engine.message_groups",
-        "brokerapp.settings",
+        *VALUES, "brokerapp.config", "brokerapp.selectors", "brokerapp.engine", "brokerapp.settings",
     ),
     **dict.fromkeys(CORE_WITH_PARTS, PARTS_OF_CORE),
     "brokerapp.committer": ("brokerapp.errors", "=brokerapp.store"),
@@ -90,7 +94,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "=brokerapp.store", "brokerapp.store.redis",
     ),
     "brokerapp.node": (
-        *PARTS_OF_CORE, "brokerapp.requests", "brokerapp.listeners", "brokerapp.stomp", "brokerapp.store.redis",
+        *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.requests", "brokerapp.listeners", "brokerapp.stomp",
+        "brokerapp.store.redis", "brokerapp.store.room",
     ),
     "brokerapp.wiring": (
         "brokerapp.config", "brokerapp.connector", "brokerapp.destination", "brokerapp.engine", "brokerapp.environment",

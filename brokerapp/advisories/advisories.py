@@ -76,7 +76,7 @@ class Advisories:
             heard = self._heard[topic] = bool(
                 self._broker.delivery.is_heard(destination)
                 or topology.feeds_of(topic)
-                or topology.virtual_destinations_for(destination)
+                or topology.may_forward(destination)
             )
         return heard
 

@@ -72,11 +72,16 @@ class Existing:
 
     def _consumers(self, destination: Destination) -> int:
         """Consumers of a destination, durable ones that are away included, or of all that exist and match a pattern."""
-        stats = self._broker.stats
-        if destination.is_pattern:
-            known = (each for each in stats.known() if each.kind is destination.kind)
-            return sum(self._consumers(each) for each in known if matches(destination.name, each.name))
-        numbers = stats.find(destination)
+        if not destination.is_pattern:
+            return self._consumers_of_one(destination)
+        known = (each for each in self._broker.stats.known() if each.kind is destination.kind)
+        return sum(self._consumers_of_one(each) for each in known if matches(destination.name, each.name))
+
+    def _consumers_of_one(self, destination: Destination) -> int:
+        """The same where a name that looks like a pattern is meant literally: there are queues, and topics about
+        patterns, of such names.
+        """
+        numbers = self._broker.stats.find(destination)
         if numbers is None:
             return 0
         self._broker.measure(numbers)

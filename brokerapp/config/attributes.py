@@ -25,16 +25,19 @@ _READ = {
 
 #: Fields whose attribute is spelt in another way.
 _SPELT = {
+    "inactive_timeout_before_gc": "inactiveTimeoutBeforeGC",
     "populate_jmsx_user_id": "populateJMSXUserID",
     "use_authenticated_principal": "useAuthenticatedPrincipalForJMSXUserID",
 }
+#: What ActiveMQ called attributes before, and still reads.
+_FORMER = {"inactive_timeout_before_gc": ("inactiveTimoutBeforeGC",)}
 
 #: Fields that hold bytes, which may be written with a unit.
 _SIZES = frozenset({"memory_limit"})
 
 
 #: Fields ActiveMQ knows nothing of: attributes in a namespace of their own, which it passes over.
-_EXTENSIONS = frozenset({"strict", "advisory_for_dispatched", "expire_after"})
+_EXTENSIONS = frozenset({"strict", "advisory_for_dispatched", "auto_create", "expire_after"})
 
 #: Types of fields that fit into an attribute.
 FIELD_TYPES = frozenset(_READ)
@@ -55,7 +58,7 @@ def read_fields(element: Element, cls: type, names: Collection[str]) -> dict[str
     for each in fields(cls):
         if each.name in names:
             read = Element.take_size if each.name in _SIZES else _READ[each.type]
-            for attribute in (_camel_case(each.name), attribute_name(each.name)):
+            for attribute in (_camel_case(each.name), attribute_name(each.name), *_FORMER.get(each.name, ())):
                 if (value := read(element, attribute)) is not None:
                     values[each.name] = value
     return values

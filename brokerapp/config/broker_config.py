@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from urllib.parse import quote
 
 from brokerapp.connector import NO_STORES, TlsStores
 from brokerapp.definitions import Definitions
@@ -33,6 +34,10 @@ class Finding:
         return f"line {self.line}: {self.element} {self.what}: {self.why}"
 
 
+#: Beside letters and digits, what the value of a uri's option may hold as it is.
+_PLAIN_IN_A_URI = "*.,:/=@~!$'()"
+
+
 @dataclass(frozen=True, slots=True)
 class TransportConnector:
     """Where the broker listens. `port` 0: any free one. `options` are those of the uri, `attributes` the element's."""
@@ -48,7 +53,7 @@ class TransportConnector:
     def uri(self) -> str:
         """The uri, put together again."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        query = "&".join(f"{name}={value}" for name, value in self.options)
+        query = "&".join(f"{name}={quote(value, _PLAIN_IN_A_URI)}" for name, value in self.options)
         return f"{self.scheme}://{host}:{self.port}" + (f"?{query}" if query else "")
 
 
@@ -141,7 +146,12 @@ class BrokerConfig:
     use_authenticated_principal: bool = (
         False  #: ... by whom the login made them (useAuthenticatedPrincipalForJMSXUserID)
     )
+    keep_durable_subs_active: bool = True
+    offline_durable_subscriber_timeout: int = -1  #: milliseconds; not above 0: never
+    offline_durable_subscriber_task_schedule: int = 300_000  #: milliseconds
     schedule_period_for_destination_purge: int = 0  #: milliseconds; 0: never
+    max_purged_destinations_per_sweep: int = 0  #: 0: any number
+    delete_all_messages_on_startup: bool = False
     report: tuple[Finding, ...] = ()
 
     @property

@@ -11,6 +11,10 @@ from typing import Any
 
 from brokerapp.config.broker_config import TransportConnector
 from brokerapp.connector import ClientAuth, ConnectionLimits, TlsOptions
+from brokerapp.engine.bindings import RoutingType
+from brokerapp.engine.consumer_mappings import DEFAULT_REMEMBERED, ConsumerMappings, parse_mappings
+from brokerapp.engine.consumer_mappings import OPTION as CONSUMER_WILDCARDS
+from brokerapp.engine.conventions import Conventions
 from brokerapp.errors import ConfigurationRefused
 
 #: The largest number of connections a Java int can ask for: any number.
@@ -83,6 +87,11 @@ _CLIENT_AUTH = {
     "transport.wantClientAuth": ClientAuth.WANTED,
 }
 _ENABLED_PROTOCOLS = ("transport.enabledProtocols", "enabledProtocols")
+
+#: Options that say how clients name destinations; those with prefixes hold lists.
+_PREFIXES = {"anycastPrefix": RoutingType.ANYCAST, "multicastPrefix": RoutingType.MULTICAST}
+_REMEMBERED = "virtualTopicConsumerLruCacheMax"
+_CONVENTIONS = frozenset({*_PREFIXES, CONSUMER_WILDCARDS, _REMEMBERED})
 
 #: Options without effect, and why.
 _WITHOUT_EFFECT = {
@@ -158,10 +167,25 @@ def tls_options_of(connector: TransportConnector) -> TlsOptions:
     return TlsOptions(client_auth, protocols)
 
 
+def conventions_of(connector: TransportConnector) -> tuple[Conventions, list[str]]:
+    """How clients of the connector name destinations, and what is odd in that. Raises ConfigurationRefused."""
+    options = dict(connector.options)
+    prefixes = [
+        (prefix, routing)
+        for name, routing in _PREFIXES.items()
+        for prefix in options.get(name, "").split(",")
+        if prefix
+    ]
+    prefixes.sort(key=lambda each: len(each[0]), reverse=True)  # of several that fit, the longest is meant
+    mappings, warnings = parse_mappings(options.get(CONSUMER_WILDCARDS, ""))
+    remembered = _read(_REMEMBERED, options.get(_REMEMBERED, str(DEFAULT_REMEMBERED)), _whole)
+    return Conventions(tuple(prefixes), ConsumerMappings(mappings, remembered) if mappings else None), warnings
+
+
 def without_effect_on(settings: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """The options that change nothing, each with the reason; those nobody knows have none."""
     for name, _ in settings:
-        if name not in _LIMITS and name not in _CLIENT_AUTH and name not in _ENABLED_PROTOCOLS:
+        if not any(name in known for known in (_LIMITS, _CLIENT_AUTH, _ENABLED_PROTOCOLS, _CONVENTIONS)):
             yield name, _WITHOUT_EFFECT.get(name, "")
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote_plus, urlsplit
 
 from lxml import etree
 
 from brokerapp.config.broker_config import NetworkConnector, Outcome, TransportConnector
-from brokerapp.config.connector_options import limits_of, tls_options_of, without_effect_on
+from brokerapp.config.connector_options import conventions_of, limits_of, tls_options_of, without_effect_on
 from brokerapp.config.document import Element
 from brokerapp.config.virtual_destinations import read_destination
 from brokerapp.config.without_effect import NETWORKS
 from brokerapp.connector import CARRIERS
 from brokerapp.destination import Destination
+from brokerapp.engine.consumer_mappings import OPTION as CONSUMER_WILDCARDS
 from brokerapp.errors import ConfigurationRefused
 
 #: A link as Markdown writes it, `[text](address)`, both being the same: a slip of web pages that quote configurations.
@@ -61,11 +62,22 @@ def _transport_connector(
         raise element.refused(f"{uri!r} is not a uri such as stomp://0.0.0.0:61613: {wrong}") from wrong
     if not parts.scheme or not parts.netloc:
         raise element.refused(f"{uri!r} is not a uri such as stomp://0.0.0.0:61613")
-    options = tuple(parse_qsl(parts.query, keep_blank_values=True))
+    options = tuple(_options(element, parts.query))
     connector = TransportConnector(name, parts.scheme, parts.hostname or "", port or 0, options, attributes)
     if connector.scheme in CARRIERS:  # who knows what others do with their options
         _check_options(element, connector)
     return connector
+
+
+def _options(element: Element, query: str) -> Iterator[tuple[str, str]]:
+    """The options of a uri. Where consumers' queues are mapped it is read as Artemis reads it, which knows that option:
+    options may be separated by `;`, and that value is decoded twice.
+    """
+    mapped = CONSUMER_WILDCARDS in query
+    if mapped and ">" in query:
+        raise element.refused(f"{CONSUMER_WILDCARDS}: in a uri a > is written %3E, and a ; in the value %3B")
+    for name, value in parse_qsl(query.replace(";", "&") if mapped else query, keep_blank_values=True):
+        yield name, unquote_plus(value) if name == CONSUMER_WILDCARDS else value
 
 
 def _check_options(element: Element, connector: TransportConnector) -> None:
@@ -75,6 +87,8 @@ def _check_options(element: Element, connector: TransportConnector) -> None:
     try:
         limits_of(connector)
         tls_options_of(connector)
+        for warning in conventions_of(connector)[1]:
+            element.note(Outcome.ADAPTED, warning, f"uri?{CONSUMER_WILDCARDS}")
     except ConfigurationRefused as wrong:
         raise element.refused(str(wrong)) from None
 

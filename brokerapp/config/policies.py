@@ -26,9 +26,8 @@ _FIELDS = tuple(each.name for each in fields(PolicyEntry) if each.type in FIELD_
 #: ActiveMQ's other attributes of a policyEntry: kept as options under these names.
 _OPTIONS = frozenset((
     "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "enableAudit",
-    "gcInactiveDestinations", "gcWithNetworkConsumers", "inactiveTimeoutBeforeGC",
-    "inactiveTimoutBeforeGC", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
-    "maxDestinations", "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
+    "gcWithNetworkConsumers", "lazyDispatch", "maxAuditDepth", "maxBrowsePageSize",
+    "maxPageSize", "maxProducersToAudit", "maxQueueAuditDepth",
     "minimumMessageSize", "optimizeMessageStoreInFlightLimit", "optimizedDispatch",
     "persistJMSRedelivered",
     "reduceMemoryFootprint", "sendDuplicateFromStoreToDLQ",

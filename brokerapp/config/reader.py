@@ -38,7 +38,9 @@ _FIELDS = (
     "persistent", "scheduler_support", "advisory_support", "use_virtual_topics", "use_mirrored_queues",
     "use_temp_mirrored_queues",
     "use_virtual_dest_subs", "use_virtual_dest_subs_on_creation", "network_connector_start_async",
-    "schedule_period_for_destination_purge", "populate_jmsx_user_id", "use_authenticated_principal",
+    "schedule_period_for_destination_purge", "max_purged_destinations_per_sweep", "delete_all_messages_on_startup",
+    "populate_jmsx_user_id", "use_authenticated_principal",
+    "keep_durable_subs_active", "offline_durable_subscriber_timeout", "offline_durable_subscriber_task_schedule",
 )  # fmt: skip
 
 #: Attribute and element that name a class which decides who may read a message.

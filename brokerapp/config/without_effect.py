@@ -14,7 +14,7 @@ ACTING_PLUGINS = frozenset({"virtualSelectorCacheBrokerPlugin", "statisticsBroke
 ATTRIBUTES_ASIDE = {
     **dict.fromkeys(
         ("dataDirectory", "dataDirectoryFile", "tmpDataDirectory", "schedulerDirectory", "schedulerDirectoryFile",
-         "deleteAllMessagesOnStartup", "storeOpenWireVersion"),
+         "storeOpenWireVersion"),
         "messages are kept in the store, wherever that is",
     ),
     **dict.fromkeys(

@@ -18,7 +18,12 @@ from brokerapp.errors import DefinitionRefused
 #: Attributes of the broker that are written; those about virtual topics and mirrored queues say what the section says.
 WRITTEN_FLAGS = (
     "persistent", "scheduler_support", "advisory_support", "use_virtual_dest_subs", "use_virtual_dest_subs_on_creation",
-    "network_connector_start_async", "schedule_period_for_destination_purge",
+    "network_connector_start_async", "keep_durable_subs_active", "delete_all_messages_on_startup",
+)  # fmt: skip
+#: And those that are numbers.
+WRITTEN_NUMBERS = (
+    "schedule_period_for_destination_purge", "max_purged_destinations_per_sweep",
+    "offline_durable_subscriber_timeout", "offline_durable_subscriber_task_schedule",
 )  # fmt: skip
 
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
@@ -51,7 +56,8 @@ def export_config(config: BrokerConfig) -> str:
 
 def _written(config: BrokerConfig) -> etree._Element:
     definitions = config.definitions
-    broker = etree.Element("broker", {"brokerName": config.name, **written_fields(config, WRITTEN_FLAGS)}, xmlns=CORE)
+    said = written_fields(config, (*WRITTEN_FLAGS, *WRITTEN_NUMBERS))
+    broker = etree.Element("broker", {"brokerName": config.name, **said}, xmlns=CORE)
     if any(isinstance(each, MirroredQueue) and not each.temporary for each in definitions.virtual_destinations):
         broker.set("useTempMirroredQueues", "false")
     broker.append(write_interceptors(definitions.virtual_destinations))

@@ -135,9 +135,17 @@ def new_binding(name: Destination, bound: Binding | None, exists: bool, selector
         return None
     if exists and not is_at(name, None):
         raise RequestRefused(f"the queue {queue!r} is there by itself, it is not on the address {address!r}")
-    routing = RoutingType(name.options.get(ROUTING_OPTION, RoutingType.MULTICAST))
+    routing = _routing_of(name)
     keeps = not exists and (not _as_queue(name) or name.options.get(SELECTOR_OPTION) == "true")
     return Binding(address, queue, routing, selector if keeps else None)
+
+
+def _routing_of(name: Destination) -> RoutingType:
+    text = name.options.get(ROUTING_OPTION, RoutingType.MULTICAST)
+    try:
+        return RoutingType(text)
+    except ValueError:
+        raise RequestRefused(f"{ROUTING_OPTION}={text[:40]} is neither ANYCAST nor MULTICAST") from None
 
 
 def is_at(name: Destination, bound: Binding | None) -> bool:

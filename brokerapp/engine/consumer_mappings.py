@@ -104,7 +104,7 @@ def _mapping(text: str, warnings: list[str]) -> Mapping:
     if not filter.strip():
         raise _refused(text, "the filter is empty")
     if not rest:
-        raise _refused(text, f"the number is missing, as in {filter};2")
+        raise _refused(text, f"the number is missing, as in {filter};2, where a uri has %3B for the ;")
     if re.fullmatch("[0-9]{1,9}", rest[0]) is None:
         raise _refused(text, f"{rest[0]!r} is no whole number from 0 on")
     selector_aware = False

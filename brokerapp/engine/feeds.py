@@ -10,16 +10,23 @@ from brokerapp.selectors import compile_selector
 
 
 class Feed:
-    """Feeds the log `target` from the topics of a subscription."""
+    """Feeds the log `target` from the topics of a subscription. Raises SelectorSyntaxError."""
 
-    __slots__ = ("may_read", "persistent_only", "selector", "subscription", "target")
+    __slots__ = ("_may_read", "persistent_only", "selector", "subscription", "target")
 
     def __init__(
-        self, subscription: NamedSubscription, target: Destination, may_read: Callable[[Destination], bool]
+        self,
+        subscription: NamedSubscription,
+        target: Destination,
+        may_read: Callable[[NamedSubscription, Destination], bool],
     ) -> None:
-        self.subscription, self.target, self.may_read = subscription, target, may_read
+        self.subscription, self.target, self._may_read = subscription, target, may_read
         self.selector = compile_selector(subscription.selector) if subscription.selector else None
         self.persistent_only = False  #: nobody consumes, and the broker keeps only such messages then
+
+    def may_read(self, topic: Destination) -> bool:
+        """Whether its user may have what is sent there."""
+        return self._may_read(self.subscription, topic)
 
     @property
     def asks_the_message(self) -> bool:

@@ -53,6 +53,7 @@ class Topology:
         self._legs: dict[str, tuple[CompiledLeg, ...]] = {}
         self._policies: dict[Kind, DestinationMap[PolicyEntry]] = {kind: DestinationMap() for kind in Kind}
         self._policy_of: dict[Destination, PolicyEntry | None] = {}
+        self.remembers = any(each.recovery for each in definitions.policies)  #: whether some topics have to
         for each in definitions.virtual_destinations:
             self._add(each)
         for entry in definitions.policies:
@@ -86,6 +87,10 @@ class Topology:
                 self._virtual_of.clear()
             self._virtual_of[destination] = found
         return found
+
+    def may_forward(self, topics: Destination) -> bool:
+        """Whether a composite may forward what is sent to a topic, or to one of those that match a pattern."""
+        return any(isinstance(each, Composite) for each in self._virtual[topics.kind].find(topics.name))
 
     def mirror_of(self, queue: Destination) -> Destination | None:
         """The topic that gets what is sent to a queue; None when it is not mirrored."""

@@ -19,7 +19,7 @@ _MAPS = ("ps", "pn")
 
 
 def encode(broker: str, runs: list, facts: list[tuple[str, int, int]], heads: list[bytes]) -> bytes:
-    """A batch: 7 references for each run, the facts of all their messages, and the heads of those enqueued, or none.
+    """A batch: 7 references for each run, the facts of all their messages, and a head of each run enqueued, or none.
 
     See recorder.py.
     """
@@ -52,7 +52,7 @@ def encode(broker: str, runs: list, facts: list[tuple[str, int, int]], heads: li
             "size": of_message(_integers(sizes)),
             "born": of_message(_integers(born)).view(MOMENT),
             "reason": of_run(_names(reason)),
-            **_properties(kinds[run], heads),
+            **_properties(kinds, run, heads),
         }
     )
 
@@ -102,12 +102,12 @@ def _ids(values: Sequence[str]) -> pa.StringArray:
     return pa.StringArray.from_buffers(len(values), pa.py_buffer(offsets), pa.py_buffer(data[data != 10]))
 
 
-def _properties(kinds: np.ndarray, heads: list[bytes]) -> dict[str, pa.Array]:
-    """The maps of the enqueues; null at all other events."""
+def _properties(kinds: np.ndarray, run: np.ndarray, heads: list[bytes]) -> dict[str, pa.Array]:
+    """The maps of the enqueues, whose runs have a head each; null at all other events. `run` is that of each event."""
     if not heads:
-        return _no_properties(len(kinds))
+        return _no_properties(len(run))
     is_enqueue = kinds == ENQUEUE
-    place = pa.array(np.cumsum(is_enqueue) - 1, mask=~is_enqueue)
+    place = pa.array((np.cumsum(is_enqueue) - 1)[run], mask=~is_enqueue[run])
     return {name: maps.take(place) for name, maps in zip(_MAPS, property_maps(heads), strict=True)}
 
 

@@ -6,7 +6,7 @@ Arrow arrays, a column at a time.
 
     _runs       7 references each: ts, kind, destinations, original, consumer, reason, number of messages
     _facts      (id, size, born) of each message of a run
-    _heads      of each message that was enqueued, when properties are recorded
+    _heads      of one message of each run that was enqueued, when properties are recorded
 
 Synchronous, without clock and I/O; it belongs to one event loop.
 """
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from brokerapp.message import Message
 from brokerapp.recording.encoding import encode
-from brokerapp.recording.properties import MAX_HEAD, bounded
+from brokerapp.recording.properties import bounded
 from brokerapp.recording.schema import ENQUEUE
 
 #: Events in a batch. A run is never cut, so a batch may hold one run more.
@@ -46,10 +46,9 @@ class Recorder:
         return self._taken + self.dropped + self.pending
 
     def enqueue(self, ts_us: int, messages: Sequence[Message], destination: str) -> None:
-        """Messages arrived at the broker: once for each SEND, before routing."""
+        """Messages with the same properties arrived at the broker: once for each SEND, before routing."""
         if self.properties:
-            heads = [message.head for message in messages]
-            self._heads += [head if len(head) <= MAX_HEAD else bounded(head) for head in heads]
+            self._heads.append(bounded(messages[0].head))
         self.run(ENQUEUE, ts_us, messages, (destination,), destination)
 
     def event(
@@ -100,8 +99,7 @@ class Recorder:
             of_run = self._runs[cut + 6]
             messages += of_run
             count += of_run * len(self._runs[cut + 2])
-            if self._runs[cut + 1] == ENQUEUE and self.properties:
-                enqueued += of_run
+            enqueued += self._runs[cut + 1] == ENQUEUE
             cut += RUN
         parts = self._runs[:cut], self._facts[:messages], self._heads[:enqueued], count
         del self._runs[:cut], self._facts[:messages], self._heads[:enqueued]

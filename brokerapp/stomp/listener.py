@@ -19,6 +19,7 @@ from brokerapp.client import Client
 from brokerapp.connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.access import ANONYMOUS, Principal
+from brokerapp.engine.conventions import PLAIN, Conventions
 from brokerapp.engine.message_log import Entry, Subscription
 from brokerapp.errors import AuthenticationFailed, BrokerError, LimitExceeded, ProtocolError, RequestRefused
 from brokerapp.message import Message, escape
@@ -56,6 +57,7 @@ class Endpoint:
     numbers: Iterator[int]
     name: str = ""  #: of the connector
     limits: ConnectionLimits = DEFAULT_LIMITS
+    conventions: Conventions = PLAIN
     connections: int = 0  #: open now
     refused: int = 0  #: because there were as many as may be
 
@@ -72,7 +74,7 @@ class StompConnection(asyncio.Protocol):
         self._endpoint, self._broker = endpoint, endpoint.broker
         limits = endpoint.limits
         self._parser = FrameParser(MAX_CONNECT_BODY_BYTES, limits.max_frame)
-        self._session = StompSession(Naming(self._own), limits)
+        self._session = StompSession(Naming(self._own, endpoint.conventions), limits)
         self._perform: dict[type[Action], Callable[[Client, Any], None]] = {
             **self._broker.perform,
             Connect: self._connect,

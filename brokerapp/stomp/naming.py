@@ -1,41 +1,94 @@
 """Naming: how STOMP clients name destinations, where that is not how the broker does.
 
-`/temp-queue/NAME` means a destination of the connection's own; to everybody else it is `/remote-temp-queue/ID`.
+`/temp-queue/NAME` means a destination of the connection's own; to everybody else it is `/remote-temp-queue/ID`. A
+header (`destination-type`, `subscription-type`) or a prefix of the connector's says whether a plain name is that of a
+queue (ANYCAST, and so it is when nobody says) or of a topic (MULTICAST). A connector may say that queues named in a
+certain way are the subscription queues of topics.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from brokerapp.destination import LIST_SEPARATOR, OWN_TEMPORARY, Destination, Kind
-from brokerapp.errors import InvalidDestination
+from brokerapp.destination import LIST_SEPARATOR, OWN_TEMPORARY, QUALIFIER, STOMP_PREFIX, Destination, Kind
+from brokerapp.engine.bindings import ROUTING_OPTION, SELECTOR_OPTION, RoutingType
+from brokerapp.engine.conventions import PLAIN, Conventions
+from brokerapp.errors import InvalidDestination, RequestRefused
 from brokerapp.message import escape, unescape
 
 #: A client's own temporary destination, which exists from then on.
 OwnTemporary = Callable[[Kind, str], Destination]
+#: Headers that say what a name is.
+SEND_TYPE, SUBSCRIBE_TYPE = "destination-type", "subscription-type"
 #: What the text of every own temporary destination holds.
 _OWN = "/temp-"
 _REMOTE = b"/remote-temp-"
 _REPLY_TO = "reply-to:"
+_KIND_OF = {RoutingType.ANYCAST: Kind.QUEUE, RoutingType.MULTICAST: Kind.TOPIC}
+_TYPED = tuple(form for kind in Kind for form in (STOMP_PREFIX[kind], f"{kind}://"))
 
 
 class Naming:
-    """The names one connection uses."""
+    """The names one connection uses. Texts may be lists, of which each element is named by itself."""
 
-    def __init__(self, own: OwnTemporary) -> None:
-        self._own = own
+    def __init__(self, own: OwnTemporary, conventions: Conventions = PLAIN) -> None:
+        self._own, self._conventions = own, conventions
+        self.is_plain = conventions.are_plain  #: names mean here what they mean everywhere
 
-    def for_all(self, text: str) -> str:
-        """A destination, or a list of them, as any client may write it."""
-        if _OWN not in text:
+    def to_send(self, text: str, headers: Mapping[str, str]) -> str:
+        """Where a SEND goes. Raises RequestRefused."""
+        return self._each(text, self._named, SEND_TYPE, headers.get(SEND_TYPE))
+
+    def to_consume(self, text: str, headers: Mapping[str, str]) -> str:
+        """What a SUBSCRIBE, or UNSUBSCRIBE, names. Raises RequestRefused."""
+        return self._each(text, self._consumed, SUBSCRIBE_TYPE, headers.get(SUBSCRIBE_TYPE))
+
+    def to_reply(self, text: str) -> str:
+        """What a reply-to names, if it names anything: it may be any text."""
+        return LIST_SEPARATOR.join(map(self._owned, text.split(LIST_SEPARATOR))) if _OWN in text else text
+
+    def type_by_prefix(self, text: str) -> RoutingType | None:
+        """What the connector's prefix says of a destination; None where it has none."""
+        return self._conventions.without_prefix(text.strip())[1]
+
+    def _each(self, text: str, name: Callable[[str, str, str | None], str], header: str, wanted: str | None) -> str:
+        if wanted is None and self.is_plain and _OWN not in text:
             return text
-        return LIST_SEPARATOR.join(map(self._one, text.split(LIST_SEPARATOR)))
+        if wanted is not None and wanted not in _KIND_OF:
+            raise RequestRefused(f"{header}:{wanted[:40]} is neither {RoutingType.ANYCAST} nor {RoutingType.MULTICAST}")
+        return LIST_SEPARATOR.join(name(each, header, wanted) for each in text.strip().split(LIST_SEPARATOR))
 
-    def _one(self, text: str) -> str:
+    def _owned(self, text: str) -> str:
         for prefix, kind in OWN_TEMPORARY.items():
             if text.startswith(prefix):
                 return self._own(kind, text[len(prefix) :].strip()).stomp
         return text
+
+    def _named(self, text: str, header: str, wanted: str | None) -> str:
+        if (owned := self._owned(text)) is not text or not text.strip():
+            return owned
+        name, by_prefix = self._conventions.without_prefix(text)
+        routing = by_prefix if wanted is None else RoutingType(wanted)
+        if routing is None:
+            return name
+        if QUALIFIER in name:  # it is a queue's in any case: this is about its address
+            return f"{name}{'&' if '?' in name else '?'}{ROUTING_OPTION}={routing}"
+        if not name.startswith(_TYPED):
+            name = STOMP_PREFIX[_KIND_OF[routing]] + name
+        if Destination.parse(name).is_queue != (routing is RoutingType.ANYCAST):
+            raise RequestRefused(f"{header}:{routing} contradicts {name}")
+        return name
+
+    def _consumed(self, text: str, header: str, wanted: str | None) -> str:
+        name = self._named(text, header, wanted)
+        mappings = self._conventions.consumer_queues
+        if mappings is None or not name.strip():
+            return name
+        queue = Destination.parse(name)
+        mapped = mappings.mapped(queue.name) if queue.kind is Kind.QUEUE and queue.address is None else None
+        if mapped is None:
+            return name
+        return Destination.queue(mapped.name).stomp + (f"?{SELECTOR_OPTION}=true" if mapped.selector_aware else "")
 
 
 def _nothing_own(kind: Kind, name: str) -> Destination:

@@ -30,7 +30,7 @@ from brokerapp.connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
 from brokerapp.message import DEFAULT_PRIORITY, escape, unescape
 from brokerapp.stomp.frames import Frame, Run, encode, flat
-from brokerapp.stomp.naming import NO_NAMES, Naming, names_own
+from brokerapp.stomp.naming import NO_NAMES, SEND_TYPE, Naming, names_own
 from brokerapp.stomp.runs import AckFrames
 from brokerapp.transformations import error_in
 
@@ -130,10 +130,11 @@ class StompSession:
             if self.version != "1.2":
                 raise _without(run.command, ACK_HEADER[self.version])
             return SettleRun(run.ids)
-        like = None if self.stamp else run.head.form
+        for_all = not self.stamp and self._naming.is_plain  # it means the same whoever sends it
+        like = run.head.form if for_all else None
         if like is None:
             like = self._send(run.head.headers, Frame("SEND"))
-            if not (self.stamp or names_own(run.head.headers)):  # then it means the same to all
+            if for_all and not names_own(run.head.headers):
                 run.head.form = like
         return SendRun(like, run.bodies, run.receipts)
 
@@ -170,11 +171,13 @@ class StompSession:
         destination = headers.get("destination")
         if not destination:
             raise RequestRefused("SEND without a destination header")
-        destination = self._naming.for_all(destination)
+        if not self._naming.is_plain:
+            headers = self._with_type(destination, headers)
+        destination = self._naming.to_send(destination, headers)
         if not JMS_SETTERS.keys().isdisjoint(headers):
             headers = _with_jms_setters(headers)
         if "reply-to" in headers:
-            headers = {**headers, "reply-to": self._naming.for_all(headers["reply-to"])}
+            headers = {**headers, "reply-to": self._naming.to_reply(headers["reply-to"])}
         get = headers.get
         properties = self.stamp
         for name, value in headers.items():
@@ -195,6 +198,11 @@ class StompSession:
             _is_counted(headers),
         )
 
+    def _with_type(self, destination: str, headers: dict[str, str]) -> dict[str, str]:
+        """The headers of a SEND with what a prefix says of the destination: consumers are told."""
+        routing = self._naming.type_by_prefix(destination)
+        return headers if routing is None or SEND_TYPE in headers else {**headers, SEND_TYPE: str(routing)}
+
     def _subscribe(self, headers: dict[str, str], _frame: Frame) -> Action:
         destination, id = headers.get("destination"), headers.get("id")
         if not destination:
@@ -204,7 +212,7 @@ class StompSession:
         browser = headers.get("browser") == "true"
         if browser and self.version == "1.0":
             raise RequestRefused("browser:true needs STOMP 1.1 or later")
-        destination = self._naming.for_all(destination)
+        destination = self._naming.to_consume(destination, headers)
         ack_mode = headers.get("ack", "auto")
         options = {
             name[len(ACTIVEMQ_OPTION) :]: value for name, value in headers.items() if name.startswith(ACTIVEMQ_OPTION)
@@ -227,7 +235,7 @@ class StompSession:
         if id is None and name is None and (self.version != "1.0" or "destination" not in headers):
             raise RequestRefused("UNSUBSCRIBE without an id header")
         destination = headers.get("destination")
-        named = destination and self._naming.for_all(destination)
+        named = destination and self._naming.to_consume(destination, headers)
         return Unsubscribe(id, named, name, headers.get("receipt"))
 
     def _settle(self, headers: dict[str, str], frame: Frame) -> Action:

@@ -193,7 +193,9 @@ class RedisStore:
         return json.loads(status) if status else None
 
     async def memory(self) -> dict[str, Any]:
-        """Bytes the server uses, its limit, and its durability."""
+        """Bytes the server uses, its limit (0: none), those of its machine, whether it gives up keys when they are used
+        up, and its durability.
+        """
         info = await self._do("INFO", "memory", "persistence")
         facts = dict(line.split(":", 1) for line in info.decode().split("\r\n") if ":" in line)
         try:
@@ -201,8 +203,13 @@ class RedisStore:
         except (StoreUnavailable, IndexError):  # hosted servers refuse CONFIG
             fsync = "unknown"
         on = facts.get("aof_enabled") == "1"
-        used, limit = int(facts.get("used_memory", 0)), int(facts.get("maxmemory", 0))
-        return {"used": used, "limit": limit, "fsync": fsync if on else "off"}
+        return {
+            "used": int(facts.get("used_memory", 0)),
+            "limit": int(facts.get("maxmemory", 0)),
+            "machine": int(facts.get("total_system_memory", 0)),
+            "evicts": facts.get("maxmemory_policy", "").startswith("allkeys"),
+            "fsync": fsync if on else "off",
+        }
 
     # -- numbers
 

@@ -6,11 +6,11 @@ stand still. Trails are the coarser past of what changed within the last minutes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.snapshot import DestinationStats, NodeStatus
 
 #: Seconds over which rates are means.
@@ -94,7 +94,7 @@ def updated(
 ) -> Picture:
     """The picture after the broker reported these changes."""
     stats, tracks = dict(old.stats), dict(old.tracks)
-    for each in changed:
+    for each in _shown(changed):
         tracks[each.destination] = _extended(tracks.get(each.destination, ()), stats.get(each.destination), each, now)
         stats[each.destination] = each
     for destination in deleted:
@@ -105,8 +105,13 @@ def updated(
 
 def first(now: float, version: int, everything: Iterable[DestinationStats], old: Picture) -> Picture:
     """The picture after a complete reading: numbers anew, the past kept."""
-    stats = {each.destination: each for each in everything}
+    stats = {each.destination: each for each in _shown(everything)}
     return _summed(replace(old, at=now, version=version, stats=stats, tracks={}, trouble=""))
+
+
+def _shown(stats: Iterable[DestinationStats]) -> Iterator[DestinationStats]:
+    """Queues and topics: logs of subscriptions and temporary destinations have no pages yet."""
+    return (each for each in stats if each.destination.kind in NAMED_KINDS)
 
 
 def ticked(old: Picture, now: float, nodes: Iterable[NodeStatus]) -> Picture:

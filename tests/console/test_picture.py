@@ -26,6 +26,15 @@ def flowing(seconds: int, each_second: int, start: float = 100.0) -> Picture:
     return picture
 
 
+@pytest.mark.parametrize("kind", [Kind.SUBSCRIPTION, Kind.TEMP_QUEUE, Kind.TEMP_TOPIC])
+def test_what_has_no_page_is_not_in_the_picture(kind):
+    other = stats(Destination(kind, "c:sub"))
+    picture = first(1.0, 1, [stats(), other], Picture())
+    assert list(picture.stats) == [A]
+    picture = updated(picture, 2.0, 2, [stats(B), other], [other.destination])
+    assert set(picture.stats) == {A, B}
+
+
 @pytest.mark.parametrize("seconds", [1, 3, 5, 20])
 def test_an_even_flow_has_its_rate_from_the_first_second_on(seconds):
     assert flowing(seconds, 50).rates(A).enqueue == pytest.approx(50)

@@ -23,10 +23,10 @@ class Connection:
         self._parser = FrameParser()
 
     @staticmethod
-    async def open(port: int) -> Connection:
+    async def open(port: int, **headers: str) -> Connection:
         """A connection whose CONNECTED came."""
         connection = Connection(*await asyncio.open_connection("127.0.0.1", port))
-        await connection.tell(encode("CONNECT", {"accept-version": "1.2", "host": "here"}))
+        await connection.tell(encode("CONNECT", {"accept-version": "1.2", "host": "here", **headers}))
         frames = connection.frames()
         assert [(await anext(frames)).command] == ["CONNECTED"]
         connection._parser.version = "1.2"
@@ -93,10 +93,18 @@ class Account:
 
     async def consume(self, port: int, queue: str, prefetch: int = 100) -> None:
         """Ack one by one, a receipt each, until cancelled."""
-        delivered, flagged, acked = self.delivered[queue], self.flagged[queue], self.acked[queue]
-        connection = await Connection.open(port)
-        subscribe = {"destination": f"/queue/{queue}", "id": "1", "ack": "client-individual"}
-        await connection.tell(encode("SUBSCRIBE", {**subscribe, "activemq.prefetchSize": str(prefetch)}))
+        await self._consume(await Connection.open(port), queue, prefetch, {"destination": f"/queue/{queue}"})
+
+    async def consume_durable(self, port: int, topic: str, client_id: str, prefetch: int = 100) -> None:
+        """The same for a durable subscription of a topic, kept under its client-id."""
+        connection = await Connection.open(port, **{"client-id": client_id})
+        headers = {"destination": f"/topic/{topic}", "activemq.subscriptionName": "sub"}
+        await self._consume(connection, client_id, prefetch, headers)
+
+    async def _consume(self, connection: Connection, place: str, prefetch: int, headers: dict[str, str]) -> None:
+        delivered, flagged, acked = self.delivered[place], self.flagged[place], self.acked[place]
+        subscribe = {**headers, "id": "1", "ack": "client-individual", "activemq.prefetchSize": str(prefetch)}
+        await connection.tell(encode("SUBSCRIBE", subscribe))
         try:
             async for frame in connection.frames():
                 if frame.command == "RECEIPT":

@@ -74,17 +74,17 @@ class BrokerProcess:
         self._process.terminate()
         return self._process.wait(PATIENCE)
 
-    def depths(self, prefix: str) -> dict[str, int]:
-        """Messages in the queues whose names begin so, as the store has them."""
+    def depths(self, prefix: str, kind: str = "queue") -> dict[str, int]:
+        """Messages in the queues whose names begin so, as the store has them; or in the logs of another kind."""
 
         async def ask() -> dict[str, int]:
             store = RedisStore(*DataFolder(self.data).whereabouts())
             try:
-                return await store.depths([log for log in await store.logs() if log.startswith(f"queue://{prefix}")])
+                return await store.depths([log for log in await store.logs() if log.startswith(f"{kind}://{prefix}")])
             finally:
                 await store.close()
 
-        return {name.removeprefix("queue://"): depth for name, depth in asyncio.run(ask()).items()}
+        return {name.removeprefix(f"{kind}://"): depth for name, depth in asyncio.run(ask()).items()}
 
     def end(self) -> None:
         """Leave nothing behind."""

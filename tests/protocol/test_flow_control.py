@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp import flow_control
-from brokerapp.client import MAX_PENDING_BYTES
+from brokerapp import flow_control, quotas
 from brokerapp.config.reader import parse_config
 from brokerapp.definitions import PolicyEntry
 from brokerapp.destination import Destination
@@ -108,7 +107,7 @@ def test_a_held_producer_is_not_read_from_and_takes_no_memory(raw, node, name):
             sent += 1
     assert sent < 100_000, "it was read from although its messages have no room"
     assert node.depth(queue) <= ROOM
-    assert node.look(lambda: node.node.broker.flow.bytes) < 2 * MAX_PENDING_BYTES
+    assert node.look(lambda: node.node.broker.flow.bytes) < 2 * quotas.BYTES[0]
 
 
 def test_others_go_on_meanwhile(raw, connect, node, name):

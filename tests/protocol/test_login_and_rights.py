@@ -5,7 +5,7 @@ import pytest
 from brokerapp.config import read_config
 from brokerapp.definitions import Composite, Leg, VirtualTopic
 from brokerapp.destination import Destination
-from tests.protocol.clients import RawClient
+from tests.protocol.clients import PATIENCE, RawClient
 from tests.protocol.running_node import RunningNode
 
 XML = """\
@@ -129,6 +129,20 @@ def test_a_wildcard_subscriber_of_topics_gets_only_what_it_may_read(root, alice)
     root.send("/topic/OTHERS.e", "not for alice")
     root.send("/topic/USERS.e", "1")
     assert alice.bodies() == ["1"]
+
+
+def test_a_durable_subscription_of_a_pattern_keeps_only_what_its_user_may_read_while_it_is_offline(root, connect):
+    def alice():
+        client = connect(login="alice", passcode="wonder", **{"client-id": "alice"})
+        client.subscribe("/topic/>", **{"activemq.subscriptionName": "all"})
+        return client
+
+    client = alice()
+    client.connection.disconnect()
+    assert client.disconnected.wait(PATIENCE)
+    for name in ("SECRET.kept", "USERS.kept.1", "SECRET.kept", "USERS.kept.2"):
+        root.send(f"/topic/{name}", name)
+    assert alice().bodies(2) == ["USERS.kept.1", "USERS.kept.2"]
 
 
 def test_a_wildcard_named_consumer_queue_needs_the_right_to_all_it_collects(root, alice, node):

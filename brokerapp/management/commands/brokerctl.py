@@ -18,14 +18,15 @@ from brokerapp.admin import BrokerAdmin
 from brokerapp.config import export_xml, import_definitions
 from brokerapp.data_folder import DataFolder
 from brokerapp.definitions import to_json, virtual_destination_to_json
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, Kind
 from brokerapp.environment import Environment
 from brokerapp.errors import BrokerError
 from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
+from brokerapp.named_subscription import NamedSubscription
 
 #: Messages shown when nobody says how many.
 BROWSE_LIMIT = 50
-DESTINATION = "queue://NAME, topic://NAME, /queue/NAME, or the bare name of a queue"
+DESTINATION = "queue://NAME, topic://NAME, /queue/NAME, the bare name of a queue, or subscription://CLIENT:NAME"
 COLUMNS = ("QueueSize", "InFlightCount", "ConsumerCount", "EnqueueCount", "DequeueCount")
 
 
@@ -57,6 +58,14 @@ class Command(BaseCommand):
         waiting.add_argument("--limit", type=int, default=BROWSE_LIMIT, help="how many (default: %(default)d)")
         forgetting = verbs.add_parser("forget-waiting", help="let one of these be delivered no more")
         forgetting.add_argument("job", help="its scheduledJobId")
+        verbs.add_parser("subscriptions", help="durable and shared subscriptions of topics, online or not")
+        subscribe = verbs.add_parser("subscribe", help="let a durable subscription exist, from now on")
+        subscribe.add_argument("client", help="client-id; '' for a shared one of nobody in particular")
+        subscribe.add_argument("subscription", help="its name")
+        subscribe.add_argument("topic", help="topic://NAME, /topic/NAME or the bare name of a topic, or a pattern")
+        subscribe.add_argument("--selector", help="only messages that match")
+        subscribe.add_argument("--no-local", action="store_true", help="not what its own client sends")
+        subscribe.add_argument("--shared", action="store_true", help="any number of consumers share it")
         verbs.add_parser("definitions", help="the definitions in force")
         importing = verbs.add_parser("import", help="put the definitions of an ActiveMQ XML file in force")
         importing.add_argument("file", type=Path)
@@ -177,6 +186,27 @@ async def _forget_waiting(admin: BrokerAdmin, args: Namespace) -> Answer:
     return {"forgotten": args.job}, [f"{args.job} is delivered no more"]
 
 
+async def _subscriptions(admin: BrokerAdmin, _args: Namespace) -> Answer:
+    found = sorted(await admin.subscriptions(), key=lambda each: each.numbers.destination)
+    lines = []
+    for each in found:
+        numbers, asked = each.numbers, each.subscription
+        selector = f" where {asked.selector}" if asked.selector else ""
+        state = f"{numbers.ConsumerCount} consumers" if numbers.ConsumerCount else "offline"
+        lines.append(f"{numbers.destination}  {', '.join(map(str, asked.topics))}{selector}")
+        lines.append(f"    {asked}: {state}, {_messages(numbers.QueueSize)}")
+    return [each.to_json() for each in found], lines or ["there are no durable or shared subscriptions"]
+
+
+async def _subscribe(admin: BrokerAdmin, args: Namespace) -> Answer:
+    topic = Destination.parse(args.topic, Kind.TOPIC)
+    wanted = NamedSubscription(
+        args.client, args.subscription, (topic,), args.selector, no_local=args.no_local, shared=args.shared
+    )
+    created = await admin.create_subscription(wanted)
+    return {"created": str(created)}, [f"{created} exists"]
+
+
 async def _definitions(admin: BrokerAdmin, _args: Namespace) -> Answer:
     definitions = await admin.definitions()
     lines = [json.dumps(virtual_destination_to_json(each)) for each in definitions.virtual_destinations]
@@ -220,6 +250,8 @@ VERBS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]] = {
     "delete": _delete,
     "waiting": _waiting,
     "forget-waiting": _forget_waiting,
+    "subscriptions": _subscriptions,
+    "subscribe": _subscribe,
     "definitions": _definitions,
     "import": _import,
     "export": _export,

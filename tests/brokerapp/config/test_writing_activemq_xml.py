@@ -20,7 +20,7 @@ from brokerapp.config import (
     import_definitions,
 )
 from brokerapp.config.reader import parse_config
-from brokerapp.config.writer import WRITTEN_FLAGS
+from brokerapp.config.writer import WRITTEN_FLAGS, WRITTEN_NUMBERS
 from brokerapp.definitions import (
     Composite,
     DeadLetterStrategy,
@@ -163,8 +163,8 @@ configs = st.builds(
     authorization=st.none() | authorizations,
     plugins=st.sampled_from([(), plugins]),
     system_usage=usages,
-    schedule_period_for_destination_purge=st.integers(0, 9),
-    **dict.fromkeys(WRITTEN_FLAGS[:-1], flags),
+    **dict.fromkeys(WRITTEN_NUMBERS, st.integers(0, 9)),
+    **dict.fromkeys(WRITTEN_FLAGS, flags),
 )
 
 

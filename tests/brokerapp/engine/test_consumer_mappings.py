@@ -53,7 +53,7 @@ def test_several_mappings_with_options():
 @pytest.mark.parametrize(
     ("value", "rule"),
     [
-        ("Consumer.*.>", "the number is missing, as in Consumer.*.>;2"),
+        ("Consumer.*.>", "the number is missing, as in Consumer.*.>;2, where a uri has %3B"),
         ("x;", "'' is no whole number"),
         ("x;two", "'two' is no whole number"),
         ("x; 2", "' 2' is no whole number"),

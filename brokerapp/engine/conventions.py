@@ -1,0 +1,31 @@
+"""Conventions: how the clients of one connector name destinations, as its options say. Plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from brokerapp.engine.bindings import RoutingType
+from brokerapp.engine.consumer_mappings import ConsumerMappings
+
+
+@dataclass(frozen=True, slots=True)
+class Conventions:
+    """Prefixes that say of a name what it is, and which queues of consumers belong to topics."""
+
+    prefixes: tuple[tuple[str, RoutingType], ...] = ()  #: tried in this order
+    consumer_queues: ConsumerMappings | None = None
+
+    @property
+    def are_plain(self) -> bool:
+        """Whether names mean here what they mean everywhere."""
+        return not self.prefixes and self.consumer_queues is None
+
+    def without_prefix(self, name: str) -> tuple[str, RoutingType | None]:
+        """The name without the prefix it has, and what that says; None where it has none."""
+        for prefix, routing in self.prefixes:
+            if name.startswith(prefix):
+                return name[len(prefix) :], routing
+        return name, None
+
+
+PLAIN = Conventions()

@@ -1,0 +1,44 @@
+"""Room: how many bytes of messages a server may hold, by what it says of its memory (see RedisStore.memory)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from brokerapp.errors import ConfigurationRefused
+
+logger = logging.getLogger(__name__)
+
+#: Share of the server's machine that messages may take when nobody sets a limit, and that they may take at most: the
+#: rest is for what surrounds them, for other programs, and for the copy a server makes when it rewrites its file.
+DEFAULT_SHARE = 0.5
+LARGEST_SHARE = 0.8
+#: Share of a server's own limit (maxmemory) that messages may take; the rest is for what surrounds them.
+SHARE_OF_SERVER = 0.8
+#: Share of its own limit at which a server counts as full, whatever fills it: no message is taken until it is less.
+FULL = 0.97
+#: A limit under which no message fits; 0 would be none.
+NOTHING = 1
+
+
+def store_limit(wanted: int, memory: Mapping[str, Any]) -> int:
+    """Bytes of messages the store may hold: those wanted (0: nobody says), and always less than the server can.
+
+    Raises ConfigurationRefused for a server that would forget messages to make room.
+    """
+    if memory["limit"] and memory["evicts"]:
+        raise ConfigurationRefused(
+            "the store's server gives up keys when its memory is full: set its maxmemory-policy to noeviction"
+        )
+    machine, server = memory["machine"], memory["limit"]
+    bounds = (wanted or machine * DEFAULT_SHARE, machine * LARGEST_SHARE, server * SHARE_OF_SERVER)
+    limit = min([int(each) for each in bounds if each], default=0)
+    if wanted > limit:
+        logger.warning("storeUsage: %d bytes are more than the store's server can hold: the limit is %d", wanted, limit)
+    return limit
+
+
+def is_full(memory: Mapping[str, Any]) -> bool:
+    """Whether the server has no memory left, by whatever took it."""
+    return 0 < memory["limit"] * FULL <= memory["used"]
