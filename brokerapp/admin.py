@@ -224,6 +224,10 @@ class BrokerAdmin:
         logs = await self._store.logs()
         return {Destination.parse(name): each["selectors"] for name, each in logs.items() if each.get("selectors")}
 
+    async def selectors_of(self, queue: Destination) -> dict[str, int]:
+        """The same of one queue."""
+        return (await self._store.attributes(str(queue))).get("selectors", {})
+
     async def forget_selectors(self, queue: Destination, selector: str | None = None) -> bool:
         """Remember one selector of a queue's former consumers no longer, or none; whether there was any."""
         return await self._ask("forget_selectors", destination=str(queue), selector=selector)

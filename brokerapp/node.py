@@ -136,7 +136,9 @@ class Node:
         return []
 
     def _limit_of(self, log: str) -> int:
-        """Bytes one queue may hold."""
+        """Bytes one queue may hold. Asked for every log of every batch."""
+        if not self.broker.topology.definitions.policies:
+            return 0
         return limit_of(self.broker.topology.policy_for(Destination.parse(log)))
 
     async def _take_over(self) -> None:

@@ -18,6 +18,7 @@ from brokerapp.client import Client, Placed
 from brokerapp.destination import Destination, as_one
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
 from brokerapp.engine.routing import Route, route
+from brokerapp.engine.time_stamping import stamped
 from brokerapp.errors import LimitExceeded
 from brokerapp.message import Copy, Message, escape
 from brokerapp.recording.schema import DROP, FORWARD
@@ -178,6 +179,9 @@ class Publishing:
     def messages(self, send: Send, bodies: Sequence[bytes]) -> list[Message]:
         """New messages, like what was sent but with these bodies."""
         now_us = time.time_ns() // 1000
+        if (rules := self._broker.settings.time_stamping) is not None:
+            timestamp, expires = stamped(rules, send.timestamp, send.expires, now_us // 1000)
+            send = replace(send, timestamp=timestamp, expires=expires)
         timestamp = now_us // 1000 if send.timestamp is None else send.timestamp
         rest = f"\nexpires:{send.expires}\npriority:{send.priority}\ntimestamp:{timestamp}\n"
         rest += ("persistent:true\n" if send.persistent else "") + send.properties

@@ -205,7 +205,8 @@ class Queues:
     def retune(self) -> None:
         """Give out messages by the policies that are in force."""
         for log in self._logs.values():
-            log.rules = rules_of(self.topology.policy_for(log.destination))
+            log.tune(rules_of(self.topology.policy_for(log.destination)))
+            self._delivery.touched[log] = None
 
     def pause(self, log: MessageLog, paused: bool) -> None:
         """Give out nothing of a queue any more, also after a restart, or do again. What comes is kept."""

@@ -16,6 +16,15 @@ class SelectorCacheSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeStamping:
+    """ActiveMQ's timeStampingBrokerPlugin: the broker's clock counts, not the client's. Milliseconds."""
+
+    zero_expiration_override: int = 0  #: how long a message lives that would never expire; 0: for ever
+    ttl_ceiling: int = 0  #: how long any message lives at most; 0: as long as the client wishes
+    future_only: bool = False  #: no expiry comes earlier than the client said
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Switches and limits of the whole broker, with the defaults of a Sluice that no XML file describes."""
 
@@ -30,6 +39,7 @@ class Settings:
     keep_durable_subs_active: bool = True  #: durable subscriptions keep non-persistent messages too while offline
     offline_durable_subscriber_timeout: int = -1  #: those offline for so many milliseconds go; not above 0: never
     offline_durable_subscriber_task_schedule: int = 300_000  #: milliseconds between looks for such
+    time_stamping: TimeStamping | None = None  #: None: the client's timestamp and expiry count
     schedule_period_for_destination_purge: int = 0  #: milliseconds between looks for inactive destinations; 0: none
     max_purged_destinations_per_sweep: int = 0  #: of those, removed at once; 0: any number
     delete_all_messages_on_startup: bool = False  #: begin with an empty store

@@ -90,6 +90,7 @@ def node_config(
             send_fail_if_no_space=config.system_usage.send_fail_if_no_space,
             send_fail_if_no_space_after_timeout=config.system_usage.send_fail_if_no_space_after_timeout,
             selector_cache=config.selector_cache,
+            time_stamping=config.time_stamping,
         ),
         alone=alone,
     )

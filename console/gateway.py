@@ -83,6 +83,18 @@ class Gateway:
         """Remove all messages not in flight; how many."""
         return self.run(self.admin.purge(destination), LONG_PATIENCE)
 
+    def pause(self, queue: Destination, paused: bool) -> None:
+        """Give out nothing of a queue any more, or do again."""
+        self.run(self.admin.pause(queue, paused))
+
+    def selectors_of(self, queue: Destination) -> dict[str, int]:
+        """What is remembered of a queue's former consumers; see BrokerAdmin.selectors."""
+        return self.run(self.admin.selectors_of(queue))
+
+    def forget_selectors(self, queue: Destination, selector: str) -> bool:
+        """Remember one of them no longer."""
+        return self.run(self.admin.forget_selectors(queue, selector))
+
     def create(self, destination: Destination) -> None:
         """Make the destination exist."""
         self.run(self.admin.create(destination))

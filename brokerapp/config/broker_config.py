@@ -9,7 +9,7 @@ from urllib.parse import quote
 from brokerapp.connector import NO_STORES, TlsStores
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
-from brokerapp.settings import SelectorCacheSettings
+from brokerapp.settings import SelectorCacheSettings, TimeStamping
 
 
 class Outcome(StrEnum):
@@ -131,6 +131,7 @@ class BrokerConfig:
     authorization: tuple[Grant, ...] | None = None  #: None: everybody may do everything
     plugins: tuple[Plugin, ...] = ()
     tls: TlsStores = NO_STORES
+    time_stamping: TimeStamping | None = None  #: as its plugin says, which is among `plugins` too
     selector_cache: SelectorCacheSettings | None = None  #: as its plugin says, which is among `plugins` too
     system_usage: SystemUsage = SystemUsage()
     persistent: bool = True

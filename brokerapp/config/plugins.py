@@ -19,7 +19,7 @@ from brokerapp.config.virtual_destinations import destinations, entry_targets
 from brokerapp.config.without_effect import why_plugin
 from brokerapp.destination import NAMED_KINDS
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.settings import SelectorCacheSettings
+from brokerapp.settings import SelectorCacheSettings, TimeStamping
 
 _RIGHTS = ("read", "write", "admin")
 
@@ -27,7 +27,7 @@ _RIGHTS = ("read", "write", "admin")
 _KNOWN = frozenset((
     "connectionDLQPlugin", "destinationDotFilePlugin", "destinationPathSeparatorPlugin", "discardingDLQBrokerPlugin",
     "forcePersistencyModeBrokerPlugin", "loggingBrokerPlugin", "multicastTraceBrokerPlugin", "redeliveryPlugin",
-    "runtimeConfigurationPlugin", "statisticsBrokerPlugin", "timeStampingBrokerPlugin", "traceBrokerPathPlugin",
+    "runtimeConfigurationPlugin", "statisticsBrokerPlugin", "traceBrokerPathPlugin",
     "udpTraceBrokerPlugin",
 ))  # fmt: skip
 #: What tells that a plugin guards the broker, in its name or that of its class.
@@ -42,6 +42,7 @@ class Plugins:
     authorization: tuple[Grant, ...] | None = None
     others: list[Plugin] = field(default_factory=list)
     selector_cache: SelectorCacheSettings | None = None
+    time_stamping: TimeStamping | None = None
 
 
 def read_plugins(element: Element) -> Plugins:
@@ -58,6 +59,10 @@ def read_plugins(element: Element) -> Plugins:
                 child.note(Outcome.TAKEN, "what consumers wanted is remembered")
                 found.others.append(Plugin(child.tag, child.untaken))
                 found.selector_cache = _selector_cache(child)
+            case "timeStampingBrokerPlugin":
+                child.note(Outcome.TAKEN, "the broker's clock counts")
+                found.others.append(Plugin(child.tag, child.untaken))
+                found.time_stamping = _time_stamping(child)
             case tag if tag in _KNOWN:
                 why = why_plugin(tag)
                 child.note(Outcome.IGNORED if why else Outcome.TAKEN, why or "kept with its attributes")
@@ -85,6 +90,14 @@ def _selector_cache(element: Element) -> SelectorCacheSettings:
         element.note(Outcome.ADAPTED, f"kept in the store instead of in {path}, and kept for export", "persistFile")
     element.note_rest()
     return SelectorCacheSettings(**values)
+
+
+def _time_stamping(element: Element) -> TimeStamping:
+    values = read_fields(element, TimeStamping, [each.name for each in fields(TimeStamping)])
+    if element.take("processNetworkMessages") is not None:
+        element.note(Outcome.IGNORED, "networks of brokers are not served yet", "processNetworkMessages")
+    element.note_rest()
+    return TimeStamping(**values)
 
 
 def _jaas_authentication(element: Element) -> Authentication:

@@ -7,14 +7,14 @@ from dataclasses import fields, replace
 
 from lxml import etree
 
-from brokerapp.config.attributes import FIELD_TYPES, attribute_name, read_fields, written_fields
+from brokerapp.config.attributes import FIELD_TYPES, read_fields, written_fields
 from brokerapp.config.broker_config import Outcome
 from brokerapp.config.document import Element
 from brokerapp.config.recovery import TAG as RECOVERY
 from brokerapp.config.recovery import read_recovery, written_recovery
 from brokerapp.config.strategies import NESTED, read_strategies, written_strategies
 from brokerapp.config.virtual_destinations import destinations, entry_targets, read_destination
-from brokerapp.config.without_effect import IDLE_FIELDS, MEMORY_LIMIT_OF_TOPIC, why_option
+from brokerapp.config.without_effect import MEMORY_LIMIT_OF_TOPIC, why_option
 from brokerapp.definitions import DeadLetterStrategy, PolicyEntry
 from brokerapp.destination import ANY_REST, Destination, Kind
 from brokerapp.engine.message_groups import group_map
@@ -113,8 +113,6 @@ def _policy(element: Element, destination: Destination) -> PolicyEntry:
     except DefinitionRefused as error:
         raise element.refused(str(error)) from error
     element.note(Outcome.TAKEN, str(destination))
-    for field in IDLE_FIELDS.keys() & {name for name, value in values.items() if value}:
-        element.note(Outcome.IGNORED, IDLE_FIELDS[field], attribute_name(field))
     if values.get("memory_limit") and not destination.is_queue:
         element.note(Outcome.IGNORED, MEMORY_LIMIT_OF_TOPIC, "memoryLimit")
     elif values.get("memory_limit") and values.get("producer_flow_control") is not False:

@@ -271,6 +271,7 @@ def _plugins(config: BrokerConfig, element: Element) -> BrokerConfig:
         authorization=found.authorization if config.authorization is None else config.authorization,
         plugins=tuple(found.others),
         selector_cache=found.selector_cache,
+        time_stamping=found.time_stamping,
     )
 
 

@@ -9,7 +9,10 @@ MET_OPTIONS = frozenset({
     "usePrefetchExtension",
 })  # fmt: skip
 #: Plugins that do what they say.
-ACTING_PLUGINS = frozenset({"virtualSelectorCacheBrokerPlugin", "statisticsBrokerPlugin", "runtimeConfigurationPlugin"})
+ACTING_PLUGINS = frozenset({
+    "runtimeConfigurationPlugin", "statisticsBrokerPlugin", "timeStampingBrokerPlugin",
+    "virtualSelectorCacheBrokerPlugin",
+})  # fmt: skip
 #: Attributes of the broker that have no effect here and will have none, and why.
 ATTRIBUTES_ASIDE = {
     **dict.fromkeys(
@@ -75,8 +78,6 @@ MEMORY_LIMIT_OF_TOPIC = "what waits for the subscribers of a topic is bounded fo
 #: Why a network connector does nothing.
 NETWORKS = "networks of brokers are not served yet"
 _KEPT = "kept as it is written, without effect yet"
-#: Fields of a policy that do nothing yet where they are set, and why.
-IDLE_FIELDS = {"prioritized_messages": _KEPT}
 
 
 def why_flag(field: str, value: object) -> str | None:

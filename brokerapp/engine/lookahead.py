@@ -104,5 +104,6 @@ class Lookahead:
 
     def take_out(self, gone: set[int]) -> None:
         """These messages are no more."""
+        self.taken -= gone
         self._entries = deque(entry for entry in self._entries if entry.seq not in gone)
         self._bytes = sum(entry.size for entry in self._entries)

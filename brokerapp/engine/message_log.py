@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from brokerapp.destination import Destination
@@ -33,6 +33,10 @@ PAGE = 500
 WINDOW = 2_000
 #: Bytes of messages at which a window grows no more however few they are.
 WINDOW_BYTES = 8 * 1024 * 1024
+#: Messages, and bytes of them, among which a prioritized queue finds the most urgent. Twice as many are held when
+#: urgent ones come while it is full.
+PRIORITY_WINDOW = 20_000
+PRIORITY_WINDOW_BYTES = 32 * 1024 * 1024
 #: Tells the keys of copies apart that bear the same ack id.
 _TWIN = "\n"
 
@@ -174,7 +178,9 @@ class MessageLog:
         """A message was stored. It joins the window if nothing older waits outside and there is room."""
         self.depth += 1
         full = len(self.ready) >= WINDOW or self.ready_bytes >= WINDOW_BYTES
-        if self.unloaded or not self.consumers or full:
+        if self.rules.prioritized and self.consumers and (self.unloaded or full) and self._has_early_room:
+            self._take_early(entry)
+        elif self.unloaded or not self.consumers or full:
             self.unloaded += 1
             self.ahead.append(entry)
         else:
@@ -183,8 +189,22 @@ class MessageLog:
             self.ready_bytes += entry.size
             if self.ahead.taken:
                 self.ahead.loaded(entry.seq)
-            if entry.message.grouped and self.groups is None:
-                self.groups = MessageGroups(self.rules.groups)
+            self._note_group(entry)
+
+    @property
+    def _has_early_room(self) -> bool:
+        return len(self.ready) < 2 * PRIORITY_WINDOW and self.ready_bytes < 2 * PRIORITY_WINDOW_BYTES
+
+    def _take_early(self, entry: Entry) -> None:
+        """Let a message join the window before those stored earlier, which it may overtake."""
+        self.ready.append(entry)
+        self.ready_bytes += entry.size
+        self.ahead.taken.add(entry.seq)  # the window passes it over when it gets there
+        self._note_group(entry)
+
+    def _note_group(self, entry: Entry) -> None:
+        if entry.message.grouped and self.groups is None:
+            self.groups = MessageGroups(self.rules.groups)
 
     def offer_run(self, entries: Sequence[Entry]) -> None:
         """Messages were stored, one after the other."""
@@ -209,12 +229,16 @@ class MessageLog:
         """Whether the window should be filled from the store."""
         if not self.unloaded or self.paging or self.silent or not any(each.ready for each in self.consumers):
             return False
+        if self.rules.prioritized:
+            return len(self.ready) < PRIORITY_WINDOW and self.ready_bytes < PRIORITY_WINDOW_BYTES
         return len(self.ready) < PAGE and self.ready_bytes < WINDOW_BYTES
 
     @property
     def wants_ahead(self) -> int | None:
         """The number after which consumers that find nothing in the window want to read on; None: there are none."""
         if not (self.unloaded and self.consumers and self._choosy) or self.paging or self.silent:
+            return None
+        if self.rules.prioritized:  # what lies past the window may not come first
             return None
         return self.ahead.wanted_after((consumer for consumer, _ in self._able()), self.name, self.loaded)
 
@@ -252,8 +276,7 @@ class MessageLog:
         found = self.ahead.pass_over(entries)
         for entry in found:
             entry.deliveries = self.deliveries_of(entry.seq)
-            if entry.message.grouped and self.groups is None:
-                self.groups = MessageGroups(self.rules.groups)
+            self._note_group(entry)
         return found
 
     def take_back(self, entries: Iterable[Entry]) -> None:
@@ -266,7 +289,7 @@ class MessageLog:
             entry.first_of_group = False
             self.returned[entry.seq] = entry.deliveries
         self.in_flight -= len(back)
-        if self.ahead.taken:
+        if self.ahead.taken and not self.rules.prioritized:
             back = self._left_in_store(back)
         self.ready_bytes += sum(entry.size for entry in back)
         if self.ready and back and back[-1].seq > self.ready[0].seq:
@@ -326,6 +349,8 @@ class MessageLog:
         """Who gets which messages now, each consumer's in order. They are in flight from here on."""
         if self.paused or self.stopped or not self.consumers or not (self.ready or self.ahead):
             return []
+        if self.rules.prioritized and not self._most_urgent_first():
+            return []
         if self._choosy:
             given = self._by_choice()
         else:
@@ -338,6 +363,22 @@ class MessageLog:
             self.in_flight += count
             self.dispatched = max(self.dispatched, entries[-1].seq)
         return given
+
+    def _most_urgent_first(self) -> bool:
+        """Put the window in order of priority; False while too little of the queue is read to know what comes first."""
+        half = len(self.ready) < PRIORITY_WINDOW // 2 and self.ready_bytes < PRIORITY_WINDOW_BYTES // 2
+        if self.unloaded and half:
+            return False
+        self.ready = deque(sorted(self.ready, key=_urgency))
+        self._offer_again()
+        return True
+
+    def tune(self, rules: DispatchRules) -> None:
+        """Give out messages by these rules from now on."""
+        if self.rules.prioritized and not rules.prioritized:
+            self.ready = deque(sorted(self.ready, key=_number))
+            self._offer_again()
+        self.rules = rules
 
     def pass_through(self, entries: Sequence[Entry]) -> list[tuple[Subscription, list[Entry]]]:
         """Who gets these new messages at once, without their being stored.
@@ -448,3 +489,10 @@ class MessageLog:
         if self.paging:  # what is being read for the window may hold them
             self.window += 1
         return seized
+
+
+def _urgency(entry: Entry) -> tuple[int, int]:
+    return -entry.message.priority, entry.seq
+
+
+_number = attrgetter("seq")

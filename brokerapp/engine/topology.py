@@ -17,7 +17,7 @@ from brokerapp.engine.feeds import Feed
 from brokerapp.selectors import Selector, compile_selector
 
 #: Routes and policies remembered by destination: their names come from clients.
-MAX_REMEMBERED = 10_000
+MAX_REMEMBERED = 65_536
 
 #: Asked for `selectorAware`: would a consumer of this queue, present or remembered, take a message with these headers?
 Interest = Callable[[Destination, Mapping[str, str]], bool]
@@ -116,6 +116,8 @@ class Topology:
 
     def policy_for(self, destination: Destination) -> PolicyEntry | None:
         """The most specific policy entry for this destination."""
+        if not self.definitions.policies:
+            return None
         if destination not in self._policy_of:
             if len(self._policy_of) >= MAX_REMEMBERED:
                 self._policy_of.clear()

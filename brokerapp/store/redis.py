@@ -151,6 +151,11 @@ class RedisStore:
         found = await self._do("HGETALL", self.keys.logs)
         return {name.decode(): json.loads(attributes) for name, attributes in _pairs(found)}
 
+    async def attributes(self, log: str) -> dict[str, Any]:
+        """The attributes of one log; none of one that does not exist."""
+        found = await self._do("HGET", self.keys.logs, log)
+        return json.loads(found) if found else {}
+
     # -- the node
 
     async def claim(self, session: str) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from brokerapp.destination import Destination, Kind, is_pattern
 from brokerapp.errors import BrokerError, InvalidDestination
@@ -103,8 +105,42 @@ def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
         "marks": [chart_mark(mark) for mark in marks],
         "consumers": consumers_of(picture, destination),
         "feeders": feeders_of(destination, gateway().definitions()),
+        "selectors": _remembered(destination),
     }
     return render(request, "console/destination.html", context)
+
+
+def _remembered(destination: Destination) -> list[tuple[str, datetime]]:
+    """Selectors of a queue's former consumers, with the time of their last use."""
+    if not destination.is_queue:
+        return []
+    found = gateway().selectors_of(destination)
+    return [(selector, datetime.fromtimestamp(used / 1000, UTC)) for selector, used in found.items()]
+
+
+@require_POST
+@needs(Verb.CREATE)
+def pause(request: HttpRequest, name: str, paused: bool) -> HttpResponse:
+    """Let a queue give out nothing any more, or go on."""
+    destination = Destination.queue(name)
+    _existing(destination)
+    with audit.recording(request, "pause" if paused else "resume", destination):
+        gateway().pause(destination, paused)
+    mirror().settle(lambda picture: destination in picture.stats and picture.stats[destination].Paused == paused)
+    messages.success(request, f"{name} is paused: it keeps what comes." if paused else f"{name} goes on.")
+    return redirect("queue", name=name)
+
+
+@require_POST
+@needs(Verb.CREATE)
+def forget_selector(request: HttpRequest, name: str) -> HttpResponse:
+    """Remember one selector of a queue's former consumers no longer."""
+    destination, selector = Destination.queue(name), request.POST.get("selector", "")
+    _existing(destination)
+    with audit.recording(request, "forget selector", destination, before={"selector": selector}):
+        found = gateway().forget_selectors(destination, selector)
+    messages.success(request, "It is forgotten." if found else "It was forgotten already.")
+    return redirect("queue", name=name)
 
 
 def _existing(destination: Destination) -> tuple[Picture, DestinationStats]:

@@ -132,3 +132,21 @@ def test_a_queue_with_a_consumer_stays_and_the_refusal_is_recorded(admin, consol
     response = admin.post(reverse("delete-queue", kwargs={"name": "busy"}), {"name": "busy"})
     assert response.status_code == 409
     assert AuditEntry.objects.get().outcome == "refused"
+
+
+def test_a_queue_is_paused_and_resumed_by_who_may(browser_of, admin, shop):
+    pausing, resuming = reverse("pause-queue", args=["shop.a"]), reverse("resume-queue", args=["shop.a"])
+    assert browser_of("viewer").post(pausing).status_code == 403
+    assert "is paused" in admin.post(pausing, follow=True).content.decode()
+    assert "Resume" in admin.get(reverse("queue", args=["shop.a"])).content.decode()
+    assert "goes on" in admin.post(resuming, follow=True).content.decode()
+    assert AuditEntry.objects.filter(action="pause").exists()
+
+
+def test_remembered_selectors_are_shown_and_forgotten(admin, shop, monkeypatch):
+    remembered = {"colour = 'red'": 1_700_000_000_000}
+    monkeypatch.setattr(type(gateway()), "selectors_of", lambda self, queue: remembered)
+    page = admin.get(reverse("queue", args=["shop.a"])).content.decode()
+    assert "colour = &#x27;red&#x27;" in page
+    answer = admin.post(reverse("forget-selector", args=["shop.a"]), {"selector": "colour = 'red'"}, follow=True)
+    assert "forgotten already" in answer.content.decode()

@@ -11,6 +11,7 @@ import pytest
 from brokerapp.config import Authentication, BrokerConfig, TransportConnector, User
 from brokerapp.definitions import Definitions, PolicyEntry
 from brokerapp.destination import Destination, Kind
+from brokerapp.settings import TimeStamping
 from tests.protocol.clients import RawClient, StompClient
 from tests.protocol.running_node import RunningNode, until
 
@@ -243,3 +244,14 @@ def test_a_policy_s_prefetch_holds_where_the_client_says_nothing(listening, kind
         assert client.hear().headers["receipt-id"] == "no more"
         client.tell("ACK", {"id": messages[0].headers["ack"]})
         assert client.hear().command == "MESSAGE"
+
+
+@pytest.mark.scenario("SC-11")
+def test_the_broker_stamps_messages_where_the_plugin_says_so(listening):
+    client = RawClient(listening(time_stamping=TimeStamping(ttl_ceiling=60_000)).port)
+    client.tell("SUBSCRIBE", {"destination": "/queue/a", "id": "1"})
+    now = time.time() * 1000
+    client.tell("SEND", {"destination": "/queue/a", "timestamp": "1000", "expires": "9999999999999"})
+    headers = client.hear().headers
+    assert abs(int(headers["timestamp"]) - now) < 30_000
+    assert int(headers["expires"]) == int(headers["timestamp"]) + 60_000

@@ -152,7 +152,7 @@ usages = st.builds(
     SystemUsage, st.none() | st.integers(0, 9), st.none() | st.integers(0, 1 << 50), st.none() | st.integers(0, 9),
     flags, st.integers(0, 9),
 )  # fmt: skip
-plugins = (Plugin("statisticsBrokerPlugin"), Plugin("timeStampingBrokerPlugin", (("ttlCeiling", "9"),)))
+plugins = (Plugin("statisticsBrokerPlugin"), Plugin("loggingBrokerPlugin", (("logAll", "true"),)))
 configs = st.builds(
     BrokerConfig,
     name=texts,

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from brokerapp.destination import Destination
 from brokerapp.engine import choosing, message_log
+from brokerapp.engine.dispatch_rules import DispatchRules
 from brokerapp.engine.message_log import PAGE, WINDOW, Entry, MessageLog, Subscription
 from brokerapp.message import Message
 from brokerapp.selectors import compile_selector
@@ -30,7 +31,9 @@ def consumer(name="c", prefetch=10, selector=None):
 
 def entry(seq, size=100, **headers):
     head = "".join(f"{name}:{value}\n" for name, value in {"message-id": f"ID\\c{seq}", **headers}.items())
-    return Entry(str(QUEUE), seq, Message(f"ID:{seq}", head.encode(), b"", grouped="JMSXGroupID" in headers), size=size)
+    priority = int(headers.get("priority", 4))
+    message = Message(f"ID:{seq}", head.encode(), b"", priority=priority, grouped="JMSXGroupID" in headers)
+    return Entry(str(QUEUE), seq, message, size=size)
 
 
 def log_of(*consumers, depth=0, suspect=0):
@@ -183,6 +186,60 @@ def test_a_returned_message_is_tested_again_also_as_redelivered():
     assert dispatched(log) == [("again", 1)]
 
 
+# -- priorities
+
+
+def prioritized(*consumers, depth=0):
+    log = log_of(*consumers, depth=depth)
+    log.rules = DispatchRules(prioritized=True)
+    return log
+
+
+def test_a_prioritized_queue_gives_out_the_most_urgent_first_and_equals_in_order():
+    log = prioritized(one := consumer("one", prefetch=0))
+    for seq, priority in enumerate([4, 9, 0, 9, 4], start=1):
+        log.offer(entry(seq, priority=str(priority)))
+    one.credit = 10
+    assert [seq for _, seq in pairs(log)] == [2, 4, 1, 5, 3]
+
+
+def test_a_prioritized_backlog_is_read_before_anything_of_it_is_given_out():
+    log = prioritized(one := consumer("one", prefetch=2), depth=3 * PAGE)
+    while log.wants_page:
+        assert pairs(log) == []
+        log.load(
+            [
+                entry(seq, priority="9" if seq == 3 * PAGE else "4")
+                for seq in range(log.loaded + 1, 3 * PAGE + 1)[:PAGE]
+            ],
+            log.window,
+        )
+    given = [seq for _, seq in pairs(log)]
+    assert given == [3 * PAGE, 1]
+    assert one.credit == 0
+
+
+def test_an_urgent_message_overtakes_a_backlog_that_is_not_read(monkeypatch):
+    for size in ("WINDOW", "PRIORITY_WINDOW"):
+        monkeypatch.setattr(message_log, size, 10)
+    log = prioritized(one := consumer("one", prefetch=1), depth=50)
+    while log.wants_page:
+        log.load([entry(seq) for seq in range(log.loaded + 1, log.loaded + 6)], log.window)
+    log.offer(entry(51, priority="9"))
+    assert pairs(log) == [("one", 51)]
+    one.credit = 100
+    seen = [seq for _, seq in pairs(log)]
+    while log.wants_page:
+        log.load([entry(seq) for seq in range(log.loaded + 1, min(log.loaded + 6, 52))], log.window)
+        seen += [seq for _, seq in pairs(log)]
+    assert seen == [*range(1, 51)]
+
+
+def pairs(log):
+    """Who is given what now, as it is given."""
+    return [(consumer.name, each.seq) for consumer, entries in log.dispatch() for each in entries]
+
+
 # -- what comes back
 
 
@@ -287,7 +344,7 @@ def blue_window(*consumers, depth):
 
 
 def test_past_a_window_nobody_wants_the_log_reads_on_without_holding_more():
-    last = 100_000
+    last = 20_000
     log = blue_window(consumer("red", selector="colour = 'red'"), depth=last)
     found = []
     while read_ahead(log, range(log.loaded + 1, last + 1), lambda seq: "red" if seq == last else "blue"):
@@ -412,19 +469,20 @@ class LogUnderWork(RuleBasedStateMachine):
     consumers in order; at the end all that is left can be consumed.
     """
 
-    @initialize(suspect=st.integers(0, 3))
-    def start(self, suspect):
+    @initialize(suspect=st.integers(0, 3), prioritized=st.booleans())
+    def start(self, suspect, prioritized):
         self.page_size = 3
         self.stored = dict.fromkeys(range(1, 6))
         self.last = 5
         self.log = log_of(depth=5, suspect=suspect)
+        self.log.rules = DispatchRules(prioritized=prioritized)
         self.held: dict[int, tuple[Subscription, Entry]] = {}
         self.settled: set[int] = set()
         self.delivered: set[int] = set()
         self.answer = None
         self.names = 0
         self.patch = pytest.MonkeyPatch()
-        for size in ("PAGE", "WINDOW"):
+        for size in ("PAGE", "WINDOW", "PRIORITY_WINDOW"):
             self.patch.setattr(message_log, size, self.page_size)
 
     def settle(self, seq):
@@ -435,10 +493,13 @@ class LogUnderWork(RuleBasedStateMachine):
     def pump(self):
         log = self.log
         before = 0
-        for subscription, given in given_out(log):
+        pairs = [(subscription, each) for subscription, entries in log.dispatch() for each in entries]
+        if not log.rules.prioritized:
+            pairs.sort(key=lambda pair: pair[1].seq)
+        for subscription, given in pairs:
             assert given.seq in self.stored, "a ghost"
             assert given.seq not in self.held, "given to two"
-            if log.groups is None and not any(c.selector for c in log.consumers):
+            if log.groups is None and not log.rules.prioritized and not any(c.selector for c in log.consumers):
                 assert given.seq > before, "out of order"
                 before = given.seq
             if given.seq in self.delivered:
@@ -455,7 +516,7 @@ class LogUnderWork(RuleBasedStateMachine):
     @staticmethod
     def made(seq):
         group = {"JMSXGroupID": f"g{seq % 3}"} if seq % 5 < 2 else {}
-        return entry(seq, colour="red" if seq % 2 else "blue", **group)
+        return entry(seq, colour="red" if seq % 2 else "blue", priority=str(seq % 3), **group)
 
     @rule(count=st.integers(1, 4))
     def messages_arrive(self, count):
@@ -502,6 +563,11 @@ class LogUnderWork(RuleBasedStateMachine):
         subscription.credit += 1
         self.pump()
 
+    @rule(prioritized=st.booleans())
+    def the_policy_changes(self, prioritized):
+        self.log.tune(DispatchRules(prioritized=prioritized))
+        self.pump()
+
     @precondition(lambda self: self.answer is None)
     @rule()
     def an_operator_purges(self):
@@ -516,10 +582,14 @@ class LogUnderWork(RuleBasedStateMachine):
         log = self.log
         assert log.depth == len(self.stored)
         assert log.in_flight == len(self.held)
-        assert log.unloaded == sum(seq > log.loaded and seq not in self.held for seq in self.stored)
+        early = {each.seq for each in log.ready if each.seq > log.loaded}
+        assert early <= log.ahead.taken
+        waiting = self.stored.keys() - self.held.keys()
+        assert log.unloaded == sum(seq > log.loaded and seq not in early for seq in waiting)
         assert log.ahead.taken >= {seq for seq in self.held if seq > log.loaded}
         assert log.ready_bytes == sum(each.size for each in log.ready)
-        assert {each.seq for each in log.ready} == {seq for seq in self.stored if seq <= log.loaded} - set(self.held)
+        assert {each.seq for each in log.ready} == {seq for seq in waiting if seq <= log.loaded} | early
+        assert len(log.ready) == len({each.seq for each in log.ready}), "twice in the window"
 
     def teardown(self):
         if not hasattr(self, "log"):
