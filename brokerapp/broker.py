@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from itertools import islice
 from typing import Any
 
 from brokerapp.actions import (
@@ -56,7 +55,7 @@ from brokerapp.settling import Settling
 from brokerapp.slow_consumers import SlowConsumers
 from brokerapp.snapshot import DestinationStats
 from brokerapp.statistics import Statistics
-from brokerapp.stats import MAX_DESTINATIONS, Stats
+from brokerapp.stats import Stats
 from brokerapp.store import DISCARDED, LogState, Unit
 from brokerapp.subscribing import Subscribing
 from brokerapp.temporaries import Temporaries
@@ -113,7 +112,7 @@ class Broker:
             self.timers.every(SELECTOR_EXPIRY_MS, self.queues.expire_selectors, time.time_ns() // 1_000_000)
         self.advisories = Advisories(self)
         self.delivery.advisories = self.advisories
-        stats.crowded = self._forget_idle_topics
+        stats.crowded = self.inactivity.bound_topics
         stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
         self.expiry, self.jobs = Expiry(self), Jobs(self)
         self.scheduling = Scheduling(self)
@@ -189,12 +188,6 @@ class Broker:
             self.recovery.forget(topic)
             self.stats.forget(topic)
         self._forget_producers(*topics)
-
-    def _forget_idle_topics(self) -> None:
-        """There are too many destinations: forget the oldest topics that nobody subscribes to."""
-        topics = (each for each in self.stats.known()[:-1] if each.kind is Kind.TOPIC)
-        idle = (each for each in topics if not self.delivery.is_heard(each))
-        self.delete_topics(set(islice(idle, MAX_DESTINATIONS // 10)))
 
     def produces_to(self, client: Client, destination: Destination) -> None:
         """A client begins to send there; where it sends to many places the one before is forgotten."""

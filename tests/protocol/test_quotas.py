@@ -83,7 +83,7 @@ def test_too_many_open_transactions_of_all_clients_are_refused(connect, node, br
 
 def test_idle_topics_are_forgotten_when_there_are_too_many(connect, node, broker, name, monkeypatch):
     monkeypatch.setattr("brokerapp.stats.MAX_DESTINATIONS", 100)
-    monkeypatch.setattr("brokerapp.broker.MAX_DESTINATIONS", 100)
+    monkeypatch.setattr("brokerapp.inactivity.MAX_TOPICS", 100)
     monkeypatch.setattr(broker.stats, "most", 100)
     subscriber, sender = connect(), connect()
     subscriber.subscribe(f"/topic/{name}.heard")
