@@ -48,6 +48,7 @@ from brokerapp.queues import Queues
 from brokerapp.quotas import Quotas
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recovery import Recovery
+from brokerapp.redelivering import Redelivering
 from brokerapp.runs import Runs
 from brokerapp.scheduling import Scheduling
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
@@ -115,7 +116,8 @@ class Broker:
         stats.crowded = self.inactivity.bound_topics
         stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
         self.expiry, self.jobs = Expiry(self), Jobs(self)
-        self.scheduling = Scheduling(self)
+        self.scheduling, self.redelivering = Scheduling(self), Redelivering(self)
+        self.queues.left_behind = self.redelivering.left_behind
         self.expiry.watch()
         self.slow_consumers.watch()
         self.jobs.start()

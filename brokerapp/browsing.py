@@ -146,5 +146,5 @@ class Browse:
         if 0 < entry.message.expires <= now_ms:
             return False
         selector = self._subscription.selector
-        entry.deliveries = log.deliveries_of(entry.seq)
+        entry.deliveries = log.deliveries_of(entry)
         return selector is None or selector.matches(selector_headers(entry, log.destination))

@@ -17,10 +17,10 @@ from brokerapp.quotas import Share
 #: Open transactions of one client, and what one may hold: bounds on what a peer can make us keep.
 MAX_TRANSACTIONS = 100
 MAX_TRANSACTION_ACTIONS = 100_000
-#: Bytes of messages in all open transactions of one client. A COMMIT is one call of the store, which takes up to 1 GB.
-MAX_TRANSACTION_BYTES = 256 * 1024 * 1024
-#: Copies in queues that one transaction may make: more would keep the store busy for seconds with one call.
-MAX_TRANSACTION_COPIES = 100_000
+#: Bytes of messages in all open transactions of one client, and copies in queues that one may make. A COMMIT is one
+#: call of the store, in which everybody else waits: this many take it some 0.3 seconds (docs/decisions/0008).
+MAX_TRANSACTION_BYTES = 64 * 1024 * 1024
+MAX_TRANSACTION_COPIES = 20_000
 
 
 class Sink(Protocol):
@@ -73,6 +73,8 @@ class Transaction:
     )  #: what makes a job of each message to be delivered later
     bytes: int = 0  #: of the messages placed, and of jobs
     copies: int = 0  #: in queues, of the messages placed
+    limit: int = MAX_TRANSACTION_ACTIONS  #: of messages and acks in it
+    failed: str = ""  #: why it can only be rolled back: what was refused in it
 
 
 @dataclass(slots=True, eq=False)
@@ -117,8 +119,8 @@ class Client:
 
     def check_room(self, transaction: Transaction, more: int = 0) -> None:
         """Raise RequestRefused when an open transaction may not grow, by so many bytes."""
-        if len(transaction.placed) + len(transaction.settled) + len(transaction.jobs) >= MAX_TRANSACTION_ACTIONS:
-            raise RequestRefused(f"a transaction holds at most {MAX_TRANSACTION_ACTIONS} messages and acks")
+        if len(transaction.placed) + len(transaction.settled) + len(transaction.jobs) >= transaction.limit:
+            raise RequestRefused(f"a transaction holds at most {transaction.limit} messages and acks")
         if transaction.copies > MAX_TRANSACTION_COPIES:
             raise RequestRefused(f"a transaction makes at most {MAX_TRANSACTION_COPIES} copies of messages in queues")
         if more + sum(each.bytes for each in self.transactions.values()) > MAX_TRANSACTION_BYTES:

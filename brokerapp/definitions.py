@@ -6,7 +6,7 @@ They are versioned as a whole (`Definitions.version`) and live in the store; `en
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
 
 from brokerapp.destination import Destination
@@ -179,12 +179,45 @@ class PolicyEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class RedeliveryPolicy:
+    """How messages that failed at destinations matching `destination` (a pattern) are given out again.
+
+    Delays are milliseconds. ActiveMQ's names and defaults; -1 is no limit.
+    """
+
+    destination: Destination
+    maximum_redeliveries: int = 6  #: after so many redeliveries a message that fails again is given up
+    initial_redelivery_delay: int = 1000
+    redelivery_delay: int = 1000
+    use_exponential_back_off: bool = False
+    back_off_multiplier: float = 5.0
+    maximum_redelivery_delay: int = -1
+    use_collision_avoidance: bool = False  #: delays differ at random, so that messages do not come back all at once
+    collision_avoidance_percent: int = 15
+
+    @property
+    def id(self) -> str:
+        """What tells this policy from all others."""
+        return f"redeliveryPolicy:{self.destination}"
+
+
+@dataclass(frozen=True, slots=True)
+class Redelivery:
+    """The redelivery policies, of which the most specific wins, and what becomes of messages none of them keeps."""
+
+    policies: tuple[RedeliveryPolicy, ...] = ()
+    send_to_dlq_if_max_retries_exceeded: bool = True  #: else they are dropped
+    fallback_to_dead_letter: bool = True  #: what fails where no policy matches is a dead letter; else it is dropped
+
+
+@dataclass(frozen=True, slots=True)
 class Definitions:
     """All that is declared, at one version."""
 
     version: int = 0
     virtual_destinations: tuple[VirtualDestination, ...] = (DEFAULT_VIRTUAL_TOPIC,)
     policies: tuple[PolicyEntry, ...] = ()
+    redelivery: Redelivery = Redelivery()
 
     def with_virtual_destination(self, new: VirtualDestination, replacing: str | None = None) -> Definitions:
         """These definitions with `new` added, or put in the place of the one whose id is `replacing`.
@@ -208,7 +241,7 @@ class Definitions:
         return self._with(kept)
 
     def _with(self, virtual_destinations: tuple[VirtualDestination, ...]) -> Definitions:
-        return Definitions(self.version, virtual_destinations, self.policies)
+        return replace(self, virtual_destinations=virtual_destinations)
 
 
 def _title(definition: VirtualDestination) -> str:
@@ -229,6 +262,7 @@ def to_json(definitions: Definitions) -> dict[str, Any]:
         "version": definitions.version,
         "virtualDestinations": [{"kind": each.kind, **_fields(each)} for each in definitions.virtual_destinations],
         "policies": [_fields(each) for each in definitions.policies],
+        "redelivery": _fields(definitions.redelivery),
     }
 
 
@@ -238,6 +272,7 @@ def from_json(data: Mapping[str, Any]) -> Definitions:
         version=int(data.get("version", 0)),
         virtual_destinations=tuple(virtual_destination_from_json(each) for each in data["virtualDestinations"]),
         policies=tuple(_build(PolicyEntry, each) for each in data.get("policies", ())),
+        redelivery=_build(Redelivery, data.get("redelivery", {})),
     )
 
 
@@ -275,7 +310,7 @@ def _plain(value: Any) -> Any:
     match value:
         case Destination():
             return str(value)
-        case Leg() | DeadLetterStrategy() | RecoveryPolicy():
+        case Leg() | DeadLetterStrategy() | RecoveryPolicy() | RedeliveryPolicy():
             return _fields(value)
         case PendingMessageLimit() | MessageEviction() | SlowConsumerStrategy():
             return _fields(value)
@@ -302,6 +337,7 @@ def _pairs(value: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
 _READERS = {
     "destination": Destination.parse,
     "legs": lambda value: tuple(_build(Leg, each) for each in value),
+    "policies": lambda value: tuple(_build(RedeliveryPolicy, each) for each in value),
     **{
         name: lambda value, record=record: None if value is None else _build(record, value)
         for name, record in {

@@ -304,7 +304,10 @@ class Delivery:
 
 def entry_of(log: str, stored: StoredEntry) -> Entry:
     """What the store holds, as the log's entry."""
-    return Entry(log, stored.seq, stored.message, stored.payload, stored.size, stored.original, stored.shown)
+    message = stored.message
+    return Entry(
+        log, stored.seq, message, stored.payload, stored.size, stored.original, stored.shown, message.deliveries
+    )
 
 
 def topic_entry(message: Message, copy: Copy, queue: Destination | None = None) -> Entry:

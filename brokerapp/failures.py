@@ -1,20 +1,25 @@
-"""Failures: messages that were rejected or expired, and where they go."""
+"""Failures: messages that nobody could use, and where they go."""
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING
 
 from brokerapp.client import Placed
+from brokerapp.definitions import DeadLetterStrategy
 from brokerapp.destination import Destination, Kind
-from brokerapp.engine.dead_letters import DEFAULT_STRATEGY, dead_letter, dead_letter_destination
+from brokerapp.engine.dead_letters import DEFAULT_STRATEGY, Death, dead_letter, dead_letter_destination, is_discarded
 from brokerapp.engine.message_log import Entry, MessageLog
 from brokerapp.engine.routing import route
+from brokerapp.message import Message
 from brokerapp.recording.schema import DEAD_LETTER, DROP, EXPIRE
 from brokerapp.store import Unit
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
+
+logger = logging.getLogger(__name__)
 
 
 class Failures:
@@ -22,31 +27,34 @@ class Failures:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._discarded = 0
 
     def expire(self, log: MessageLog, entry: Entry) -> None:
         """A message in flight is past its time."""
         log.counts.ExpiredCount += 1
         self.record(EXPIRE, time.time_ns() // 1000, entry, None, None)
-        self._broker.advisories.expired(self._source(log, entry)[0], entry.message)
+        self._broker.advisories.expired(self.source(log, entry)[0], entry.message)
         self.fail(log, entry, "expired", None, expired=True)
 
     def fail(self, log: MessageLog, entry: Entry, cause: str, consumer: str | None, *, expired: bool = False) -> None:
         """Move a message in flight to where its policy sends dead letters, in one step; or drop it."""
-        now_us = time.time_ns() // 1000
-        source, durable = self._source(log, entry)
-        policy = self._broker.topology.policy_for(source)
-        strategy = (policy and policy.dead_letter) or DEFAULT_STRATEGY
-        target = dead_letter_destination(strategy, source, entry.message, expired=expired, durable=durable)
-        self.record(DROP if target is None else DEAD_LETTER, now_us, entry, consumer, cause)
-        log.settled((entry,))
-        log.counts.DequeueCount += 1
-        self._broker.stats.changed.add(log.counts)
+        source, durable = self.source(log, entry)
+        strategy = self._strategy(source)
+        target = self._target(strategy, source, durable, entry.message, expired)
         if target is None:
-            self._broker.committer.settle((entry,))
+            self.drop(log, entry, cause, consumer)
             return
+        now_us = time.time_ns() // 1000
+        self.record(DEAD_LETTER, now_us, entry, consumer, cause)
+        log.settled([entry])
+        log.counts.DequeueCount += 1
         log.counts.DeadLetterCount += 1
+        self._broker.stats.changed.add(log.counts)
         self._broker.advisories.dead_lettered(source, entry.message)
-        message = dead_letter(entry.message, source, cause, strategy, now_us // 1000)
+        deliveries = entry.deliveries if expired else entry.deliveries + 1
+        sent_to = entry.original or entry.message.headers.get("original-destination", "")
+        death = Death(cause, source, sent_to, now_us // 1000, deliveries, consumer or "")
+        message = dead_letter(entry.message, death, strategy)
         found = route(message, target, self._broker.topology)
         if found.groups is None:
             found.groups = self._broker.publishing.groups(found)
@@ -63,7 +71,32 @@ class Failures:
         )
         self._broker.committer.submit(unit)
 
-    def _source(self, log: MessageLog, entry: Entry) -> tuple[Destination, str]:
+    def drop(self, log: MessageLog, entry: Entry, cause: str, consumer: str | None) -> None:
+        """A message in flight goes nowhere: that is counted, and recorded with its cause."""
+        self.record(DROP, time.time_ns() // 1000, entry, consumer, cause)
+        log.settled([entry])
+        log.counts.DequeueCount += 1
+        log.counts.DroppedCount += 1
+        self._broker.stats.changed.add(log.counts)
+        self._broker.committer.settle([entry])
+
+    def _strategy(self, destination: Destination) -> DeadLetterStrategy:
+        policy = self._broker.topology.policy_for(destination)
+        return (policy and policy.dead_letter) or DEFAULT_STRATEGY
+
+    def _target(
+        self, strategy: DeadLetterStrategy, source: Destination, durable: str, message: Message, expired: bool
+    ) -> Destination | None:
+        """Where a message that failed goes; None when it is dropped."""
+        discarding = self._broker.settings.discarding
+        if discarding is not None and is_discarded(discarding, source):
+            self._discarded += 1
+            if discarding.report_interval > 0 and self._discarded % discarding.report_interval == 0:
+                logger.info("%d messages were dropped that would have been dead letters", self._discarded)
+            return None
+        return dead_letter_destination(strategy, source, message, expired=expired, durable=durable)
+
+    def source(self, log: MessageLog, entry: Entry) -> tuple[Destination, str]:
         """Where the message failed: in its queue; or at its topic, with the durable subscription it failed in."""
         if log.destination.kind is not Kind.SUBSCRIPTION:
             return log.destination, ""

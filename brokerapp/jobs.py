@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.engine.job import Job, Purpose
 from brokerapp.errors import RequestRefused
-from brokerapp.store import GONE, JobChange, StoredJob, Unit
+from brokerapp.store import GONE, JobChange, Settled, StoredJob, Unit
 from brokerapp.timers import Timer
 
 if TYPE_CHECKING:
@@ -38,8 +38,9 @@ class JobUnit(Unit):
         appends: Sequence[tuple[bytes, Sequence[tuple[str, str, str]]]] = (),
         moves: bool = False,
         then: Callable[[int, str], None] | None = None,
+        settles: Sequence[Settled] = (),
     ) -> None:
-        super().__init__(appends, moves=moves, then=then)
+        super().__init__(appends, settles, moves, then)
         self.jobs = jobs
 
 

@@ -52,6 +52,7 @@ class Message:
     expires: int = 0  #: milliseconds since the epoch; 0: never
     born_us: int = 0  #: when it reached the first broker, microseconds since the epoch
     grouped: bool = False  #: it may have a JMSXGroupID
+    deliveries: int = 0  #: to consumers, before it came to the queue it is in; those of policies that let it return
     _headers: dict[str, str] | None = field(default=None, repr=False, compare=False)
     facts: tuple[str, int, int] = field(init=False, repr=False, compare=False)  #: id, size and born_us, for the trace
 
@@ -87,19 +88,25 @@ class Message:
         """The inverse of stored()."""
         end_of_fields = stored.index(b"\n")
         end_of_head = stored.index(b"\n\n", end_of_fields) + 1
-        persistent, priority, expires, born_us = map(int, stored[:end_of_fields].split())
+        persistent, *numbers = map(int, stored[:end_of_fields].split())
         head = stored[end_of_fields + 1 : end_of_head]
-        grouped = GROUP_LINE in head
         return Message(
-            _id_of(head), head, stored[end_of_head + 1 :], persistent == 1, priority, expires, born_us, grouped
+            _id_of(head),
+            head,
+            stored[end_of_head + 1 :],
+            persistent == 1,
+            *numbers[:3],
+            grouped=GROUP_LINE in head,
+            deliveries=numbers[3] if len(numbers) > 3 else 0,
         )
 
 
 def stored_alike(messages: Sequence[Message]) -> list[bytes]:
     """The stored form of messages that differ in head and body only; of one, of course, too."""
     first = messages[0]
-    fields = f"{first.persistent:d} {first.priority} {first.expires} {first.born_us}\n".encode()
-    return [b"%b%b\n%b" % (fields, message.head, message.body) for message in messages]
+    fields = f"{first.persistent:d} {first.priority} {first.expires} {first.born_us}"
+    line = f"{fields} {first.deliveries}\n".encode() if first.deliveries else f"{fields}\n".encode()
+    return [b"%b%b\n%b" % (line, message.head, message.body) for message in messages]
 
 
 def _id_of(head: bytes) -> str:

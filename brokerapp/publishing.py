@@ -14,12 +14,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from brokerapp.actions import Send
-from brokerapp.client import Client, Placed
+from brokerapp.client import Client, Placed, Transaction
 from brokerapp.destination import Destination, as_one
 from brokerapp.engine.message_log import Entry, MessageLog, Subscription
 from brokerapp.engine.routing import Route, route
 from brokerapp.engine.time_stamping import stamped
-from brokerapp.errors import LimitExceeded
+from brokerapp.errors import LimitExceeded, RequestRefused
 from brokerapp.message import Copy, Message, escape
 from brokerapp.recording.schema import DROP, FORWARD
 from brokerapp.store import JobChange, Unit
@@ -119,7 +119,19 @@ class Publishing:
 
     def send(self, client: Client, send: Send) -> None:
         """Publish. Raises RequestRefused; the receipt follows when the message is stored."""
-        transaction = client.transaction(send.transaction) if send.transaction is not None else None
+        if send.transaction is not None:
+            self._send_in(client.transaction(send.transaction), client, send)
+            return
+        message, placed = self._placed(client, send)
+        if message.persistent or client.pending or client.waiting or not self._passed_through(placed):
+            self.submit(client, placed, (), send.receipt)
+        else:
+            self._broker.confirm(client, send.receipt)
+        if message.expires:
+            self._broker.expiry.arrived(placed)
+
+    def _placed(self, client: Client, send: Send) -> tuple[Message, list[Placed]]:
+        """What a client sends, as a message with its ways."""
         message = self.message(send)
         targets = Destination.parse_list(send.destination)
         for each in targets:
@@ -127,17 +139,22 @@ class Publishing:
         sent_to = as_one(targets) if len(targets) > 1 else None
         placed = [self.place(client, message, each, sent_to) for each in targets]
         client.sent += 1
-        if transaction is None:
-            if message.persistent or client.pending or client.waiting or not self._passed_through(placed):
-                self.submit(client, placed, (), send.receipt)
-            else:
-                self._broker.confirm(client, send.receipt)
-            if message.expires:
-                self._broker.expiry.arrived(placed)
-            return
-        size = sum([len(each.stored) for each in placed])
-        client.check_room(transaction, size)
-        self._broker.quotas.reserve(size)
+        return message, placed
+
+    def _send_in(self, transaction: Transaction, client: Client, send: Send) -> None:
+        """Publish in a transaction: nobody sees it before COMMIT.
+
+        A client that asks no receipt may not notice what was refused, so it cannot commit the rest, as in ActiveMQ.
+        """
+        try:
+            _, placed = self._placed(client, send)
+            size = sum([len(each.stored) for each in placed])
+            client.check_room(transaction, size)
+            self._broker.quotas.reserve(size)
+        except RequestRefused as error:
+            if send.receipt is None:
+                transaction.failed = str(error)
+            raise
         transaction.placed += placed
         transaction.bytes += size
         transaction.copies += sum([len(group.rows) for each in placed for group in each.route.groups])
@@ -365,6 +382,7 @@ class Publishing:
         count, body_bytes = len(messages), sum([message.size for message in messages])
         numbers = range(seq, seq + count)
         payloads = numbers if group.shared else (0,) * count
+        deliveries = messages[0].deliveries
         touched, changed = self._broker.delivery.touched, self._broker.stats.changed
         advisories = self._broker.advisories
         for log, (name, original, shown) in zip(group.logs, group.rows, strict=True):
@@ -374,7 +392,7 @@ class Publishing:
             changed.add(counts)
             if log.consumers:
                 facts = zip(numbers, messages, payloads, sizes, strict=True)
-                log.offer_run([Entry(name, *each, original, shown) for each in facts])
+                log.offer_run([Entry(name, *each, original, shown, deliveries) for each in facts])
                 touched[log] = None
             else:
                 log.offer_unseen(count)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -48,6 +48,8 @@ class Queues:
         self._logs: dict[str, MessageLog] = {}
         self._declared: set[str] = set()  # by operators
         self._patterns: DestinationMap[Subscription] = DestinationMap()
+        #: Which of the entries that return to a log may: some are given up instead.
+        self.left_behind: Callable[[MessageLog, Sequence[Entry]], Sequence[Entry]] = lambda _log, entries: entries
         self.topology: Topology
 
     def __iter__(self) -> Iterator[MessageLog]:
@@ -105,7 +107,9 @@ class Queues:
         suspect = last if state.mark == OPEN else int(state.mark or 0)
         if state.mark == OPEN:  # the node that opened it died: what comes from now on was delivered by nobody
             self._committer.mark(state.name, str(last))
-        return self._add(Destination.parse(state.name), state.depth, suspect)
+        log = self._add(Destination.parse(state.name), state.depth, suspect)
+        log.returned.update(state.returned)
+        return log
 
     def ensure(self, queue: Destination, selector: str | None = None) -> MessageLog:
         """The queue, created when it is not there, and bound when its name says to what; raises RequestRefused.
@@ -364,7 +368,7 @@ class Queues:
         for name, back in by_log.items():
             log = self._logs.get(name)
             if log is not None:
-                log.take_back(back)
+                log.take_back(self.left_behind(log, back))
                 self._delivery.touched[log] = None
                 self._stats.changed.add(log.counts)
 

@@ -71,6 +71,7 @@ class Scheduling:
         else:
             client.check_room(transaction, len(record))
             self._broker.quotas.reserve(len(record))
+            self._broker.quotas.reserve(len(record))
             transaction.jobs.append(change)
             transaction.bytes += len(record)
             self._broker.confirm(client, send.receipt)

@@ -6,6 +6,17 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Discarding:
+    """ActiveMQ's discardingDLQBrokerPlugin: which failed messages are dropped instead of being dead letters."""
+
+    drop_all: bool = True
+    drop_temporary_topics: bool = True
+    drop_temporary_queues: bool = True
+    drop_only: tuple[str, ...] = ()  #: regular expressions for the names of destinations
+    report_interval: int = 1000  #: dropped messages after which a line is logged; 0: never
+
+
+@dataclass(frozen=True, slots=True)
 class SelectorCacheSettings:
     """ActiveMQ's virtualSelectorCacheBrokerPlugin: remember what consumers wanted, for virtual topics that ask."""
 
@@ -31,6 +42,8 @@ class Settings:
     scheduler_support: bool = True  #: honour AMQ_SCHEDULED_* headers (ActiveMQ: only where the file says so)
     advisory_support: bool = True  #: publish to ActiveMQ.Advisory.*
     statistics: bool = False  #: answer requests for numbers (ActiveMQ: statisticsBrokerPlugin)
+    max_uncommitted_count: int = 0  #: messages and acks in one transaction; 0: what the broker bears, see client.py
+    discarding: Discarding | None = None
     populate_jmsx_user_id: bool = False  #: each message says in JMSXUserID who sent it: the login of its CONNECT ...
     use_authenticated_principal: bool = False  #: ... or the name under which the broker knows that client
     memory_limit: int = 0  #: bytes of messages the node holds before the store does, see quotas.py; 0: the default

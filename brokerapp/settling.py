@@ -95,13 +95,13 @@ class Settling:
                 self._broker.delivery.account_topic_ack(subscription, entry, now_us)
 
     def _reject(self, client: Client, subscription: Subscription, key: str) -> None:
-        """One message failed: to the dead letters at once; straight from a topic it is dropped, as in ActiveMQ."""
+        """One message failed: see Redelivering; straight from a topic it is dropped, as in ActiveMQ."""
         entry = subscription.unacked.pop(key)
         subscription.credit += 1
         self._broker.delivery.resume(subscription)
         cause = f"rejected by {client.client_id} (NACK)"
         if from_log(entry):
-            self._broker.failures.fail(self._broker.queues[entry.log], entry, cause, client.client_id)
+            self._broker.redelivering.reject(self._broker.queues[entry.log], entry, client.client_id)
         else:
             self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
             self._broker.failures.record(DROP, time.time_ns() // 1000, entry, client.client_id, cause)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from brokerapp.actions import Abort, Begin, Commit
-from brokerapp.client import MAX_TRANSACTIONS, Client, Transaction
+from brokerapp.client import MAX_TRANSACTION_ACTIONS, MAX_TRANSACTIONS, Client, Transaction
 from brokerapp.delivery import from_log
 from brokerapp.destination import Destination
 from brokerapp.engine.message_log import Entry, Subscription
@@ -28,13 +28,18 @@ class Transactions:
         if len(client.transactions) >= MAX_TRANSACTIONS:
             raise RequestRefused(f"at most {MAX_TRANSACTIONS} transactions may be open")
         self._broker.quotas.begin()
-        client.transactions[begin.transaction] = Transaction()
+        limit = min(self._broker.settings.max_uncommitted_count or MAX_TRANSACTION_ACTIONS, MAX_TRANSACTION_ACTIONS)
+        client.transactions[begin.transaction] = Transaction(limit=limit)
         self._broker.confirm(client, begin.receipt)
 
     def commit(self, client: Client, commit: Commit) -> None:
         """All that was done in the transaction happens, or the client gets an ERROR and nothing does."""
         transaction = self._take(client, commit.transaction)
         try:
+            if transaction.failed:
+                raise RequestRefused(
+                    f"the transaction was rolled back, as a SEND in it was refused: {transaction.failed}"
+                )
             self._broker.publishing.restore_queues(transaction.placed)
         except RequestRefused:
             self.roll_back(client, transaction)

@@ -78,6 +78,8 @@ def node_config(
             scheduler_support=config.scheduler_support,
             advisory_support=config.advisory_support,
             statistics=any(plugin.name == "statisticsBrokerPlugin" for plugin in config.plugins),
+            max_uncommitted_count=max(0, config.max_uncommitted_count),
+            discarding=config.discarding,
             schedule_period_for_destination_purge=config.schedule_period_for_destination_purge,
             max_purged_destinations_per_sweep=config.max_purged_destinations_per_sweep,
             delete_all_messages_on_startup=config.delete_all_messages_on_startup,

@@ -20,9 +20,9 @@ CORE = (
     "brokerapp.advisories", "brokerapp.broker", "brokerapp.browsing", "brokerapp.client", "brokerapp.committer",
     "brokerapp.creation", "brokerapp.delivery", "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures",
     "brokerapp.flow_control", "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.publishing", "brokerapp.queues",
-    "brokerapp.quotas", "brokerapp.recovery", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling",
-    "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.stats", "brokerapp.subscribing",
-    "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.quotas", "brokerapp.recovery", "brokerapp.redelivering", "brokerapp.runs", "brokerapp.scheduling",
+    "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.stats",
+    "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",

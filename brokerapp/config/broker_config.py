@@ -9,7 +9,7 @@ from urllib.parse import quote
 from brokerapp.connector import NO_STORES, TlsStores
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
-from brokerapp.settings import SelectorCacheSettings, TimeStamping
+from brokerapp.settings import Discarding, SelectorCacheSettings, TimeStamping
 
 
 class Outcome(StrEnum):
@@ -129,13 +129,15 @@ class BrokerConfig:
     network_connectors: tuple[NetworkConnector, ...] = ()
     authentication: Authentication | None = None  #: None: everybody may connect
     authorization: tuple[Grant, ...] | None = None  #: None: everybody may do everything
-    plugins: tuple[Plugin, ...] = ()
+    plugins: tuple[Plugin, ...] = ()  #: those without effect
+    discarding: Discarding | None = None
     tls: TlsStores = NO_STORES
     time_stamping: TimeStamping | None = None  #: as its plugin says, which is among `plugins` too
     selector_cache: SelectorCacheSettings | None = None  #: as its plugin says, which is among `plugins` too
     system_usage: SystemUsage = SystemUsage()
     persistent: bool = True
     scheduler_support: bool = False
+    max_uncommitted_count: int = 0  #: in one transaction; 0: no limit
     advisory_support: bool = True
     use_virtual_topics: bool = True
     use_mirrored_queues: bool = False

@@ -100,12 +100,12 @@ class Element:
         return int(text)
 
     def take_decimal(self, attribute: str) -> float | None:
-        """Like take, for a number such as 2.5."""
+        """Like take, for a number such as 5 or 1.5."""
         text = self.take(attribute)
         if text is None:
             return None
-        if re.fullmatch(r"\s*[+-]?[0-9]{1,18}(\.[0-9]{1,18})?\s*", text) is None:
-            raise self.refused(f"{attribute}={text!r} is not a decimal number")
+        if re.fullmatch(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*", text) is None:
+            raise self.refused(f"{attribute}={text!r} is not a number such as 5 or 1.5")
         return float(text)
 
     def take_size(self, attribute: str) -> int | None:

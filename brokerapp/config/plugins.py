@@ -6,8 +6,9 @@ What guards the broker is never dropped: a guard that cannot be read lets nobody
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from lxml import etree
 
@@ -15,23 +16,38 @@ from brokerapp.config.attributes import read_fields, written_fields
 from brokerapp.config.broker_config import Authentication, BrokerConfig, Grant, Outcome, Plugin, User
 from brokerapp.config.document import Element
 from brokerapp.config.jaas import read_login_config
+from brokerapp.config.message_plugins import (
+    DISCARDING,
+    read_discarding,
+    write_discarding,
+)
+from brokerapp.config.redelivery import PLUGIN as REDELIVERY
+from brokerapp.config.redelivery import read_redelivery, write_redelivery
 from brokerapp.config.virtual_destinations import destinations, entry_targets
 from brokerapp.config.without_effect import why_plugin
+from brokerapp.definitions import Redelivery
 from brokerapp.destination import NAMED_KINDS
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.settings import SelectorCacheSettings, TimeStamping
+from brokerapp.settings import Discarding, SelectorCacheSettings, TimeStamping
 
 _RIGHTS = ("read", "write", "admin")
 
 #: ActiveMQ's plugins that guard nothing, kept with their attributes.
 _KNOWN = frozenset((
-    "connectionDLQPlugin", "destinationDotFilePlugin", "destinationPathSeparatorPlugin", "discardingDLQBrokerPlugin",
-    "forcePersistencyModeBrokerPlugin", "loggingBrokerPlugin", "multicastTraceBrokerPlugin", "redeliveryPlugin",
+    "connectionDLQPlugin", "destinationDotFilePlugin", "destinationPathSeparatorPlugin",
+    "forcePersistencyModeBrokerPlugin", "loggingBrokerPlugin", "multicastTraceBrokerPlugin",
     "runtimeConfigurationPlugin", "statisticsBrokerPlugin", "traceBrokerPathPlugin",
     "udpTraceBrokerPlugin",
 ))  # fmt: skip
 #: What tells that a plugin guards the broker, in its name or that of its class.
 _GUARDS = re.compile(r"auth|jaas|ldap|shiro|login|secur|certificate", re.IGNORECASE)
+
+
+#: Plugins about what becomes of messages: the field of Plugins, and who reads it.
+_ABOUT_MESSAGES: dict[str, tuple[str, Callable[[Element], Any]]] = {
+    REDELIVERY: ("redelivery", read_redelivery),
+    DISCARDING: ("discarding", read_discarding),
+}
 
 
 @dataclass(slots=True)
@@ -40,6 +56,8 @@ class Plugins:
 
     authentication: Authentication | None = None
     authorization: tuple[Grant, ...] | None = None
+    redelivery: Redelivery = field(default_factory=Redelivery)
+    discarding: Discarding | None = None
     others: list[Plugin] = field(default_factory=list)
     selector_cache: SelectorCacheSettings | None = None
     time_stamping: TimeStamping | None = None
@@ -51,8 +69,12 @@ def read_plugins(element: Element) -> Plugins:
     element.note_rest(*(child.tag for child in element.children))
     for child in element.children:
         match child.tag:
-            case "simpleAuthenticationPlugin":
-                found.authentication = _simple_authentication(child)
+            case "simpleAuthenticationPlugin" | "jaasAuthenticationPlugin" as tag:
+                read = _simple_authentication if tag.startswith("simple") else _jaas_authentication
+                found.authentication = read(child)
+            case tag if tag in _ABOUT_MESSAGES:
+                field_name, read = _ABOUT_MESSAGES[tag]
+                setattr(found, field_name, read(child))
             case "authorizationPlugin":
                 found.authorization = tuple(_grants(child))
             case "virtualSelectorCacheBrokerPlugin":
@@ -68,8 +90,6 @@ def read_plugins(element: Element) -> Plugins:
                 child.note(Outcome.IGNORED if why else Outcome.TAKEN, why or "kept with its attributes")
                 found.others.append(Plugin(tag, child.rest()))
                 child.note_rest()
-            case "jaasAuthenticationPlugin":
-                found.authentication = _jaas_authentication(child)
             case tag if "authorization" in tag.lower():
                 child.note(Outcome.UNKNOWN, "nobody may do anything: only authorizationPlugin is known")
                 found.authorization = found.authorization or ()
@@ -181,6 +201,10 @@ def write_plugins(config: BrokerConfig) -> etree._Element:
     element = etree.Element("plugins")
     for plugin in config.plugins:
         etree.SubElement(element, plugin.name, dict(plugin.options))
+    if config.definitions.redelivery != Redelivery():
+        element.append(write_redelivery(config.definitions.redelivery))
+    if config.discarding is not None:
+        element.append(write_discarding(config.discarding))
     if config.authentication is not None:
         element.append(_written_authentication(config.authentication))
     if config.authorization is not None:

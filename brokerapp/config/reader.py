@@ -35,6 +35,7 @@ from brokerapp.errors import ConfigurationRefused
 
 #: Attributes of the broker that are fields of a BrokerConfig.
 _FIELDS = (
+    "max_uncommitted_count",
     "persistent", "scheduler_support", "advisory_support", "use_virtual_topics", "use_mirrored_queues",
     "use_temp_mirrored_queues",
     "use_virtual_dest_subs", "use_virtual_dest_subs_on_creation", "network_connector_start_async",
@@ -270,6 +271,8 @@ def _plugins(config: BrokerConfig, element: Element) -> BrokerConfig:
         authentication=found.authentication or config.authentication,
         authorization=found.authorization if config.authorization is None else config.authorization,
         plugins=tuple(found.others),
+        definitions=replace(config.definitions, redelivery=found.redelivery),
+        discarding=found.discarding,
         selector_cache=found.selector_cache,
         time_stamping=found.time_stamping,
     )

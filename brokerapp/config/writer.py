@@ -12,7 +12,7 @@ from brokerapp.config.plugins import write_plugins
 from brokerapp.config.policies import write_policies
 from brokerapp.config.system_usage import write_system_usage
 from brokerapp.config.virtual_destinations import write_destinations, write_interceptors
-from brokerapp.definitions import Definitions, MirroredQueue
+from brokerapp.definitions import Definitions, MirroredQueue, Redelivery
 from brokerapp.errors import DefinitionRefused
 
 #: Attributes of the broker that are written; those about virtual topics and mirrored queues say what the section says.
@@ -22,7 +22,7 @@ WRITTEN_FLAGS = (
 )  # fmt: skip
 #: And those that are numbers.
 WRITTEN_NUMBERS = (
-    "schedule_period_for_destination_purge", "max_purged_destinations_per_sweep",
+    "schedule_period_for_destination_purge", "max_uncommitted_count", "max_purged_destinations_per_sweep",
     "offline_durable_subscriber_timeout", "offline_durable_subscriber_task_schedule",
 )  # fmt: skip
 
@@ -67,8 +67,11 @@ def _written(config: BrokerConfig) -> etree._Element:
         broker.append(write_destinations(config.destinations))
     if config.network_connectors:
         broker.append(write_network_connectors(config.network_connectors))
-    if config.authentication is not None or config.authorization is not None or config.plugins:
-        broker.append(write_plugins(config))
+    plugins = write_plugins(config)
+    if len(plugins):
+        broker.append(plugins)
+    if definitions.redelivery != Redelivery():
+        broker.set("schedulerSupport", "true")  # ActiveMQ's plugin needs it
     if config.system_usage != SystemUsage():
         broker.append(write_system_usage(config.system_usage))
     if config.connectors:

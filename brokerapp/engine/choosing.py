@@ -134,6 +134,7 @@ def selector_headers(entry: Entry, destination: Destination) -> dict[str, str]:
     headers = {**entry.message.headers, "destination": entry.shown or destination.stomp}
     if entry.original:
         headers["original-destination"] = entry.original
+    headers["JMSXDeliveryCount"] = str(entry.deliveries + 1)
     if entry.deliveries:
         headers["redelivered"] = "true"
     return headers

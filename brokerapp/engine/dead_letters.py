@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+
 from brokerapp.definitions import DeadLetterStrategy
 from brokerapp.destination import Destination
 from brokerapp.message import Message
+from brokerapp.settings import Discarding
 
 DEFAULT_STRATEGY = DeadLetterStrategy()
+#: ActiveMQ's header that says why a message failed.
+CAUSE = "dlqDeliveryFailureCause"
+#: Places kept of a dead letter's route, the last ones: it may die, and be tried again, for ever.
+MAX_PLACES = 32
 
 
 def dead_letter_destination(
@@ -17,8 +25,21 @@ def dead_letter_destination(
         return None
     if (expired and not strategy.process_expired) or not (message.persistent or strategy.process_non_persistent):
         return None
-    target = _target(strategy, source, durable)
-    return None if target == source else target
+    if _is_dead_letter_queue(strategy, source):
+        return None
+    return _target(strategy, source, durable)
+
+
+def _is_dead_letter_queue(strategy: DeadLetterStrategy, source: Destination) -> bool:
+    """Whether messages come to be there because they failed: what fails there again has nowhere to go."""
+    if strategy.kind == "shared":
+        return source == _target(strategy, source, "")
+    for prefix, suffix in (
+        (strategy.queue_prefix, strategy.queue_suffix), (strategy.topic_prefix, strategy.topic_suffix),
+    ):  # fmt: skip
+        if (prefix or suffix) and source.name.startswith(prefix) and source.name.endswith(suffix):
+            return True
+    return False
 
 
 def _target(strategy: DeadLetterStrategy, source: Destination, durable: str) -> Destination:
@@ -34,18 +55,52 @@ def _target(strategy: DeadLetterStrategy, source: Destination, durable: str) -> 
     return Destination.queue(name) if as_queue else Destination.topic(name)
 
 
-def dead_letter(
-    message: Message, source: Destination, cause: str, strategy: DeadLetterStrategy, now_ms: int
-) -> Message:
-    """The message as it stands in the dead-letter queue.
+@dataclass(frozen=True, slots=True)
+class Death:
+    """How a message came to be a dead letter."""
 
-    Same id and properties, the cause recorded, no expiry of its own.
+    cause: str
+    source: Destination  #: where it died
+    sent_to: str  #: where its producer sent it, STOMP form; "" when that was the source
+    time_ms: int  #: since the epoch
+    deliveries: int  #: to consumers, of which none used it
+    consumer: str  #: client id of the last one; "" for none
+
+
+def dead_letter(message: Message, death: Death, strategy: DeadLetterStrategy) -> Message:
+    """The message as it stands in the dead-letter queue: same id and properties, what happened recorded, no expiry.
+
+    The headers are described in docs/dead-letters.md.
     """
-    expires = now_ms + strategy.expiration if strategy.expiration else 0
-    changed = {"expires": str(expires), "persistent": "true", "original-destination": source.stomp}
-    changed["dlqDeliveryFailureCause"] = cause
+    expires = death.time_ms + strategy.expiration if strategy.expiration else 0
+    changed: dict[str, str | None] = {
+        "expires": str(expires),
+        "persistent": "true",
+        "original-destination": death.source.stomp,
+        CAUSE: death.cause,
+        "dlqDeliveryCount": str(death.deliveries),
+        "dlqConsumer": death.consumer or None,
+        "dlqTime": str(death.time_ms),
+        "dlqRoute": _route(message, death),
+    }
     if message.expires:
         changed["originalExpiration"] = str(message.expires)
     if not message.persistent:
         changed["originalDeliveryMode"] = "NON_PERSISTENT"
-    return message.with_headers(changed, expires=expires, persistent=True)
+    return message.with_headers(changed, expires=expires, persistent=True, deliveries=0)
+
+
+def _route(message: Message, death: Death) -> str:
+    """Where the message was sent and where it lay, in order, dead-letter queues it was taken from again included."""
+    places = [place for place in message.headers.get("dlqRoute", "").split(",") if place]
+    places += [place for place in (death.sent_to, death.source.stomp) if place]
+    return ",".join(places[-MAX_PLACES:])
+
+
+def is_discarded(plugin: Discarding, source: Destination) -> bool:
+    """Whether ActiveMQ's discardingDLQBrokerPlugin drops what fails at this destination."""
+    if plugin.drop_all:
+        return True
+    if source.is_temporary and (plugin.drop_temporary_queues if source.is_queue else plugin.drop_temporary_topics):
+        return True
+    return any(re.fullmatch(pattern, source.name) for pattern in plugin.drop_only)

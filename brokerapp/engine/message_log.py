@@ -275,7 +275,7 @@ class MessageLog:
         """Those not in flight, as they are known here."""
         found = self.ahead.pass_over(entries)
         for entry in found:
-            entry.deliveries = self.deliveries_of(entry.seq)
+            entry.deliveries = self.deliveries_of(entry)
             self._note_group(entry)
         return found
 
@@ -329,9 +329,9 @@ class MessageLog:
             self.ahead.reset()
             self.groups = None
 
-    def deliveries_of(self, seq: int) -> int:
+    def deliveries_of(self, entry: Entry) -> int:
         """How often a waiting message was delivered before."""
-        return self.returned.get(seq, int(seq <= self.may_have_been_delivered))
+        return self.returned.get(entry.seq, entry.deliveries + int(entry.seq <= self.may_have_been_delivered))
 
     # -- who gets what
 

@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from brokerapp.definitions import Composite, Definitions, MirroredQueue, PolicyEntry, VirtualDestination, VirtualTopic
+from brokerapp.definitions import (
+    Composite,
+    Definitions,
+    MirroredQueue,
+    PolicyEntry,
+    RedeliveryPolicy,
+    VirtualDestination,
+    VirtualTopic,
+)
 from brokerapp.destination import SEPARATOR, Destination, Kind
 from brokerapp.engine.advisory_topics import is_advisory
 from brokerapp.engine.bindings import Binding, Bindings
@@ -56,6 +64,9 @@ class Topology:
         self.remembers = any(each.recovery for each in definitions.policies)  #: whether some topics have to
         for each in definitions.virtual_destinations:
             self._add(each)
+        self._redelivery: dict[Kind, DestinationMap[RedeliveryPolicy]] = {kind: DestinationMap() for kind in Kind}
+        for each in definitions.redelivery.policies:
+            self._redelivery[each.destination.kind].add(each.destination.name, each)
         for entry in definitions.policies:
             self._policies[entry.destination.kind].add(entry.destination.name, entry)
 
@@ -127,6 +138,11 @@ class Topology:
                 entries, key=lambda entry: specificity(entry.destination.name), default=None
             )
         return self._policy_of[destination]
+
+    def redelivery_for(self, destination: Destination) -> RedeliveryPolicy | None:
+        """The most specific redelivery policy for this destination."""
+        found = self._redelivery[destination.kind].find(destination.name)
+        return max(found, key=lambda policy: specificity(policy.destination.name), default=None)
 
     def add_queue(self, name: str) -> None:
         """A queue came to exist."""

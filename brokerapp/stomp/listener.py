@@ -320,7 +320,7 @@ class StompConnection(asyncio.Protocol):
             if ack_id and named:
                 out.append(f"ack:{ack_id}\n".encode())
             if entry.deliveries:
-                out.append(b"redelivered:true\n")
+                out.append(b"redelivered:true\nJMSXDeliveryCount:%d\n" % (entry.deliveries + 1))
             if entry.original:
                 out.append(session.header("original-destination", entry.original))
             if entry.first_of_group:

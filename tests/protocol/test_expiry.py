@@ -20,7 +20,11 @@ def node(store):
         PolicyEntry(Destination.queue(">"), expire_messages_period=100, max_expire_page_size=7),
         PolicyEntry(Destination.queue("kept.>"), expire_messages_period=0),
     )
-    config = replace(default_config("expiring", 0), definitions=Definitions(policies=policies))
+    config = replace(
+        default_config("expiring", 0),
+        definitions=Definitions(policies=policies),
+        destinations=(Destination.queue(DLQ),),
+    )
     running = RunningNode(config, store.url)
     yield running
     running.stop()

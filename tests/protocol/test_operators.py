@@ -287,6 +287,29 @@ XML = """\
 """
 
 
+def test_brokerctl_works_on_one_queue(brokerctl, connect, name):
+    client = connect(port=brokerctl.node.port)
+    for number in range(4):
+        client.send(f"/queue/{name}", str(number), parity="odd" if number % 2 else "even", JMSXGroupID="g")
+    assert brokerctl("copy", name, f"{name}.copy", "--selector", "parity = 'odd'") == {"copied": 2}
+    assert brokerctl("move", name, f"{name}.to", "--limit", "1") == {"moved": 1}
+    assert brokerctl("retry", f"{name}.to") == {"retried": 1}
+    assert brokerctl("remove", name, "--selector", "parity = 'odd'") == {"removed": 2}
+    brokerctl("pause", name)
+    client.subscribe(f"/queue/{name}")
+    assert client.has_no_more()
+    brokerctl("resume", name)
+    assert client.bodies(2) == ["2", "0"]
+    assert [each["group"] for each in brokerctl("groups", name)] == ["g"]
+    assert brokerctl("forget-groups", name) == {"forgotten": 1}
+    assert brokerctl("selectors") == []
+    assert brokerctl("forget-selectors", name) == {"forgotten": False}
+    client.leave()
+    until(lambda: brokerctl.node.numbers(Destination.queue(name)).ConsumerCount == 0, "the client is gone")
+    for each in (name, f"{name}.copy", f"{name}.to"):
+        brokerctl("delete", each)
+
+
 def test_brokerctl_looks_and_changes_while_the_node_runs(brokerctl, connect, tmp_path):
     client = connect(port=brokerctl.node.port)
     file = tmp_path / "activemq.xml"

@@ -1,8 +1,13 @@
 """Transactions: what is done in one happens at COMMIT, all of it, or never."""
 
+from dataclasses import replace
+
 import pytest
 
+from brokerapp.config import default_config
 from brokerapp.destination import Destination
+from tests.protocol.clients import StompClient
+from tests.protocol.running_node import RunningNode
 
 
 @pytest.fixture(params=["1.0", "1.1", "1.2"])
@@ -170,3 +175,52 @@ def test_a_transaction_over_a_virtual_topic_reaches_every_queue_at_commit(connec
     assert node.bodies(f"Consumer.A.{topic}") == []
     client.frame("COMMIT", transaction="t")
     assert node.bodies(f"Consumer.A.{topic}") == node.bodies(f"Consumer.B.{topic}") == ["a", "b"]
+
+
+def test_what_was_refused_without_a_receipt_lets_nothing_of_the_transaction_happen(client, node, name):
+    client.frame("BEGIN", transaction="t")
+    client.send(f"/queue/{name}", "a", transaction="t")
+    client.send("/queue/", "nowhere", wait=False, transaction="t")
+    assert "is not a destination" in client.error().headers["message"]
+    client.frame("COMMIT", wait=False, transaction="t")
+    assert "was rolled back, as a SEND in it was refused" in client.error().headers["message"]
+    assert Destination.queue(name) not in node.node.broker.queues or node.bodies(name) == []
+    client.frame("BEGIN", transaction="t")  # its name is free again
+
+
+def test_what_was_refused_with_a_receipt_is_the_clients_to_judge(client, node, name):
+    client.frame("BEGIN", transaction="t")
+    client.send(f"/queue/{name}", "a", transaction="t")
+    client.send("/queue/", "nowhere", transaction="t")
+    client.error()
+    client.frame("COMMIT", transaction="t")
+    assert node.bodies(name) == ["a"]
+
+
+def test_a_transaction_may_be_limited_by_the_configuration(store, name):
+    config = replace(default_config(f"limited-{name}", 0), max_uncommitted_count=3)
+    running = RunningNode(config, store.url)
+    client = StompClient(running.port)
+    client.frame("BEGIN", transaction="t")
+    for body in "abc":
+        client.send(f"/queue/{name}", body, transaction="t")
+    client.send(f"/queue/{name}", "d", transaction="t")
+    assert "at most 3 messages and acks" in client.error().headers["message"]
+    client.frame("COMMIT", transaction="t")
+    assert running.bodies(name) == ["a", "b", "c"]
+    client.leave()
+    running.stop()
+
+
+def test_a_transaction_that_would_keep_the_store_too_long_is_refused_when_it_grows(client, node, name, monkeypatch):
+    monkeypatch.setattr("brokerapp.client.MAX_TRANSACTION_COPIES", 5)
+    queues = [f"Consumer.{number}.VirtualTopic.{name}" for number in range(4)]
+    for queue in queues:
+        client.subscribe(f"/queue/{queue}", id=queue, prefetch=0)
+    client.frame("BEGIN", transaction="t")
+    for _ in range(2):
+        client.send(f"/topic/VirtualTopic.{name}", "x", transaction="t")
+    client.send(f"/topic/VirtualTopic.{name}", "too much", transaction="t")
+    assert "at most 5 copies" in client.error().headers["message"]
+    client.frame("ABORT", transaction="t")
+    assert [node.depth(queue) for queue in queues] == [0, 0, 0, 0]

@@ -29,11 +29,14 @@ from brokerapp.definitions import (
     MirroredQueue,
     PolicyEntry,
     RecoveryPolicy,
+    Redelivery,
+    RedeliveryPolicy,
     VirtualTopic,
 )
 from brokerapp.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.engine.loops import find_loop
 from brokerapp.errors import DefinitionRefused
+from brokerapp.settings import Discarding
 from brokerapp.strategies import MessageEviction, PendingMessageLimit, SlowConsumerStrategy
 
 #: Any character a name may have: no blanks, nothing that separates, nothing XML cannot hold.
@@ -116,11 +119,23 @@ def name_of(definition):
     return definition.destination.name if isinstance(definition, Composite) else getattr(definition, "name", None)
 
 
+redelivery = st.builds(
+    Redelivery,
+    st.lists(
+        st.builds(
+            RedeliveryPolicy, destinations, st.integers(-1, 9), st.integers(0, 9), st.integers(0, 9), flags,
+            st.sampled_from([1.0, 2.5, 5.0]), st.integers(-1, 9), flags, st.integers(0, 99),
+        ),
+        max_size=2, unique_by=lambda each: each.destination,
+    ).map(tuple),
+    flags, flags,
+)  # fmt: skip
 all_definitions = st.builds(
     Definitions,
     st.just(0),
     st.lists(virtual_topics | composites | mirrors, max_size=5, unique_by=name_of).map(tuple),
     st.lists(policies, max_size=3, unique_by=lambda each: each.destination).map(tuple),
+    redelivery=redelivery,
 ).filter(lambda definitions: find_loop(definitions) is None)
 
 
@@ -153,6 +168,17 @@ usages = st.builds(
     flags, st.integers(0, 9),
 )  # fmt: skip
 plugins = (Plugin("statisticsBrokerPlugin"), Plugin("loggingBrokerPlugin", (("logAll", "true"),)))
+discarding = st.builds(
+    Discarding, flags, flags, flags, st.sampled_from([(), ("A.*", "B")]), report_interval=st.integers(0, 9)
+)
+
+
+def with_what_redelivery_needs(config):
+    """ActiveMQ's redelivery plugin needs its scheduler, so the file asks for it."""
+    needs = config.definitions.redelivery != Redelivery()
+    return replace(config, scheduler_support=config.scheduler_support or needs)
+
+
 configs = st.builds(
     BrokerConfig,
     name=texts,
@@ -162,10 +188,11 @@ configs = st.builds(
     authentication=st.none() | authentications,
     authorization=st.none() | authorizations,
     plugins=st.sampled_from([(), plugins]),
+    discarding=st.none() | discarding,
     system_usage=usages,
     **dict.fromkeys(WRITTEN_NUMBERS, st.integers(0, 9)),
     **dict.fromkeys(WRITTEN_FLAGS, flags),
-)
+).map(with_what_redelivery_needs)
 
 
 def as_read(text):

@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from brokerapp.definitions import DeadLetterStrategy as Strategy
-from brokerapp.destination import Destination
-from brokerapp.engine.dead_letters import dead_letter, dead_letter_destination
+from brokerapp.destination import Destination, Kind
+from brokerapp.engine.dead_letters import MAX_PLACES, Death, dead_letter, dead_letter_destination, is_discarded
 from brokerapp.message import Message
+from brokerapp.settings import Discarding
 
 queue, topic = Destination.queue, Destination.topic
 Q, T, DLQ = queue("orders"), topic("news"), queue("ActiveMQ.DLQ")
@@ -16,6 +17,10 @@ INDIVIDUAL = Strategy(kind="individual")
 
 def message(persistent=True, expires=0, head=b"message-id:ID\\c1\ncolour:red\n"):
     return Message("ID:1", head, b"body", persistent=persistent, expires=expires)
+
+
+def death(cause, source=Q, sent_to="", deliveries=1, consumer="c"):
+    return Death(cause, source, sent_to, 1000, deliveries, consumer)
 
 
 #: Strategy, source, persistent, expired, where it goes.
@@ -38,6 +43,9 @@ WHERE = [
     (replace(INDIVIDUAL, use_queue_for_queue_messages=False), Q, True, False, topic("ActiveMQ.DLQ.Queue.orders")),
     (replace(INDIVIDUAL, use_queue_for_topic_messages=False), T, True, False, topic("ActiveMQ.DLQ.Topic.news")),
     (Strategy(), DLQ, True, False, None),  # what fails there has nowhere to go
+    (INDIVIDUAL, queue("ActiveMQ.DLQ.Queue.orders"), True, False, None),
+    (INDIVIDUAL, queue("ActiveMQ.DLQ.Topic.news"), True, False, None),
+    (Strategy(kind="individual", queue_prefix="", queue_suffix=".DEAD"), queue("a.DEAD"), True, False, None),
 ]
 
 
@@ -47,7 +55,7 @@ def test_where_a_failed_message_goes(strategy, source, persistent, expired, expe
 
 
 def test_a_dead_letter_keeps_its_id_properties_and_body_and_says_why_it_died():
-    dead = dead_letter(message(), Q, "rejected: a\nb", Strategy(), 1000)
+    dead = dead_letter(message(), death("rejected: a\nb"), Strategy())
     assert (dead.id, dead.body, dead.persistent, dead.expires) == ("ID:1", b"body", True, 0)
     again = Message.load(dead.stored())
     assert again.headers["colour"] == "red"
@@ -58,13 +66,55 @@ def test_a_dead_letter_keeps_its_id_properties_and_body_and_says_why_it_died():
 
 def test_a_dead_letter_does_not_expire_unless_its_strategy_says_so_and_remembers_its_own_expiry():
     expired = message(expires=500)
-    dead = dead_letter(expired, Q, "expired", Strategy(), 1000)
+    dead = dead_letter(expired, death("expired"), Strategy())
     assert (dead.expires, dead.headers["expires"], dead.headers["originalExpiration"]) == (0, "0", "500")
-    dead = dead_letter(expired, Q, "expired", Strategy(expiration=60), 1000)
+    dead = dead_letter(expired, death("expired"), Strategy(expiration=60))
     assert (dead.expires, dead.headers["expires"]) == (1060, "1060")
 
 
 def test_a_non_persistent_dead_letter_is_kept_and_says_what_it_was():
-    dead = dead_letter(message(persistent=False), Q, "x", Strategy(process_non_persistent=True), 1000)
+    dead = dead_letter(message(persistent=False), death("x"), Strategy(process_non_persistent=True))
     assert dead.persistent
     assert dead.headers["originalDeliveryMode"] == "NON_PERSISTENT"
+
+
+def test_an_individual_queue_for_each_durable_subscriber_has_its_name():
+    strategy = replace(INDIVIDUAL, destination_per_durable_subscriber=True, topic_suffix=".x")
+    where = dead_letter_destination(strategy, T, message(), expired=False, durable="me:daily")
+    assert where == queue("ActiveMQ.DLQ.Topic.news.me:daily.x")
+    assert dead_letter_destination(strategy, T, message(), expired=False) == queue("ActiveMQ.DLQ.Topic.news.x")
+    assert dead_letter_destination(INDIVIDUAL, T, message(), expired=False, durable="me:daily").name[-4:] == "news"
+
+
+def test_a_dead_letter_tells_who_failed_when_and_how_often():
+    headers = dead_letter(message(), death("x", deliveries=7, consumer="worker 3"), Strategy()).headers
+    assert (headers["dlqDeliveryCount"], headers["dlqConsumer"], headers["dlqTime"]) == ("7", "worker 3", "1000")
+    assert "dlqConsumer" not in dead_letter(message(), death("x", consumer=""), Strategy()).headers
+
+
+def test_a_dead_letter_tells_its_whole_route_also_when_it_dies_again():
+    first = dead_letter(message(), death("x", sent_to="/topic/news"), Strategy())
+    assert first.headers["dlqRoute"] == "/topic/news,/queue/orders"
+    second = dead_letter(first, death("y", source=queue("others")), Strategy())
+    assert second.headers["dlqRoute"] == "/topic/news,/queue/orders,/queue/others"
+    assert second.headers["dlqDeliveryFailureCause"] == "y"
+    for _ in range(100):
+        second = dead_letter(second, death("z"), Strategy())
+    assert len(second.headers["dlqRoute"].split(",")) == MAX_PLACES
+
+
+@pytest.mark.parametrize(
+    ("plugin", "source", "expected"),
+    [
+        (Discarding(), Q, True),
+        (Discarding(drop_all=False), Q, False),
+        (Discarding(drop_all=False, drop_only=("ord.*", "x")), Q, True),
+        (Discarding(drop_all=False, drop_only=("ord",)), Q, False),
+        (Discarding(drop_all=False), Destination(Kind.TEMP_QUEUE, "a"), True),
+        (Discarding(drop_all=False), Destination(Kind.TEMP_TOPIC, "a"), True),
+        (Discarding(drop_all=False, drop_temporary_queues=False), Destination(Kind.TEMP_QUEUE, "a"), False),
+        (Discarding(drop_all=False, drop_temporary_topics=False), Destination(Kind.TEMP_TOPIC, "a"), False),
+    ],
+)
+def test_what_the_discarding_plugin_drops(plugin, source, expected):
+    assert is_discarded(plugin, source) is expected

@@ -1,6 +1,7 @@
 """MessageLog: who gets which message and when, what is held in memory, and what comes back in which order."""
 
 import contextlib
+import itertools
 from functools import partial
 from types import SimpleNamespace
 
@@ -328,8 +329,8 @@ def read_ahead(log, stored, colour=lambda seq: "blue"):
     if after is None:
         return False
     log.paging = True
-    following = [seq for seq in stored if seq > after][:PAGE]
-    log.load_ahead([entry(seq, colour=colour(seq)) for seq in following], log.window, after)
+    page = itertools.islice((seq for seq in stored if seq > after), PAGE)
+    log.load_ahead([entry(seq, colour=colour(seq)) for seq in page], log.window, after)
     return True
 
 

@@ -1,0 +1,61 @@
+"""kill -9 of a node: what was told of a queue still holds: it is paused, and who wanted what is remembered."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from brokerapp.admin import BrokerAdmin
+from brokerapp.data_folder import DataFolder
+from brokerapp.destination import Destination
+from tests.faults.processes import BrokerProcess
+from tests.protocol.clients import StompClient
+
+pytestmark = pytest.mark.slow
+
+PLUGIN = """\
+<plugins><virtualSelectorCacheBrokerPlugin persistFile="selectors.data"/></plugins>
+<destinationInterceptors><virtualDestinationInterceptor><virtualDestinations>
+  <virtualTopic name="VirtualTopic.&gt;" selectorAware="true"/>
+</virtualDestinations></virtualDestinationInterceptor></destinationInterceptors>"""
+
+
+@pytest.fixture
+def broker(tmp_path):
+    process = BrokerProcess(tmp_path, PLUGIN)
+    try:
+        process.start()
+        yield process
+    finally:
+        process.end()
+
+
+def ask(broker, question):
+    async def once():
+        admin = BrokerAdmin(*DataFolder(broker.data).whereabouts())
+        try:
+            return await question(admin)
+        finally:
+            await admin.close()
+
+    return asyncio.run(once())
+
+
+def test_a_pause_and_a_remembered_selector_outlive_the_node(broker):
+    queue = "Consumer.A.VirtualTopic.x"
+    client = StompClient(broker.port)
+    client.subscribe(f"/queue/{queue}", selector="colour = 'red'")
+    ask(broker, lambda admin: admin.pause(Destination.queue(queue)))
+    broker.kill()
+    broker.start()
+    client = StompClient(broker.port)
+    for colour in ("red", "blue"):
+        client.send("/topic/VirtualTopic.x", colour, colour=colour, persistent="true")
+    assert broker.depths(queue) == {queue: 1}
+    client.subscribe(f"/queue/{queue}")
+    assert client.has_no_more(), "it is paused"
+    ask(broker, lambda admin: admin.pause(Destination.queue(queue), False))
+    assert client.bodies() == ["red"]
+    assert list(ask(broker, lambda admin: admin.selectors_of(Destination.queue(queue)))) == ["colour = 'red'", "TRUE"]
+    client.leave()
