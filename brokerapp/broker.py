@@ -8,7 +8,7 @@ consumers), `advisories` (what the broker tells about itself). `perform` says wh
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from brokerapp.actions import (
@@ -180,8 +180,8 @@ class Broker:
 
     def delete(self, log: MessageLog) -> None:
         """Remove an empty queue that has no consumers and nothing on its way."""
-        self.queues.delete(log)
         self._forget_producers(log.destination)
+        self.queues.delete(log)
 
     def delete_topics(self, topics: Collection[Destination]) -> None:
         """Remove topics that have no subscribers."""
@@ -202,9 +202,19 @@ class Broker:
         self.advisories.producer_started(client, destination)
 
     def _forget_producers(self, *destinations: Destination) -> None:
-        gone = set(destinations)
+        gone = {name for destination in destinations for name in self._names_of(destination)}
         for client in self.clients.values():
-            client.producing_to -= {each for each in client.producing_to if each.physical in gone}
+            if not client.producing_to.isdisjoint(gone):
+                client.producing_to -= gone
+
+    def _names_of(self, destination: Destination) -> Iterator[Destination]:
+        """A destination by all names that clients may have sent to it by."""
+        yield destination
+        name = destination.name
+        if destination.is_queue:
+            binding = self.topology.bindings.of(name)
+            for full in (f"::{name}", f"{name}::{name}", *([binding.id] if binding else [])):
+                yield from (Destination.queue(full), Destination.topic(full))
 
     # -- clients
 

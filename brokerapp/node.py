@@ -291,11 +291,14 @@ class Node:
             each.version = self._snapshot
             self.broker.measure(each)
         rows = {str(each.destination): json.dumps(each.to_json()) for each in changed}
+        forgotten = self._stats.long_gone(self._snapshot)
         try:
-            await self._store.write_stats(self._snapshot, rows, [str(each) for each in gone])
+            await self._store.write_stats(self._snapshot, rows, list(map(str, gone)), list(map(str, forgotten)))
         except StoreUnavailable:
             self._stats.give_back(changed, gone)
             raise
+        self._stats.forget_gone(forgotten)
+        self._stats.told_gone(gone, self._snapshot)
 
     async def _flush_trace(self, everything: bool = False) -> None:
         """Once a second all that waits, in batches; a batch the store does not take is lost, not a message."""

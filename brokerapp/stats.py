@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable
 
 from brokerapp.destination import Destination
 from brokerapp.snapshot import DestinationStats
 
+#: Snapshots for which a destination that is gone is told to those who ask what changed: they ask every few seconds.
+GONE_TOLD_FOR = 600
 #: Destinations that have numbers before the idle topics among them are looked for: some 1 KB each. Their names come
 #: from clients.
 MAX_DESTINATIONS = 100_000
@@ -19,6 +22,7 @@ class Stats:
         self._by_destination: dict[Destination, DestinationStats] = {}
         self.changed: set[DestinationStats] = set()  #: whoever changes numbers adds them here
         self._gone: set[Destination] = set()
+        self._told_gone: dict[Destination, int] = {}  # and with which snapshot, in that order
         #: Told of a destination that has numbers from now on, and of one that has none any more.
         self.appeared: Callable[[Destination], None] = _ignore
         self.vanished: Callable[[Destination], None] = _ignore
@@ -35,6 +39,7 @@ class Stats:
         if stats is None:
             stats = self._by_destination[destination] = _new(destination)
             self._gone.discard(destination)
+            self._told_gone.pop(destination, None)
             self.changed.add(stats)
             self.appeared(destination)
             if len(self._by_destination) > self.most:
@@ -62,6 +67,20 @@ class Stats:
         """Changes that were taken but could not be told."""
         self.changed.update(each for each in changed if self._by_destination.get(each.destination) is each)
         self._gone.update(each for each in gone if each not in self._by_destination)
+
+    def told_gone(self, gone: Iterable[Destination], snapshot: int) -> None:
+        """The end of these was told with this snapshot."""
+        self._told_gone.update((each, snapshot) for each in gone if each not in self._by_destination)
+
+    def long_gone(self, snapshot: int) -> list[Destination]:
+        """Those whose end was told so long before this snapshot that nobody needs to be told any more."""
+        last = snapshot - GONE_TOLD_FOR
+        return [each for each, told in itertools.takewhile(lambda item: item[1] <= last, self._told_gone.items())]
+
+    def forget_gone(self, destinations: Iterable[Destination]) -> None:
+        """Nobody is told of the end of these any more."""
+        for each in destinations:
+            self._told_gone.pop(each, None)
 
     def take_changes(self) -> tuple[list[DestinationStats], list[Destination]]:
         """What changed and what is gone since the last call."""

@@ -218,8 +218,13 @@ class RedisStore:
 
     # -- numbers
 
-    async def write_stats(self, version: int, rows: Mapping[str, str], gone: Sequence[str]) -> None:
-        """Publish changed destinations (JSON by native name) and deleted ones as snapshot `version`."""
+    async def write_stats(
+        self, version: int, rows: Mapping[str, str], gone: Sequence[str], forgotten: Sequence[str] = ()
+    ) -> None:
+        """Publish changed destinations (JSON by native name) and deleted ones as snapshot `version`.
+
+        `forgotten` were deleted long ago: nobody who asks what changed is told of them any more.
+        """
         keys = self.keys
         commands: list[tuple[Any, ...]] = []
         items = list(rows.items())
@@ -230,6 +235,8 @@ class RedisStore:
         for name in gone:
             commands.append(("HDEL", keys.stats, name))
             commands.append(("ZADD", keys.stats_changed, version, name))
+        for start in range(0, len(forgotten), _ROWS_AT_ONCE):
+            commands.append(("ZREM", keys.stats_changed, *forgotten[start : start + _ROWS_AT_ONCE]))
         commands.append(("HSET", keys.state, "snapshot", version))
         commands.append(("PUBLISH", keys.signals, f"stats {version}"))
         await self._many(commands)

@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from brokerapp.destination import Destination, Kind, is_pattern
+from brokerapp.destination import NAMED_KINDS, QUALIFIER, Destination, Kind, is_pattern
 from brokerapp.errors import BrokerError, InvalidDestination
 from brokerapp.snapshot import DestinationStats
 from console import audit
@@ -79,9 +79,10 @@ def _aria_sort(query: ListQuery, name: str) -> str:
 def find(request: HttpRequest) -> HttpResponse:
     """Queues and topics whose name holds the text; goes straight to the only one, or to that of exactly this name."""
     text = request.GET.get("q", "").strip()
-    everything = sorted(mirror().current().stats)
-    found = [each for each in everything if text.lower() in each.name.lower()]
-    exact = [each for each in found if each.name == text]
+    everything = sorted(each for each in mirror().current().stats if each.kind in NAMED_KINDS)
+    name = text.partition(QUALIFIER)[2] or text  # of a fully qualified name, the queue's
+    found = [each for each in everything if name.lower() in each.name.lower()]
+    exact = [each for each in found if each.name == name]
     if text and (len(found) == 1 or len(exact) == 1):
         one = (exact or found)[0]
         return redirect(one.kind, name=one.name)
@@ -92,7 +93,7 @@ def find(request: HttpRequest) -> HttpResponse:
 @needs(Verb.SEE)
 def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
     """One queue or topic: its numbers, its last minutes, who consumes, what feeds it."""
-    destination = Destination(Kind(kind), name)
+    destination = Destination(Kind(kind), name).physical
     picture, stats = _existing(destination)
     numbers = numbers_of(picture, stats)
     shown = [COLUMNS[each] for each in COLUMNS if kind == Kind.QUEUE or each not in ("DeadLetterCount", "DequeueRate")]

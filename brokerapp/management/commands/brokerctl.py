@@ -41,6 +41,7 @@ class Command(BaseCommand):
         verbs = parser.add_subparsers(dest="verb", required=True)
         listing = verbs.add_parser("destinations", help="destinations with their numbers")
         listing.add_argument("--contains", default="", help="only those whose name contains this")
+        listing.add_argument("--temporary", action="store_true", help="temporary ones, too")
         browse = verbs.add_parser("browse", help="show messages of a queue without consuming them")
         browse.add_argument("destination", help=DESTINATION)
         browse.add_argument("--after", type=int, default=0, help="only messages with a higher number")
@@ -117,7 +118,8 @@ Answer = tuple[Any, list[str]]
 
 async def _destinations(admin: BrokerAdmin, args: Namespace) -> Answer:
     _, stats, _ = await admin.stats()
-    rows = sorted((each for each in stats if args.contains in each.destination.name), key=lambda each: each.destination)
+    shown = (each for each in stats if args.temporary or not each.destination.is_temporary)
+    rows = sorted((each for each in shown if args.contains in each.destination.name), key=lambda each: each.destination)
     width = max((len(str(each.destination)) for each in rows), default=0)
     lines = [f"{'destination':<{width}}  " + "  ".join(f"{column:>13}" for column in COLUMNS)]
     lines += [
