@@ -55,6 +55,7 @@ from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.settling import Settling
 from brokerapp.slow_consumers import SlowConsumers
 from brokerapp.snapshot import DestinationStats
+from brokerapp.statistics import Statistics
 from brokerapp.stats import Stats
 from brokerapp.store import DISCARDED, LogState, Unit
 from brokerapp.subscribing import Subscribing
@@ -151,6 +152,8 @@ class Broker:
                 self.creation.recover(Destination.parse(state.name))
             else:
                 (self.durables if kind in (SUBSCRIPTION, DISCARDED) else self.queues).recover(state, last)
+        if self.settings.statistics:
+            Statistics(self)
 
     def _interest(self, queue: Destination, headers: Mapping[str, str]) -> bool:
         """Whether a consumer of the queue, present or remembered, would take such a message (selectorAware)."""
@@ -296,7 +299,8 @@ class Broker:
 
     def may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:
         """Whether who subscribed has a right at a destination."""
-        return self.access is None or self.access.may(subscription.client.principal, verb, destination)
+        client: Client = subscription.client
+        return self.access is None or client.internal or self.access.may(client.principal, verb, destination)
 
     # -- telling the client
 

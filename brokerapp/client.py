@@ -88,6 +88,7 @@ class Client:
     named: bool = False  #: whether that is a name it gave itself
     shares_client_id: bool = False  #: whether others may have the same one
     principal: Principal = ANONYMOUS
+    internal: bool = False  #: a part of the broker, which may do everything
     protocol_version: str = ""
     connected_ms: int = 0
     subscriptions: dict[str, Subscription] = field(default_factory=dict)

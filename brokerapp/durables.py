@@ -165,6 +165,7 @@ class Durables:
     def _discard_log(self, durable: Durable) -> None:
         del self._by_key[durable.subscription.key], self._by_log[durable.log.name]
         self._broker.topology.remove_feed(durable.feed)
+        self._broker.advisories.listeners_changed()
         self._broker.queues.forget(durable.log)
         self._discard(durable.log.name)
         if durable.subscription.durable:

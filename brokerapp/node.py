@@ -151,13 +151,28 @@ class Node:
 
     async def _definitions(self) -> Definitions:
         version, text = await self._store.definitions()
-        wanted = json.dumps(to_json(replace(self.config.definitions, version=0)), sort_keys=True)
+        wanted = _dump(self.config.definitions)
         if text is not None and not (self.config.impose and await self._store.imported() != wanted):
             return _load(version, text)
-        about = {"author": "node", "comment": "as configured", "time_ms": now_ms()}
+        return _load(await self._define(version, wanted, "as configured"), wanted)
+
+    async def _define(self, version: int, wanted: str, comment: str) -> int:
+        about = {"author": "node", "comment": comment, "time_ms": now_ms()}
         version = await self._store.define(version, wanted, about)
         await self._store.set_imported(wanted)
-        return _load(version, wanted)
+        return version
+
+    async def impose(self, definitions: Definitions, source: str) -> int:
+        """Put these in force if the source says something else than it did last time; the version in force.
+
+        They must be such as a file's reader lets through. Raises DefinitionConflict, StoreUnavailable.
+        """
+        wanted = _dump(definitions)
+        version, _ = await self._store.definitions()
+        if await self._store.imported() != wanted:
+            version = await self._define(version, wanted, f"{source} changed")
+            await self._refresh()
+        return version
 
     async def _listen(self) -> None:
         for listen in self.config.listen:
@@ -330,6 +345,10 @@ def _connection(client) -> ConnectionStats:
         discarded=sum(each.discarded for each in client.subscriptions.values()),
         blocked=client.waiting > 0,
     )
+
+
+def _dump(definitions: Definitions) -> str:
+    return json.dumps(to_json(replace(definitions, version=0)), sort_keys=True)
 
 
 def _load(version: int, text: str) -> Definitions:

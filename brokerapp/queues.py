@@ -124,7 +124,8 @@ class Queues:
                 raise RequestRefused(f"the destination {queue} does not exist: its connection has ended")
             log = self.create(queue)
             for subscription in self._patterns.find(queue.name):
-                wanted = not queue.is_pattern or queue in subscription.destinations
+                literally = queue in subscription.destinations or subscription.client.internal
+                wanted = not queue.is_pattern or literally
                 if wanted and self._may(subscription, "read", queue):
                     self.attach(subscription, log)
         return log

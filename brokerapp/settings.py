@@ -41,6 +41,7 @@ class Settings:
 
     scheduler_support: bool = True  #: honour AMQ_SCHEDULED_* headers (ActiveMQ: only where the file says so)
     advisory_support: bool = True  #: publish to ActiveMQ.Advisory.*
+    statistics: bool = False  #: answer requests for numbers (ActiveMQ: statisticsBrokerPlugin)
     max_uncommitted_count: int = 0  #: messages and acks in one transaction; 0: what the broker bears, see client.py
     discarding: Discarding | None = None
     populate_jmsx_user_id: bool = False  #: each message says in JMSXUserID who sent it: the login of its CONNECT ...

@@ -77,6 +77,7 @@ def node_config(
         settings=Settings(
             scheduler_support=config.scheduler_support,
             advisory_support=config.advisory_support,
+            statistics=any(plugin.name == "statisticsBrokerPlugin" for plugin in config.plugins),
             max_uncommitted_count=max(0, config.max_uncommitted_count),
             discarding=config.discarding,
             schedule_period_for_destination_purge=config.schedule_period_for_destination_purge,

@@ -21,7 +21,7 @@ CORE = (
     "brokerapp.creation", "brokerapp.delivery", "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures",
     "brokerapp.flow_control", "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.publishing", "brokerapp.queues",
     "brokerapp.quotas", "brokerapp.recovery", "brokerapp.redelivering", "brokerapp.runs", "brokerapp.scheduling",
-    "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.stats",
+    "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.stats",
     "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
@@ -101,6 +101,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.config", "brokerapp.connector", "brokerapp.destination", "brokerapp.engine", "brokerapp.environment",
         "brokerapp.errors", "brokerapp.listeners", "brokerapp.node", "brokerapp.settings", "brokerapp.stomp",
     ),
+    "brokerapp.reloading": ("brokerapp.config", "brokerapp.errors", "brokerapp.node"),
     "brokerapp.apps": (),
     "brokerapp.management": ("brokerapp",),
     "brokerapp": (),
@@ -147,7 +148,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "asyncio": (
         "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.transfers",
         "brokerapp.stomp.listener", "brokerapp.stomp.websocket", "brokerapp.listeners", "brokerapp.admin",
-        "brokerapp.wiring",
+        "brokerapp.wiring", "brokerapp.reloading",
         "brokerapp.management", "brokerapp.store", "analytics", "console",
     ),
 }  # fmt: skip

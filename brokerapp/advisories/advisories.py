@@ -47,7 +47,8 @@ class Advisories:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._origin = {"originBrokerId": f"ID:{broker.name}-{broker.session}", "originBrokerName": broker.name}
+        self.broker_id = f"ID:{broker.name}-{broker.session}"  #: as others know this run of the broker
+        self._origin = {"originBrokerId": self.broker_id, "originBrokerName": broker.name}
         self._numbers = 0
         self._existing = Existing(broker)
         self._heard: dict[str, bool] = {}
@@ -277,7 +278,7 @@ class Advisories:
     def _message(self, headers: Document, document: Document) -> Message:
         """An advisory. As in ActiveMQ it bears no time."""
         self._numbers += 1
-        id = f"{self._origin['originBrokerId']}-advisory:{self._numbers}"
+        id = f"{self.broker_id}-advisory:{self._numbers}"
         lines = {
             "message-id": id, "expires": 0, "priority": 0, "timestamp": 0, "type": "Advisory",
             HEADER: ADVISORY_JSON, **self._origin, "originBrokerURL": self._broker.url, **headers,

@@ -12,6 +12,7 @@ from brokerapp.config.broker_config import NetworkConnector, Outcome, TransportC
 from brokerapp.config.connector_options import conventions_of, limits_of, tls_options_of, without_effect_on
 from brokerapp.config.document import Element
 from brokerapp.config.virtual_destinations import read_destination
+from brokerapp.config.without_effect import NETWORKS
 from brokerapp.connector import CARRIERS
 from brokerapp.destination import Destination
 from brokerapp.engine.consumer_mappings import OPTION as CONSUMER_WILDCARDS
@@ -100,7 +101,7 @@ def read_network_connectors(element: Element) -> Iterator[NetworkConnector]:
         bridged = {field: tuple(_destinations(child.child(tag))) for tag, field in _BRIDGED.items()}
         connector = NetworkConnector(name, uri, **bridged, options=child.rest())
         child.note_rest(*_BRIDGED)
-        child.note(Outcome.TAKEN, f"{name} to {uri}")
+        child.note(Outcome.IGNORED, f"{name} to {uri}: {NETWORKS}")
         yield connector
 
 

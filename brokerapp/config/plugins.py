@@ -24,6 +24,7 @@ from brokerapp.config.message_plugins import (
 from brokerapp.config.redelivery import PLUGIN as REDELIVERY
 from brokerapp.config.redelivery import read_redelivery, write_redelivery
 from brokerapp.config.virtual_destinations import destinations, entry_targets
+from brokerapp.config.without_effect import why_plugin
 from brokerapp.definitions import Redelivery
 from brokerapp.destination import NAMED_KINDS
 from brokerapp.errors import ConfigurationRefused
@@ -85,7 +86,8 @@ def read_plugins(element: Element) -> Plugins:
                 found.others.append(Plugin(child.tag, child.untaken))
                 found.time_stamping = _time_stamping(child)
             case tag if tag in _KNOWN:
-                child.note(Outcome.TAKEN, "kept with its attributes")
+                why = why_plugin(tag)
+                child.note(Outcome.IGNORED if why else Outcome.TAKEN, why or "kept with its attributes")
                 found.others.append(Plugin(tag, child.rest()))
                 child.note_rest()
             case tag if "authorization" in tag.lower():

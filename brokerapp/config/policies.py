@@ -14,6 +14,7 @@ from brokerapp.config.recovery import TAG as RECOVERY
 from brokerapp.config.recovery import read_recovery, written_recovery
 from brokerapp.config.strategies import NESTED, read_strategies, written_strategies
 from brokerapp.config.virtual_destinations import destinations, entry_targets, read_destination
+from brokerapp.config.without_effect import MEMORY_LIMIT_OF_TOPIC, why_option
 from brokerapp.definitions import DeadLetterStrategy, PolicyEntry
 from brokerapp.destination import ANY_REST, Destination, Kind
 from brokerapp.engine.message_groups import group_map
@@ -112,7 +113,9 @@ def _policy(element: Element, destination: Destination) -> PolicyEntry:
     except DefinitionRefused as error:
         raise element.refused(str(error)) from error
     element.note(Outcome.TAKEN, str(destination))
-    if values.get("memory_limit") and values.get("producer_flow_control") is not False:
+    if values.get("memory_limit") and not destination.is_queue:
+        element.note(Outcome.IGNORED, MEMORY_LIMIT_OF_TOPIC, "memoryLimit")
+    elif values.get("memory_limit") and values.get("producer_flow_control") is not False:
         element.note(Outcome.ADAPTED, _MEMORY_LIMIT, "memoryLimit")
     strategy, recovery = element.child("deadLetterStrategy"), element.child(RECOVERY)
     return PolicyEntry(
@@ -128,13 +131,15 @@ def _policy(element: Element, destination: Destination) -> PolicyEntry:
 def _options(element: Element) -> Iterator[tuple[str, str]]:
     for name, value in element.rest():
         if name in _OPTIONS:
-            element.note(Outcome.TAKEN, value, name)
+            why = why_option(name)
+            element.note(Outcome.IGNORED if why else Outcome.TAKEN, why or value, name)
             yield name, value
         else:
             element.note(Outcome.UNKNOWN, "a policyEntry has no such attribute", name)
     for child in element.children:
         if child.tag in _NESTED:
-            child.note(Outcome.TAKEN, "kept as it is written")
+            why = why_option(child.tag)
+            child.note(Outcome.IGNORED if why else Outcome.TAKEN, why or "kept as it is written")
             yield child.tag, "".join(each.source() for each in child.children)
         elif child.tag not in ("deadLetterStrategy", "destination", RECOVERY, *NESTED):
             child.note(Outcome.UNKNOWN, "a policyEntry holds no such element")

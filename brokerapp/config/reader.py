@@ -28,6 +28,7 @@ from brokerapp.config.virtual_destinations import (
     read_interceptors,
     read_virtual_destination,
 )
+from brokerapp.config.without_effect import ATTRIBUTES_ASIDE, ELEMENTS_ASIDE, why_flag
 from brokerapp.definitions import DEFAULT_VIRTUAL_TOPIC, Definitions, MirroredQueue, VirtualDestination
 from brokerapp.engine.loops import find_loop
 from brokerapp.errors import ConfigurationRefused
@@ -43,40 +44,8 @@ _FIELDS = (
     "keep_durable_subs_active", "offline_durable_subscriber_timeout", "offline_durable_subscriber_task_schedule",
 )  # fmt: skip
 
-#: Attributes of the broker without effect here, and why.
-_IGNORED_ATTRIBUTES = {
-    **dict.fromkeys(
-        ("dataDirectory", "tmpDataDirectory", "schedulerDirectory", "storeOpenWireVersion"),
-        "messages are kept in the store, wherever that is",
-    ),
-    **dict.fromkeys(
-        ("useJmx", "enableStatistics", "populateUserNameInMBeans", "mbeanInvocationTimeout"),
-        "the console shows what JMX showed",
-    ),
-    **dict.fromkeys(
-        ("persistenceThreadPriority", "taskRunnerPriority", "dedicatedTaskRunner", "useShutdownHook", "vmConnectorURI",
-         "systemExitOnShutdown", "systemExitOnShutdownExitCode", "useLoggingForShutdownErrors", "restartAllowed"),
-        "there is no Java machine to set up",
-    ),
-    **dict.fromkeys(("start", "startAsync"), "it starts when it is told to"),
-    "useLocalHostBrokerName": "the name is the one given",
-}  # fmt: skip
-
-#: Elements of the broker without effect here, and why.
-_IGNORED_ELEMENTS = {
-    **dict.fromkeys(
-        ("persistenceAdapter", "persistenceFactory", "tempDataStore", "jobSchedulerStore"),
-        "messages are kept in the store, wherever that is",
-    ),
-    **dict.fromkeys(("managementContext", "adminView"), "the console shows what JMX showed"),
-    **dict.fromkeys(
-        ("persistenceTaskRunnerFactory", "taskRunnerFactory", "shutdownHooks", "services", "brokerContext",
-         "ioExceptionHandler", "destinationFactory", "regionBroker"),
-        "there is no Java machine to set up",
-    ),
-    "jmsBridgeConnectors": "there are no bridges to other JMS providers",
-    "proxyConnectors": "there is no proxy",
-}  # fmt: skip
+#: Attribute and element that name a class which decides who may read a message.
+_MESSAGE_POLICY = "messageAuthorizationPolicy"
 
 
 def read_config(path: str | Path, properties: Mapping[str, str] | None = None) -> BrokerConfig:
@@ -178,13 +147,17 @@ def _read_broker(broker: Element) -> BrokerConfig:
         broker.note(Outcome.ADAPTED, "read as brokerName" if name is None else "brokerName counts", "name")
         name = name or other
     for field, value in values.items():
-        broker.note(Outcome.TAKEN, str(value).lower(), attribute_name(field))
+        why = why_flag(field, value)
+        broker.note(Outcome.IGNORED if why else Outcome.TAKEN, why or str(value).lower(), attribute_name(field))
     by_reference = broker.take("plugins")
     if by_reference is not None:
         broker.note(Outcome.UNKNOWN, f"nobody can connect: what {by_reference} refers to is not read", "plugins")
         values["authentication"] = Authentication()
+    if (policy := broker.take(_MESSAGE_POLICY)) is not None:
+        broker.note(Outcome.UNKNOWN, f"nobody may do anything: what {policy} refers to is not read", _MESSAGE_POLICY)
+        values["authorization"] = ()
     for attribute, value in broker.rest():
-        why = _IGNORED_ATTRIBUTES.get(attribute)
+        why = ATTRIBUTES_ASIDE.get(attribute)
         broker.note(Outcome.IGNORED if why else Outcome.UNKNOWN, why or f"nothing here has it ({value:.80})", attribute)
     config = BrokerConfig(name=name or BrokerConfig().name, **values)
     config = replace(config, definitions=Definitions(virtual_destinations=tuple(_built_in(config))))
@@ -217,8 +190,8 @@ def _read_parts(config: BrokerConfig, parts: list[Element]) -> BrokerConfig:
     _refuse_repeated_names(parts)
     seen: dict[str, int] = {}
     for part in parts:
-        if part.tag in _IGNORED_ELEMENTS:
-            part.note(Outcome.IGNORED, _IGNORED_ELEMENTS[part.tag])
+        if part.tag in ELEMENTS_ASIDE:
+            part.note(Outcome.IGNORED, ELEMENTS_ASIDE[part.tag])
         elif part.tag not in _PARTS:
             part.note(Outcome.UNKNOWN, "a broker has no such part here")
         elif part.tag in seen:
@@ -285,12 +258,18 @@ def _ssl_context(config: BrokerConfig, element: Element) -> BrokerConfig:
     return replace(config, tls=read_ssl_context(element))
 
 
+def _message_policy(config: BrokerConfig, element: Element) -> BrokerConfig:
+    """Who may read which message, decided by a class of its own: a guard that cannot be read."""
+    element.note(Outcome.UNKNOWN, "nobody may do anything: no such class can be used here")
+    return replace(config, authorization=())
+
+
 def _plugins(config: BrokerConfig, element: Element) -> BrokerConfig:
     found = read_plugins(element)
     return replace(
         config,
         authentication=found.authentication or config.authentication,
-        authorization=found.authorization,
+        authorization=found.authorization if config.authorization is None else config.authorization,
         plugins=tuple(found.others),
         definitions=replace(config.definitions, redelivery=found.redelivery),
         discarding=found.discarding,
@@ -314,6 +293,7 @@ _PARTS: dict[str, Callable[[BrokerConfig, Element], BrokerConfig]] = {
     "transportConnectors": _transport_connectors,
     "networkConnectors": _network_connectors,
     "plugins": _plugins,
+    _MESSAGE_POLICY: _message_policy,
     "sslContext": _ssl_context,
     "systemUsage": _system_usage,
 }

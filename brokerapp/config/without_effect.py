@@ -1,12 +1,6 @@
-"""What a configuration asks for and the node does not do yet, said at the start rather than dropped in silence."""
+"""What a file may ask for and the node does not do, or not yet: the reader says so, with the line and the reason."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-
-from brokerapp.config.broker_config import BrokerConfig
-from brokerapp.definitions import PolicyEntry
-from brokerapp.destination import Kind
 
 #: Options of a policyEntry that ask for what a queue does anyway: they set up how ActiveMQ pages its messages.
 MET_OPTIONS = frozenset({
@@ -15,32 +9,88 @@ MET_OPTIONS = frozenset({
     "usePrefetchExtension",
 })  # fmt: skip
 #: Plugins that do what they say.
-ACTING_PLUGINS = frozenset({"virtualSelectorCacheBrokerPlugin", "timeStampingBrokerPlugin"})
+ACTING_PLUGINS = frozenset({
+    "runtimeConfigurationPlugin", "statisticsBrokerPlugin", "timeStampingBrokerPlugin",
+    "virtualSelectorCacheBrokerPlugin",
+})  # fmt: skip
+#: Attributes of the broker that have no effect here and will have none, and why.
+ATTRIBUTES_ASIDE = {
+    **dict.fromkeys(
+        ("dataDirectory", "dataDirectoryFile", "tmpDataDirectory", "schedulerDirectory", "schedulerDirectoryFile",
+         "storeOpenWireVersion"),
+        "messages are kept in the store, wherever that is",
+    ),
+    **dict.fromkeys(
+        ("useJmx", "enableStatistics", "populateUserNameInMBeans", "mbeanInvocationTimeout", "brokerObjectName"),
+        "the console shows what JMX showed",
+    ),
+    **dict.fromkeys(
+        ("persistenceThreadPriority", "taskRunnerPriority", "dedicatedTaskRunner", "useShutdownHook", "vmConnectorURI",
+         "systemExitOnShutdown", "systemExitOnShutdownExitCode", "useLoggingForShutdownErrors", "restartAllowed"),
+        "there is no Java machine to set up",
+    ),
+    **dict.fromkeys(
+        ("passiveSlave", "shutdownOnMasterFailure", "shutdownOnSlaveFailure", "waitForSlave", "waitForSlaveTimeout"),
+        "there are no masters and slaves: nodes on one store replace each other",
+    ),
+    **dict.fromkeys(
+        ("cacheTempDestinations", "timeBeforePurgeTempDestinations", "allowTempAutoCreationOnSend"),
+        "temporary destinations are there as long as their connection",
+    ),
+    **dict.fromkeys(
+        ("adjustUsageLimits", "splitSystemUsageForProducersConsumers", "producerSystemUsagePortion",
+         "consumerSystemUsagePortion", "schedulePeriodForDiskUsageCheck", "diskUsageCheckRegrowThreshold"),
+        "limits are bytes of messages, for all together",
+    ),
+    **dict.fromkeys(("start", "startAsync"), "it starts when it is told to"),
+    "brokerId": "each run of a node has an id of its own",
+    "anonymousProducerAdvisorySupport": "producers are told of by the destinations they send to",
+    "monitorConnectionSplits": "there are no connections between threads of one machine",
+    "rollbackOnlyOnAsyncException": "a transaction is one unit: all of it happens, or nothing",
+    "useLocalHostBrokerName": "the name is the one given",
+}  # fmt: skip
+
+#: Elements of the broker that have no effect here and will have none, and why.
+ELEMENTS_ASIDE = {
+    **dict.fromkeys(
+        ("persistenceAdapter", "persistenceFactory", "tempDataStore", "jobSchedulerStore"),
+        "messages are kept in the store, wherever that is",
+    ),
+    **dict.fromkeys(("managementContext", "adminView"), "the console shows what JMX showed"),
+    **dict.fromkeys(
+        ("persistenceTaskRunnerFactory", "taskRunnerFactory", "shutdownHooks", "services", "brokerContext",
+         "ioExceptionHandler", "destinationFactory", "regionBroker"),
+        "there is no Java machine to set up",
+    ),
+    **dict.fromkeys(("producerSystemUsage", "consumerSystemUsage"), "limits are bytes of messages, for all together"),
+    "jmsBridgeConnectors": "there are no bridges to other JMS providers",
+    "proxyConnectors": "there is no proxy",
+}  # fmt: skip
+
 #: Attributes of the broker, by their values that would ask for something.
 BROKER_FLAGS = {
-    "persistent": (False, 'persistent="false": messages are stored all the same'),
-    "use_virtual_dest_subs": (True, "useVirtualDestSubs: networks of brokers are not served yet"),
+    "persistent": (False, "messages are stored all the same"),
+    "use_virtual_dest_subs": (True, "networks of brokers are not served yet"),
 }
 
-
-def without_effect(config: BrokerConfig) -> Iterator[str]:
-    """One sentence for each thing the file asks for that has no effect."""
-    for field, (value, sentence) in BROKER_FLAGS.items():
-        if getattr(config, field) == value:
-            yield sentence
-    for connector in config.network_connectors:
-        yield f"networkConnector {connector.name!r} to {connector.uri}: networks of brokers are not served yet"
-    for plugin in config.plugins:
-        if plugin.name in ACTING_PLUGINS:
-            continue
-        yield f"plugin {plugin.name}: has no effect yet"
-    for policy in config.definitions.policies:
-        yield from _of_policy(policy)
+#: Why a policy's memoryLimit does nothing at topics.
+MEMORY_LIMIT_OF_TOPIC = "what waits for the subscribers of a topic is bounded for each of them"
+#: Why a network connector does nothing.
+NETWORKS = "networks of brokers are not served yet"
+_KEPT = "kept as it is written, without effect yet"
 
 
-def _of_policy(policy: PolicyEntry) -> Iterator[str]:
-    idle = sorted({name for name, _ in policy.options} - MET_OPTIONS)
-    if policy.memory_limit and policy.destination.kind is Kind.TOPIC:
-        idle.insert(0, "memoryLimit (of a topic: what waits for its subscribers is bounded for each of them)")
-    if idle:
-        yield f"policyEntry {policy.destination}: no effect yet: {', '.join(idle)}"
+def why_flag(field: str, value: object) -> str | None:
+    """Why an attribute of the broker with this value does nothing; None when it acts, or asks for nothing."""
+    idle, why = BROKER_FLAGS.get(field, (None, None))
+    return why if value == idle else None
+
+
+def why_option(name: str) -> str | None:
+    """Why an option of a policyEntry does nothing; None when it acts."""
+    return None if name in MET_OPTIONS else _KEPT
+
+
+def why_plugin(name: str) -> str | None:
+    """Why a plugin does nothing; None when it acts."""
+    return None if name in ACTING_PLUGINS else _KEPT

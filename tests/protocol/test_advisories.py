@@ -266,6 +266,35 @@ def test_a_broker_without_advisories_tells_nothing(store, connect):
         running.stop()
 
 
+@pytest.mark.scenario("AV-01")
+def test_bridges_that_start_and_stop_are_told_of_and_a_new_listener_hears_of_those_that_work(listen, node):
+    listener = listen("NetworkBridge")
+    advisories = node.node.broker.advisories
+
+    def tell():
+        advisories.bridge_started("b", "tcp://127.0.0.1:1", by_duplex=True)
+        node.node.broker.delivery.pump()
+
+    def tell_of_the_end():
+        advisories.bridge_stopped("b")
+        node.node.broker.delivery.pump()
+
+    node.look(tell)
+    late = listen("NetworkBridge")
+    node.look(tell_of_the_end)
+    for client in (listener, late):
+        come, gone = client.take(2)
+        assert [each.headers["started"] for each in (come, gone)] == ["true", "false"]
+        assert (come.headers["createdByDuplex"], come.headers["remoteIp"]) == ("true", "tcp://127.0.0.1:1")
+        assert said(come)["BrokerInfo"]["brokerName"] == "b"
+    assert listen("NetworkBridge").has_no_more()
+
+
+def test_a_listener_is_told_that_this_broker_is_the_master(listen):
+    [told] = listen("MasterBroker").take()
+    assert said(told) == {"null": ""}
+
+
 def test_clients_may_publish_there_too(listen, connect):
     listener = listen("Mine")
     connect().send(f"{ADVISORY}Mine", "hello")

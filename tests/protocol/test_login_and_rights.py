@@ -3,6 +3,8 @@
 import pytest
 
 from brokerapp.config import read_config
+from brokerapp.definitions import Composite, Leg, VirtualTopic
+from brokerapp.destination import Destination
 from tests.protocol.clients import PATIENCE, RawClient
 from tests.protocol.running_node import RunningNode
 
@@ -163,6 +165,30 @@ def test_who_may_use_a_topic_but_not_create_it_waits_until_it_is_there(root, ali
     alice.subscribe("/topic/DROP.new", id="again")
     alice.send("/topic/DROP.new", "x")
     assert alice.bodies() == ["x"]
+
+
+@pytest.mark.scenario("DL-03")
+def test_dead_letters_go_where_their_consumer_may_not_and_are_read_by_who_may(root, alice, node):
+    alice.send("/queue/USERS.dying", "bad", persistent="true")
+    alice.subscribe("/queue/USERS.dying", ack="client-individual")
+    alice.nack(alice.take()[0])
+    assert "bad" in node.bodies("ActiveMQ.DLQ")
+    alice.subscribe("/queue/ActiveMQ.DLQ", id="dead")
+    assert "User alice is not authorized to read from: queue://ActiveMQ.DLQ" in alice.error().body
+    alice.send("/queue/ActiveMQ.DLQ", "forged")
+    assert "User alice is not authorized to write to: queue://ActiveMQ.DLQ" in alice.error().body
+    root.subscribe("/queue/ActiveMQ.DLQ")
+    assert root.bodies() == ["bad"]
+
+
+def test_what_a_composite_forwards_needs_no_right_of_the_sender_at_its_targets(root, alice, node):
+    node.define(Composite(Destination.queue("USERS.door"), (Leg(Destination.queue("OTHERS.behind")),)))
+    try:
+        alice.send("/queue/USERS.door", "let in")
+        assert alice.errors.empty()
+        assert node.bodies("OTHERS.behind") == ["let in"]
+    finally:
+        node.define(VirtualTopic(name="VirtualTopic.>"))
 
 
 def test_a_star_in_the_place_of_a_group_is_everybody_who_is_in_one(alice, connect):

@@ -7,6 +7,7 @@ import logging
 import signal
 import sys
 from argparse import ArgumentParser
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ import uvloop
 from django.core.management.base import BaseCommand, CommandError
 
 from brokerapp.config import BrokerConfig, Outcome, export_config, read_config
-from brokerapp.config.without_effect import without_effect
 from brokerapp.data_folder import DataFolder
 from brokerapp.errors import BrokerError
 from brokerapp.node import Node
+from brokerapp.reloading import follow, period_ms
 from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.wiring import authenticator, check_exposure, listens, node_config
 
@@ -55,14 +56,15 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
         try:
-            config = read_config(options["config"], {"activemq.data": str(options["data"].resolve())})
+            properties = {"activemq.data": str(options["data"].resolve())}
+            config = read_config(options["config"], properties)
             if options["print_config"]:
                 self._report(config)
                 self.stdout.write(export_config(config), ending="")
                 return
             check_exposure(config, options["anonymous"])
             self._report(config)
-            uvloop.run(self._run(config, options))
+            uvloop.run(self._run(config, options, properties))
         except (BrokerError, OSError) as error:
             raise CommandError(str(error)) from error
 
@@ -70,12 +72,10 @@ class Command(BaseCommand):
         for finding in config.report:
             if finding.what is not Outcome.TAKEN:
                 self.stderr.write(str(finding))
-        for sentence in without_effect(config):
-            self.stderr.write(sentence)
         for sentence in listens(config)[1]:
             self.stderr.write(sentence)
 
-    async def _run(self, config: BrokerConfig, options: dict[str, Any]) -> None:
+    async def _run(self, config: BrokerConfig, options: dict[str, Any], properties: dict[str, str]) -> None:
         data = DataFolder(options["data"].resolve())
         data.path.mkdir(parents=True, exist_ok=True)
         store = None if options["redis"] else EmbeddedStore(data.store)
@@ -89,22 +89,26 @@ class Command(BaseCommand):
             await node.start()
             self.stdout.write("ready")
             self.stdout.flush()
-            await self._until_told(node, store)
+            period = period_ms(config)
+            following = follow(options["config"], properties, period, node) if period else None
+            await self._until_told(node, store, following)
         finally:
             if store is not None:
                 await asyncio.to_thread(store.stop)
 
-    async def _until_told(self, node: Node, store: EmbeddedStore | None) -> None:
+    async def _until_told(
+        self, node: Node, store: EmbeddedStore | None, following: Coroutine[Any, Any, None] | None
+    ) -> None:
         told = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, told.set)
         stop = asyncio.create_task(told.wait())
-        watch = asyncio.create_task(_keep_alive(store)) if store is not None else None
+        beside = [asyncio.create_task(each) for each in (store and _keep_alive(store), following) if each is not None]
         done, _ = await asyncio.wait({stop, node.failed}, return_when=asyncio.FIRST_COMPLETED)
         if stop in done:
             await node.stop()
-        if watch is not None:
-            watch.cancel()
+        for each in beside:
+            each.cancel()
         if node.failed in done:
             node.failed.result()
 

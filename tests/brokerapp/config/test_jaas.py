@@ -99,3 +99,19 @@ def test_a_plugin_that_guards_nothing_is_only_reported():
     config = parse_config("<broker><plugins><bean class='com.example.Counting'/></plugins></broker>", {})
     assert config.authentication is None
     assert [(each.element, each.what) for each in config.report] == [("bean", Outcome.UNKNOWN)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<broker messageAuthorizationPolicy="#policy"/>',
+        "<broker><messageAuthorizationPolicy><bean class='x'/></messageAuthorizationPolicy></broker>",
+        "<broker><plugins><authorizationPlugin/></plugins><messageAuthorizationPolicy/></broker>",
+        "<broker><plugins><authorizationPlugin map='#map'/></plugins></broker>",
+        "<broker><plugins><fancyAuthorizationPlugin/></plugins></broker>",
+    ],
+)
+def test_rights_nobody_can_read_are_given_to_nobody(text):
+    config = parse_config(text, {})
+    assert config.authorization == ()
+    assert any(each.what is Outcome.UNKNOWN for each in config.report) or "<authorizationPlugin/>" in text

@@ -1,36 +1,40 @@
-from brokerapp.config import import_definitions
-from brokerapp.config.broker_config import BrokerConfig, NetworkConnector, Plugin
-from brokerapp.config.without_effect import without_effect
+"""What a file asks for and gets no effect: said with its line."""
 
-POLICIES = """<broker xmlns="http://activemq.apache.org/schema/core"><destinationPolicy><policyMap><policyEntries>
-  <policyEntry queue="A.>" useCache="false" gcWithNetworkConsumers="true" memoryLimit="1mb"/>
-  <policyEntry queue="B.>" memoryLimit="1mb" sendFailIfNoSpace="true" allConsumersExclusiveByDefault="true"/>
-</policyEntries></policyMap></destinationPolicy></broker>"""
+from brokerapp.config import Outcome
+from brokerapp.config.reader import parse_config
+
+XML = """<broker xmlns="http://activemq.apache.org/schema/core" persistent="false" advisorySupport="true">
+<destinationPolicy><policyMap><policyEntries>
+  <policyEntry queue="A.>" useCache="false" gcWithNetworkConsumers="true" queuePrefetch="5"/>
+  <policyEntry topic="B.>" memoryLimit="1mb"/>
+  <policyEntry topic="C.>">
+    <dispatchPolicy><strictOrderDispatchPolicy/></dispatchPolicy>
+  </policyEntry>
+</policyEntries></policyMap></destinationPolicy>
+<networkConnectors>
+  <networkConnector name="bridge" uri="static:(tcp://b:61616)"/>
+</networkConnectors>
+<plugins>
+  <loggingBrokerPlugin logAll="true"/>
+</plugins>
+</broker>"""
+
+
+def ignored(text):
+    return [(each.line, each.element) for each in parse_config(text, {}).report if each.what is Outcome.IGNORED]
 
 
 def test_what_acts_is_not_mentioned():
-    assert list(without_effect(BrokerConfig())) == []
+    entry = '<policyMap><policyEntries><policyEntry queue="A" queuePrefetch="1"/></policyEntries></policyMap>'
+    assert ignored(f'<broker persistent="true"><destinationPolicy>{entry}</destinationPolicy></broker>') == []
 
 
-def test_policies_say_which_of_their_options_do_nothing():
-    definitions, _ = import_definitions(POLICIES)
-    assert list(without_effect(BrokerConfig(definitions=definitions))) == [
-        "policyEntry queue://A.>: no effect yet: gcWithNetworkConsumers"
+def test_what_has_no_effect_is_named_with_its_line():
+    assert ignored(XML) == [
+        (1, "broker@persistent"),
+        (3, "policyEntry@gcWithNetworkConsumers"),
+        (4, "policyEntry@memoryLimit"),
+        (6, "dispatchPolicy"),
+        (10, "networkConnector"),
+        (13, "loggingBrokerPlugin"),
     ]
-
-
-def test_the_memory_limit_of_a_topic_is_said_to_do_nothing():
-    definitions, _ = import_definitions(POLICIES.replace('queue="B.>"', 'topic="B.>"'))
-    [_, said] = without_effect(BrokerConfig(definitions=definitions))
-    assert said.startswith("policyEntry topic://B.>: no effect yet: memoryLimit")
-
-
-def test_networks_plugins_and_flags_are_named():
-    config = BrokerConfig(
-        network_connectors=(NetworkConnector("bridge", "static:(tcp://b:61616)"),),
-        plugins=(Plugin("loggingBrokerPlugin"),),
-        persistent=False,
-    )
-    said = "\n".join(without_effect(config))
-    for word in ("bridge", "loggingBrokerPlugin", "persistent"):
-        assert word in said

@@ -1,0 +1,102 @@
+"""Numbers on request, as statisticsBrokerPlugin answers."""
+
+import json
+
+import pytest
+
+from brokerapp.config import read_config
+from tests.protocol.running_node import RunningNode
+
+XML = """<broker xmlns="http://activemq.apache.org/schema/core" brokerName="counting">
+  <plugins>
+    <statisticsBrokerPlugin/>
+    <simpleAuthenticationPlugin><users>
+      <authenticationUser username="a" password="a" groups="users"/>
+    </users></simpleAuthenticationPlugin>
+    <authorizationPlugin><map><authorizationMap><authorizationEntries>
+      <authorizationEntry queue=">" read="users" write="users" admin="users"/>
+      <authorizationEntry topic=">" read="users" write="users" admin="users"/>
+    </authorizationEntries></authorizationMap></map></authorizationPlugin>
+  </plugins>
+  <transportConnectors><transportConnector name="stomp" uri="stomp://127.0.0.1:0"/></transportConnectors>
+</broker>"""
+
+
+@pytest.fixture(scope="module")
+def node(store, tmp_path_factory):
+    file = tmp_path_factory.mktemp("counting") / "activemq.xml"
+    file.write_text(XML)
+    running = RunningNode(read_config(file), store.url)
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def client(connect):
+    return connect(login="a", passcode="a")
+
+
+def numbers(frame):
+    """The map a message holds."""
+    entries = json.loads(frame.body)["map"]["entry"]
+    return dict(each["string"] if "long" not in each else (each["string"], each["long"]) for each in entries)
+
+
+@pytest.mark.scenario("SC-12")
+@pytest.mark.parametrize("persistent", ["true", "false"])
+def test_the_numbers_of_a_queue_come_to_who_asked(client, name, node, persistent):
+    client.send(f"/queue/{name}", "12345")
+    client.send(f"/queue/{name}", "123")
+    client.subscribe("/temp-queue/answers")
+    client.send(f"/queue/ActiveMQ.Statistics.Destination.{name}", reply_to="/temp-queue/answers", persistent=persistent)
+    [answer] = client.take()
+    assert answer.headers["transformation"] == "jms-map-json"
+    found = numbers(answer)
+    assert (found["destinationName"], found["brokerName"]) == (f"queue://{name}", "counting")
+    assert (found["size"], found["enqueueCount"], found["averageMessageSize"]) == (2, 2, 4)
+    assert node.depth(f"ActiveMQ.Statistics.Destination.{name}") == 0
+
+
+@pytest.mark.scenario("SC-12")
+def test_a_pattern_asks_for_all_that_match_of_its_kind(client, name):
+    for place in (f"/queue/{name}.1", f"/queue/{name}.2", f"/topic/{name}.3"):
+        client.send(place, "x")
+    client.subscribe(f"/queue/{name}.answers")
+    client.send(f"/queue/ActiveMQ.Statistics.Destination.{name}.*", reply_to=f"/queue/{name}.answers")
+    found = {numbers(each)["destinationName"] for each in client.take(3)}
+    assert found == {f"queue://{name}.{end}" for end in ("1", "2", "answers")}
+    client.send(f"/topic/ActiveMQ.Statistics.Destination.{name}.*", reply_to=f"/queue/{name}.answers")
+    assert numbers(client.take()[0])["destinationName"] == f"topic://{name}.3"
+
+
+@pytest.mark.scenario("SC-12")
+def test_the_numbers_of_the_broker_are_the_sums(client, node, name):
+    client.subscribe("/temp-queue/answers", transformation="jms-map-xml")
+    client.send("/queue/ActiveMQ.Statistics.Broker", reply_to="/temp-queue/answers")
+    [answer] = client.take()
+    assert answer.headers["transformation"] == "jms-map-xml"
+    assert answer.body.startswith("<map>\n  <entry>\n    <string>brokerName</string>\n    <string>counting</string>")
+    assert f"<string>{node.node.addresses[0]}</string>" in answer.body
+    assert "<string>enqueueCount</string>\n    <long>" in answer.body
+
+
+def test_who_asks_for_nothing_or_says_no_address_gets_no_answer(client, name, node):
+    client.subscribe(f"/queue/{name}")
+    client.send("/queue/ActiveMQ.Statistics.Broker", "x")
+    client.send("/queue/ActiveMQ.Statistics.Broker", "x", reply_to=" ")
+    client.send("/queue/ActiveMQ.Statistics.Nonsense", "x", reply_to=f"/queue/{name}")
+    client.send("/queue/ActiveMQ.Statistics.Destination.none", "x", reply_to=f"/queue/{name}")
+    assert client.has_no_more()
+
+
+def test_without_the_plugin_such_queues_are_like_any_other(store, connect):
+    from brokerapp.config import default_config
+
+    running = RunningNode(default_config("not counting", 0), store.url)
+    try:
+        client = connect(port=running.port)
+        client.send("/queue/ActiveMQ.Statistics.Broker", "x", reply_to="/queue/r")
+        assert running.depth("ActiveMQ.Statistics.Broker") == 1
+        client.leave()
+    finally:
+        running.stop()
