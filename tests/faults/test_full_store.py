@@ -102,7 +102,7 @@ def test_kill_9_while_the_server_is_full_loses_nothing_confirmed(broker):
     left = broker.depths("full")["full"]
     assert left >= held
     consumer = StompClient(broker.port)
-    consumer.subscribe("/queue/full", ack="client")
+    consumer.subscribe("/queue/full", ack="client", prefetch=left)
     messages = consumer.take(left)
     assert {message.body for message in messages} == {BODY.decode()}
     consumer.ack(messages[-1])
