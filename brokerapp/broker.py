@@ -196,6 +196,7 @@ class Broker:
         if len(client.producing_to) >= MAX_PRODUCING_TO:
             forgotten = client.producing_to.pop()
             self.count_producer(forgotten, -1)
+            self.temporaries.left_by(client, forgotten)
             self.advisories.producer_stopped(client, forgotten)
         client.producing_to.add(destination)
         self.count_producer(destination, 1)
@@ -250,6 +251,7 @@ class Broker:
             self.subscribing.end(client, subscription)
         for destination in client.producing_to:
             self.count_producer(destination, -1)  # none of these is deleted: see _forget_producers
+            self.temporaries.left_by(client, destination)
             self.advisories.producer_stopped(client, destination)
         self.temporaries.end(client)
         self.advisories.disconnected(client)

@@ -133,6 +133,8 @@ class Browse:
         if self._over:
             return
         log, now_ms = self._logs[0], time.time_ns() // 1_000_000
+        if not self._broker.queues.holds(log):  # deleted meanwhile
+            found = []
         entries = [entry_of(log.name, each) for each in found if each.seq <= self._upto]
         self._page.extend(each for each in entries if self._shows(log, each, now_ms))
         if found and len(entries) == len(found):

@@ -7,9 +7,11 @@ until the store answers; the store does it once.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from brokerapp.errors import Fenced, StoreUnavailable
@@ -53,6 +55,15 @@ class CommitStore(Protocol):
     async def next_due(self) -> int | None: ...
 
 
+@dataclass(slots=True)
+class Read:
+    """A question to the store, to be asked when the last unit submitted before it is done."""
+
+    question: Question
+    callback: Callable[[Any], None]
+    after: Unit | Run | None
+
+
 class Committer:
     """Takes units and reads from the broker, in order; calls back when they are done."""
 
@@ -64,7 +75,7 @@ class Committer:
         self._declarations: list[tuple[str, str | None]] = []
         self._marks: dict[str, str] = {}
         self._returned: list[tuple[str, int, int]] = []
-        self._reads: list[tuple[Question, Callable[[Any], None]]] = []
+        self._reads: list[Read] = []
         self._doomed: asyncio.Queue[tuple[str, Callable[[], None]]] = asyncio.Queue()
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
@@ -87,6 +98,9 @@ class Committer:
         if found:
             taken = set(map(id, found))
             self._units = [unit for unit in self._units if id(unit) not in taken]
+            for each in self._reads:  # a mark that is taken away: wait for all that is left, which is never too early
+                if id(each.after) in taken:
+                    each.after = self._units[-1] if self._units else None
         return found
 
     def settle(self, entries: Iterable[Settled]) -> None:
@@ -131,7 +145,7 @@ class Committer:
 
     def ask(self, question: Question, callback: Callable[[Any], None]) -> None:
         """Ask the store something, when all that was submitted before is done."""
-        self._reads.append((question, callback))
+        self._reads.append(Read(question, callback, self._units[-1] if self._units else None))
         self._rouse()
 
     @property
@@ -190,29 +204,42 @@ class Committer:
             if _writes(batch):
                 committed = await self._until_answered(lambda: self._store.commit(self._session, batch, self._limits))
             self._under_way = []
-            last = _report(batch, committed)
-            self.last = max(self.last, last)
+            self._report(batch, committed)
             if self.done is not None:
-                self.done(batch)
+                _follow(self.done, batch)
         if reads:
             answers = await self._until_answered(
-                lambda: asyncio.gather(*(question(self._store) for question, _ in reads))
+                lambda: asyncio.gather(*(each.question(self._store) for each in reads))
             )
-            for (_, callback), answer in zip(reads, answers, strict=True):
-                callback(answer)
+            for each, answer in zip(reads, answers, strict=True):
+                _follow(each.callback, answer)
         self._after_batch()
 
-    def _take(self) -> tuple[Batch | None, list[tuple[Question, Callable[[Any], None]]]]:
-        """The next batch; and the reads, once no unit submitted before them is left."""
+    def _report(self, batch: Batch, committed: Committed) -> None:
+        """Tell all units how they ended. `last` grows with them: who asks next sees what was stored before."""
+        seq, refused = committed.base + 1, committed.refused
+        for position, unit in batch.numbered:
+            if committed.dropped and position in committed.dropped:
+                unit.dropped = committed.dropped[position]
+            self.last = max(self.last, seq - 1)
+            _follow(unit.report, seq, position, refused)
+            seq += unit.count
+        self.last = max(self.last, seq - 1)
+
+    def _take(self) -> tuple[Batch | None, list[Read]]:
+        """The next batch; and the reads before which no unit is left."""
         units = self._units
         count = _within_limits(units)
         taken, self._units = (units, []) if count == len(units) else (units[:count], units[count:])
         if self._settles:
             taken = [*taken, Unit(settles=self._settles)]
             self._settles = []
-        reads: list[tuple[Question, Callable[[Any], None]]] = []
-        if not self._units:
-            reads, self._reads = self._reads[:MAX_READS], self._reads[MAX_READS:]
+        reads: list[Read] = []
+        if self._reads:
+            left = set(map(id, self._units))
+            ready = itertools.takewhile(lambda read: id(read.after) not in left, self._reads[:MAX_READS])
+            reads = list(ready)
+            del self._reads[: len(reads)]
         if not (taken or self._declarations or self._marks or self._returned):
             return None, reads
         self._number += 1
@@ -258,15 +285,9 @@ def _writes(batch: Batch) -> bool:
     return any(unit.count or unit.settles or unit.jobs for unit in batch.units)
 
 
-def _report(batch: Batch, committed: Committed) -> int:
-    """Tell all units how they ended; returns the number of the last message."""
-    seq, refused = committed.base + 1, committed.refused
-    for position, unit in batch.numbered:
-        if committed.dropped and position in committed.dropped:
-            unit.dropped = committed.dropped[position]
-        try:
-            unit.report(seq, position, refused)
-        except Exception:  # a fault of ours with one unit must not keep the others from hearing, nor end the node
-            logger.exception("what followed from a stored unit could not be done")
-        seq += unit.count
-    return seq - 1
+def _follow(step: Callable[..., None], *facts: Any) -> None:
+    """Do what follows from the store's answer: a fault of ours in it keeps nobody else waiting, nor ends the node."""
+    try:
+        step(*facts)
+    except Exception:
+        logger.exception("what follows from an answer of the store could not be done")

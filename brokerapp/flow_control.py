@@ -21,6 +21,7 @@ from brokerapp.destination import Destination
 from brokerapp.engine.patience import limit_of, patience_ms, warning_interval_ms
 from brokerapp.errors import RequestRefused
 from brokerapp.store import GONE, STORE, Batch, Run, Unit
+from brokerapp.timers import Timer
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
@@ -75,6 +76,7 @@ class FlowControl:
         self._refusing: dict[FullPlace, None] = {}  # in the batch that the store reports on
         self._passing: dict[FullPlace, None] = {}
         self._closed = False
+        self._ticking: Timer | None = None
         self._farewells: dict[Client, list[Callable[[], None]]] = {}
 
     # -- what comes
@@ -268,11 +270,12 @@ class FlowControl:
             self._broker.committer.submit(each.unit)
 
     def _tick_soon(self) -> None:
-        self._broker.timers.at(_now_ms() + TICK_MS, self._tick)
+        if self._ticking is None:
+            self._ticking = self._broker.timers.at(_now_ms() + TICK_MS, self._tick)
 
     def _tick(self) -> None:
         """Who waited long enough is refused; who waits is warned about; and the first try again now and then."""
-        now_ms = _now_ms()
+        self._ticking, now_ms = None, _now_ms()
         for place in list(self.places.values()):
             for each in [each for each in place.row if each.until_ms is not None and each.until_ms <= now_ms]:
                 if not each.tried:

@@ -107,6 +107,7 @@ class Recovery:
             return
         for topic in topics_behind(self._broker.topology.definitions, queue):
             for kept in self._remembered(topic, asks):
+                subscription.told = True
                 self._broker.delivery.tell(subscription, kept.message, kept.copy, queue=queue)
 
     def _remembered(self, wanted: Destination, asks: bool) -> Iterator[Kept]:

@@ -24,7 +24,7 @@ class Temporaries:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._producers: dict[Destination, list[Client]] = {}  # of each that exists, who sent to it
+        self._producers: dict[Destination, dict[Client, None]] = {}  # of each that exists, who sent to it
 
     def __contains__(self, destination: Destination) -> bool:
         return destination in self._producers
@@ -43,7 +43,7 @@ class Temporaries:
             raise LimitExceeded(f"a connection has at most {MAX_TEMPORARIES} temporary destinations")
         destination = Destination(kind, f"ID:{self._broker.name}-{client.id}:{number}")
         self._broker.require(client, "admin", destination)
-        self._producers[destination] = []
+        self._producers[destination] = {}
         if destination.is_queue:
             self._broker.queues.create(destination)
         else:
@@ -60,7 +60,11 @@ class Temporaries:
     def sent_by(self, client: Client, destination: Destination) -> None:
         """A client sends there for the first time. Raises RequestRefused when it does not exist."""
         self.check(destination)
-        self._producers[destination].append(client)
+        self._producers[destination][client] = None
+
+    def left_by(self, client: Client, destination: Destination) -> None:
+        """A client sends there no more."""
+        self._producers.get(destination, {}).pop(client, None)
 
     def end(self, client: Client) -> None:
         """The client is gone, and all that was its own."""

@@ -89,6 +89,7 @@ class Subscription:
     delivered: int = 0
     browse: Any = None  #: the snapshot it is given, when it is a browser and no consumer
     durable: Any = None  #: the named subscription it consumes, when it does
+    told: bool = False  #: was given what topics remembered, which is in none of its logs
     no_local: bool = False  #: does not want what its own client sends to topics
     tested: dict[str, int] = field(default_factory=dict)  #: log -> number up to which nothing is left for it
 
@@ -103,7 +104,8 @@ class Subscription:
     @property
     def only_log(self) -> MessageLog | None:
         """The one log that all its messages come from; None where they may come from elsewhere too."""
-        return self.logs[0] if len(self.logs) == 1 and len(self.destinations) == 1 else None
+        only = len(self.logs) == 1 and len(self.destinations) == 1 and not self.told
+        return self.logs[0] if only else None
 
     def lose(self, log: MessageLog) -> None:
         """A log is gone with all it held."""
@@ -223,6 +225,7 @@ class MessageLog:
         """Messages were stored while nobody consumes."""
         self.depth += count
         self.unloaded += count
+        self.ahead.at_end = False
 
     @property
     def wants_page(self) -> bool:
@@ -361,7 +364,7 @@ class MessageLog:
             consumer.credit -= count
             consumer.delivered += count
             self.in_flight += count
-            self.dispatched = max(self.dispatched, entries[-1].seq)
+            self.dispatched = max(self.dispatched, max([entry.seq for entry in entries]))
         return given
 
     def _most_urgent_first(self) -> bool:

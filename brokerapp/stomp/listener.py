@@ -84,6 +84,7 @@ class StompConnection(asyncio.Protocol):
             self._perform[Subscribe] = self._subscribe
         self._out: list[bytes] = []
         self._out_size = 0  # bytes of bodies in it
+        self._early = b""  # came while a login was checked
         self._frames: Iterator[Frame | Run] | None = None  # what is left of a read while a login is checked
         self._login: asyncio.Task | None = None
         self._timers: list[asyncio.TimerHandle] = []
@@ -130,7 +131,9 @@ class StompConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._read_at = self._loop.time()
-        if not self._closing:
+        if self._login is not None:  # came with the CONNECT in one read; no more is read until it is checked
+            self._early += data
+        elif not self._closing:
             self._consume(self._parser.feed(data))
 
     def _consume(self, frames: Iterator[Frame | Run]) -> None:
@@ -238,6 +241,9 @@ class StompConnection(asyncio.Protocol):
         frames, self._frames = self._frames, None
         if frames is not None:
             self._consume(frames)
+        early, self._early = self._early, b""
+        if early and not self._closing:
+            self._consume(self._parser.feed(early))
         self._read_or_not()
 
     def _welcome(self, connect: Connect, principal: Principal) -> None:
@@ -343,7 +349,7 @@ class StompConnection(asyncio.Protocol):
 
     def _prefix(self, subscription: Subscription, entry: Entry) -> bytes:
         """The first lines of what a subscription gets from where this entry is from."""
-        destination = entry.shown or self._broker.queues[entry.log].destination.stomp
+        destination = entry.shown or Destination.parse(entry.log).stomp
         destination = self.client.own_names.get(destination, destination)
         prefix = self._session.message_prefix(destination, subscription.id)
         subscription.prefix[entry.shown or entry.log] = prefix

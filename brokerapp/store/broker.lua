@@ -256,8 +256,9 @@ local function commit(keys, args)
 
     if refused then
       table.insert(reply[2], { unit, refused })
-      any_shut = true
-      for _, message in ipairs(messages) do
+      -- What follows into the same logs must not overtake what found no room. A job that is gone stands in nobody's way.
+      any_shut = any_shut or refused ~= GONE
+      for _, message in ipairs(refused ~= GONE and messages or {}) do
         for c = 0, message[2] - 1 do
           local index = tonumber(args[message[3] + 3 * c]) + FIRST_LOG
           shut[index] = shut[index] or refused
