@@ -3,6 +3,7 @@
 import pytest
 
 from brokerapp.destination import Destination
+from brokerapp.stomp.frames import encode
 from tests.protocol.running_node import named, until
 
 
@@ -130,3 +131,11 @@ def test_a_browser_that_does_not_read_costs_one_page(raw, connect, node, name):
     while slow.hear().headers.get("browser") != "end":
         seen += 1
     assert seen == total
+
+
+def test_a_browser_sees_what_its_client_sent_right_before_it(raw, name):
+    client = raw()
+    frames = [encode("SEND", {"destination": f"/queue/{name}", "persistent": "true"}, each) for each in (b"a", b"b")]
+    frames.append(encode("SUBSCRIBE", {"destination": f"/queue/{name}", "id": "b", "browser": "true"}))
+    client.write(b"".join(frames))
+    assert [client.hear().body for _ in range(3)] == [b"a", b"b", b""]

@@ -5,8 +5,10 @@ import pytest
 from brokerapp.config import read_config
 from brokerapp.definitions import Composite, Leg, VirtualTopic
 from brokerapp.destination import Destination
+from brokerapp.stomp.frames import encode
 from tests.protocol.clients import PATIENCE, RawClient
 from tests.protocol.running_node import RunningNode
+from tests.protocol.websocket_client import WebSocketClient
 
 XML = """\
 <broker xmlns="http://activemq.apache.org/schema/core" brokerName="guarded">
@@ -33,7 +35,10 @@ XML = """\
       <authorizationEntry topic="ActiveMQ.Advisory.Consumer.Queue.USERS.>" read="users"/>
     </authorizationEntries></authorizationMap></map></authorizationPlugin>
   </plugins>
-  <transportConnectors><transportConnector name="stomp" uri="stomp://127.0.0.1:0"/></transportConnectors>
+  <transportConnectors>
+    <transportConnector name="stomp" uri="stomp://127.0.0.1:0"/>
+    <transportConnector name="ws" uri="ws://127.0.0.1:0"/>
+  </transportConnectors>
 </broker>
 """
 
@@ -78,6 +83,22 @@ def test_frames_that_come_right_behind_the_login_are_carried_out_after_it(raw):
         b"SEND\ndestination:/queue/USERS.quick\nreceipt:r\n\nx\0"
     )
     assert [client.hear().command, client.hear().command] == ["CONNECTED", "RECEIPT"]
+
+
+@pytest.mark.parametrize("passcode", ["wonder", "wrong"])
+def test_nothing_that_comes_with_the_login_is_done_before_it_is_checked(node, passcode):
+    port = next(int(each.rpartition(":")[2]) for each in node.node.addresses if each.startswith("ws:"))
+    client = WebSocketClient(port, connect=False)
+    client.tell_at_once(
+        encode("CONNECT", {"accept-version": "1.2", "login": "alice", "passcode": passcode}),
+        encode("SEND", {"destination": f"/queue/USERS.{passcode}", "receipt": "done"}, b"x"),
+    )
+    answers = [client.hear().command]
+    if passcode == "wonder":
+        answers.append(client.hear().command)
+    assert answers == (["CONNECTED", "RECEIPT"] if passcode == "wonder" else ["ERROR"])
+    there = node.look(lambda: Destination.queue(f"USERS.{passcode}") in node.node.broker.queues)
+    assert there is (passcode == "wonder")
 
 
 @pytest.mark.scenario("ST-21")

@@ -116,6 +116,12 @@ class WebSocketClient:
         """A frame in a message of text."""
         self.send(encode(command, headers or {}, body))
 
+    def tell_at_once(self, *frames: bytes) -> None:
+        """Messages of one frame each, in one write."""
+        for each in frames:
+            self._protocol.send_text(each)
+        self.socket.sendall(b"".join(self._protocol.data_to_send()))
+
     def hear(self) -> Frame:
         """The next frame; ConnectionError when the broker closed the connection instead."""
         while True:
