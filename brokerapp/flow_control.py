@@ -24,7 +24,7 @@ from brokerapp.store import GONE, STORE, Batch, Run, Unit
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
-    from brokerapp.publishing import ClientUnit
+    from brokerapp.client_unit import ClientUnit
     from brokerapp.runs import ClientRun
 
 logger = logging.getLogger(__name__)
