@@ -19,7 +19,7 @@ from brokerapp.quotas import Share
 MAX_TRANSACTIONS = 100
 MAX_TRANSACTION_ACTIONS = 100_000
 #: Bytes of messages in all open transactions of one client, and copies in queues that one may make. A COMMIT is one
-#: call of the store, in which everybody else waits: this many take it some 0.3 seconds (docs/decisions/0008).
+#: call of the store, in which everybody else waits: this many take it some 0.3 seconds (docs/decisions/0011).
 MAX_TRANSACTION_BYTES = 64 * 1024 * 1024
 MAX_TRANSACTION_COPIES = 20_000
 

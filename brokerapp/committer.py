@@ -264,6 +264,9 @@ def _report(batch: Batch, committed: Committed) -> int:
     for position, unit in batch.numbered:
         if committed.dropped and position in committed.dropped:
             unit.dropped = committed.dropped[position]
-        unit.report(seq, position, refused)
+        try:
+            unit.report(seq, position, refused)
+        except Exception:  # a fault of ours with one unit must not keep the others from hearing, nor end the node
+            logger.exception("what followed from a stored unit could not be done")
         seq += unit.count
     return seq - 1

@@ -22,7 +22,7 @@ from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.routing import Route, route
 from brokerapp.engine.subscription import Subscription
 from brokerapp.engine.time_stamping import stamped
-from brokerapp.errors import LimitExceeded, RequestRefused
+from brokerapp.errors import BrokerError, LimitExceeded, RequestRefused
 from brokerapp.group import Group
 from brokerapp.message import Copy, Message, escape
 from brokerapp.recording.schema import DROP, FORWARD
@@ -168,8 +168,11 @@ class Publishing:
         return Placed(message, message.stored() if found.groups else b"", destination, found, sender)
 
     def originate(self, message: Message, destination: Destination) -> None:
-        """Publish what no client sent, but the broker itself."""
-        self._by_itself(message, destination, route(message, destination, self._broker.topology))
+        """Publish what no client sent, but the broker itself. There is nobody to tell when it has no way."""
+        try:
+            self._by_itself(message, destination, route(message, destination, self._broker.topology))
+        except BrokerError as error:
+            logger.warning("%s was not published to %s: %s", message.id, destination, error)
 
     def put(self, message: Message, copy: Copy) -> None:
         """Let a log have a copy of a message that was published before."""

@@ -44,7 +44,7 @@ _COMMA = "&sbquo;"
 def topic_of(event: str, *destinations: Destination) -> str:
     """The topic that tells of such events at a destination, or at a list that one consumer named."""
     first, *others = destinations
-    name = _COMMA.join([first.name, *map(str, others)])
+    name = _COMMA.join([first.physical.name, *(str(each.physical) for each in others)])
     return SEPARATOR.join((PREFIX + event, "Queue" if first.is_queue else "Topic", name))
 
 

@@ -26,6 +26,9 @@ XML = """\
       <authorizationEntry topic="VirtualTopic.>" read="users" write="users" admin="users"/>
       <authorizationEntry queue="Consumer.alice.VirtualTopic.Open.>" read="users" write="users" admin="users"/>
       <authorizationEntry topic="DROP.>" read="users" write="users"/>
+      <authorizationEntry topic="Shared" read="guests,users" write="users" admin="users"/>
+      <authorizationEntry queue="Shared::ours" read="users" write="users" admin="users"/>
+      <authorizationEntry queue="Shared::theirs" read="guests,users" write="guests,users" admin="guests,users"/>
       <authorizationEntry queue="ANY.>" read="*" write="*" admin="*"/>
       <authorizationEntry topic="ActiveMQ.Advisory.Consumer.Queue.USERS.>" read="users"/>
     </authorizationEntries></authorizationMap></map></authorizationPlugin>
@@ -248,3 +251,14 @@ def test_only_who_says_neither_name_nor_password_is_the_configured_guest(node_wi
         client.tell("CONNECT", {"accept-version": "1.2", **headers})
         assert client.hear().headers["code"] == "authentication-failed"
         client.close()
+
+
+@pytest.mark.scenario("F17")
+def test_a_grant_for_one_subscription_queue_is_for_that_queue_only(connect, alice):
+    guest = connect(login="guest", passcode="guest")
+    alice.subscribe("/queue/Shared::ours")
+    guest.subscribe("/queue/Shared::ours", id="refused", wait=False)
+    assert guest.error().headers["code"] == "access-denied"
+    guest.subscribe("/queue/Shared::theirs")
+    alice.send("/topic/Shared", "to both")
+    assert alice.bodies() == guest.bodies() == ["to both"]
