@@ -33,8 +33,9 @@ from brokerapp.delivery import Delivery
 from brokerapp.destination import Destination, Kind
 from brokerapp.durables import Durables
 from brokerapp.engine.access import Access
-from brokerapp.engine.message_log import MessageLog, Subscription
+from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.selector_cache import CacheRules, SelectorCache
+from brokerapp.engine.subscription import Subscription
 from brokerapp.engine.topology import Topology
 from brokerapp.errors import AccessDenied, ProtocolError, RequestRefused
 from brokerapp.expiry import Expiry

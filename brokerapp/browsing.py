@@ -18,7 +18,9 @@ from brokerapp.client import Client
 from brokerapp.delivery import entry_of
 from brokerapp.destination import Destination
 from brokerapp.engine.choosing import selector_headers
-from brokerapp.engine.message_log import PAGE, Entry, MessageLog, Subscription
+from brokerapp.engine.entry import Entry
+from brokerapp.engine.message_log import PAGE, MessageLog
+from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import RequestRefused
 from brokerapp.settling import take
 from brokerapp.store import StoredEntry

@@ -8,8 +8,9 @@ from typing import Any, Protocol
 
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.access import ANONYMOUS, Principal
-from brokerapp.engine.message_log import Entry, Subscription
+from brokerapp.engine.entry import Entry
 from brokerapp.engine.routing import Route
+from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.message import Message
 from brokerapp.quotas import Share

@@ -17,8 +17,10 @@ from brokerapp.committer import Committer
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.choosing import Wants
 from brokerapp.engine.destination_map import DestinationMap
+from brokerapp.engine.entry import Entry
 from brokerapp.engine.eviction import OLDEST, evict
-from brokerapp.engine.message_log import PAGE, Entry, MessageLog, Subscription
+from brokerapp.engine.message_log import PAGE, MessageLog
+from brokerapp.engine.subscription import Subscription
 from brokerapp.message import Copy, Message
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recording.schema import ACK, DISPATCH, DROP

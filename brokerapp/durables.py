@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from brokerapp.destination import Destination
 from brokerapp.engine.access import Principal
 from brokerapp.engine.feeds import Feed
-from brokerapp.engine.message_log import MessageLog, Subscription
+from brokerapp.engine.message_log import MessageLog
+from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import RequestRefused
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.store import DISCARDED, LogState

@@ -10,7 +10,8 @@ from brokerapp.client import Placed
 from brokerapp.definitions import DeadLetterStrategy
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.dead_letters import DEFAULT_STRATEGY, Death, dead_letter, dead_letter_destination, is_discarded
-from brokerapp.engine.message_log import Entry, MessageLog
+from brokerapp.engine.entry import Entry
+from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.routing import route
 from brokerapp.message import Message
 from brokerapp.recording.schema import DEAD_LETTER, DROP, EXPIRE

@@ -25,7 +25,7 @@ from brokerapp.timers import Timer
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
-    from brokerapp.publishing import ClientUnit
+    from brokerapp.client_unit import ClientUnit
     from brokerapp.runs import ClientRun
 
 logger = logging.getLogger(__name__)

@@ -9,103 +9,29 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from brokerapp.actions import Send
 from brokerapp.client import Client, Placed, Transaction
+from brokerapp.client_unit import ClientUnit, SchedulingUnit, appends_of
 from brokerapp.destination import Destination, as_one
-from brokerapp.engine.message_log import Entry, MessageLog, Subscription
+from brokerapp.engine.entry import Entry
+from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.routing import Route, route
+from brokerapp.engine.subscription import Subscription
 from brokerapp.engine.time_stamping import stamped
 from brokerapp.errors import BrokerError, LimitExceeded, RequestRefused
+from brokerapp.group import Group
 from brokerapp.message import Copy, Message, escape
 from brokerapp.recording.schema import DROP, FORWARD
 from brokerapp.store import JobChange, Unit
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
-    from brokerapp.flow_control import Waiting
 
 logger = logging.getLogger(__name__)
-
-
-class Group:
-    """Queues that get a copy of the same message, each once: as the broker, the store and the recorder name them."""
-
-    __slots__ = ("droppable", "logs", "names", "rows", "shared")
-
-    def __init__(self) -> None:
-        self.logs: dict[MessageLog, None] = {}
-        self.rows: list[tuple[str, str, str]] = []  #: name, original and shown destination, see Unit
-        self.names: list[str] = []
-        self.shared = False  #: the store keeps the message once for all of them
-        self.droppable: list[tuple[int, int]] = []  #: first and last, from 1, of those that may be
-
-    def add(self, log: MessageLog, copy: Copy, droppable: bool) -> None:
-        """One queue more."""
-        self.logs[log] = None
-        self.shared = len(self.logs) > 1
-        if droppable:
-            number = len(self.logs)
-            follows = self.droppable and self.droppable[-1][1] == number - 1
-            first = self.droppable.pop()[0] if follows else number
-            self.droppable.append((first, number))
-        self.names.append(log.name)
-        original, shown = (each.stomp if each else "" for each in (copy.original, copy.shown))
-        self.rows.append((log.name, original, shown))
-
-    def without(self, numbers: Collection[int]) -> Group:
-        """The same without those of these numbers (from 1)."""
-        rest = Group()
-        rest.shared = self.shared
-        kept = [number not in numbers for number in range(1, len(self.rows) + 1)]
-        rest.logs = dict.fromkeys(itertools.compress(self.logs, kept))
-        rest.rows, rest.names = list(itertools.compress(self.rows, kept)), list(itertools.compress(self.names, kept))
-        return rest
-
-
-class ClientUnit(Unit):
-    """A unit with the client that waits for it. A class of its own because there is one for every message."""
-
-    __slots__ = ("client", "placed", "publishing", "receipt", "settled", "size", "undo", "waiting")
-
-    def __init__(
-        self,
-        publishing: Publishing,
-        client: Client,
-        placed: Sequence[Placed],
-        appends: list[tuple[bytes, list[tuple[str, str, str]]]],
-        settled: Sequence[tuple[Subscription, str, Entry]],
-        settles: Sequence[Entry],
-        receipt: str | None,
-        undo: Callable[[], None] | None,
-    ) -> None:
-        self.settled = settled
-        self.appends, self.settles, self.moves = appends, settles, False
-        self.publishing, self.client, self.placed, self.receipt, self.undo = publishing, client, placed, receipt, undo
-        self.size = sum([len(each.stored) for each in placed])
-        self.droppable, self.dropped = (), ()
-        self.waiting: Waiting | None = None  #: its turn at a full place
-        for each in placed:
-            if each.route.dropping:
-                self.droppable = _droppable(placed)
-                break
-
-    def done(self, seq: int, refused: str) -> None:
-        self.publishing.finish(self, seq, refused)
-
-
-class SchedulingUnit(ClientUnit):
-    """A client's unit with messages to be delivered later."""
-
-    __slots__ = ("jobs",)
-
-    def done(self, seq: int, refused: str) -> None:
-        super().done(seq, refused)
-        if not refused:
-            self.publishing.kept(self.jobs)
 
 
 class Publishing:
@@ -289,7 +215,7 @@ class Publishing:
         jobs: Sequence[JobChange] = (),
     ) -> None:
         """Let it happen, all or nothing; then tell the client if it asked. `undo` is called when a limit refuses it."""
-        appends = _appends(placed)
+        appends = appends_of(placed)
         stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
         if not appends and not stored and not client.pending and not jobs:
             self._broker.settling.account(settled)
@@ -346,7 +272,7 @@ class Publishing:
     def renew(self, request: ClientUnit) -> None:
         """Queues on the way of what waited may have been deleted meanwhile: let them exist. Raises RequestRefused."""
         if self.restore_queues(request.placed):
-            request.appends = _appends(request.placed)
+            request.appends = appends_of(request.placed)
 
     def restore_queues(self, placed: Sequence[Placed]) -> bool:
         """Let queues exist that these messages go to and that were deleted since; whether there were any.
@@ -421,16 +347,6 @@ class Publishing:
         self._broker.stats.changed.add(log.counts)
         message, sent_to = placed.message, str(placed.destination)
         self._broker.recorder.event(DROP, message.born_us, message, log.name, sent_to, None, "the queue is full")
-
-
-def _appends(placed: Sequence[Placed]) -> list[tuple[bytes, list[tuple[str, str, str]]]]:
-    return [(each.stored, group.rows) for each in placed for group in each.route.groups]
-
-
-def _droppable(placed: Sequence[Placed]) -> list[tuple[int, int, int]]:
-    """The copies that are rather dropped than refused, see Unit."""
-    groups = [group for each in placed for group in each.route.groups]
-    return [(number, *each) for number, group in enumerate(groups, start=1) for each in group.droppable]
 
 
 def _named(destinations: Sequence[Destination]) -> str:

@@ -21,8 +21,10 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.engine.bindings import Binding, RoutingType, is_at, new_binding
 from brokerapp.engine.destination_map import DestinationMap, matches
 from brokerapp.engine.dispatch_rules import rules_of
-from brokerapp.engine.message_log import Entry, MessageLog, Subscription
+from brokerapp.engine.entry import Entry
+from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.selector_cache import SelectorCache
+from brokerapp.engine.subscription import Subscription
 from brokerapp.engine.topology import Topology
 from brokerapp.errors import DestinationNotFound, RequestRefused
 from brokerapp.stats import Stats

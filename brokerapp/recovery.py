@@ -17,8 +17,8 @@ from brokerapp.destination import Destination
 from brokerapp.durables import Durable
 from brokerapp.engine.consumer_queues import topics_behind
 from brokerapp.engine.destination_map import matches
-from brokerapp.engine.message_log import Subscription
 from brokerapp.engine.recovery import RETAIN, Kept, Memory
+from brokerapp.engine.subscription import Subscription
 from brokerapp.message import Copy, Message
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from brokerapp.client import Placed
 from brokerapp.destination import Destination
+from brokerapp.engine.entry import Entry
 from brokerapp.engine.job import Job, Purpose
-from brokerapp.engine.message_log import Entry, MessageLog
+from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.redelivery import UNLIMITED, delay_ms, may_be_redelivered
 from brokerapp.engine.routing import Route
 from brokerapp.jobs import JobUnit

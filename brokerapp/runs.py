@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from brokerapp.actions import Send, SendRun
 from brokerapp.client import Client, Placed
+from brokerapp.client_unit import ClientUnit
 from brokerapp.destination import Destination
 from brokerapp.engine.routing import Route
 from brokerapp.message import Message, stored_alike
-from brokerapp.publishing import ClientUnit
 from brokerapp.scheduling import MARK as SCHEDULED
 from brokerapp.store import Run
 

@@ -11,7 +11,8 @@ from brokerapp.actions import Settle, SettleRun
 from brokerapp.client import Client
 from brokerapp.delivery import from_log
 from brokerapp.destination import Destination
-from brokerapp.engine.message_log import Entry, Subscription
+from brokerapp.engine.entry import Entry
+from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import RequestRefused
 from brokerapp.recording.schema import DROP
 

@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from brokerapp.definitions import PolicyEntry
-from brokerapp.engine.message_log import Subscription
 from brokerapp.engine.slowness import Watch
+from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import ConsumerTooSlow
 from brokerapp.strategies import SlowConsumerStrategy
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from brokerapp.client import Client
 from brokerapp.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.engine.destination_map import matches
-from brokerapp.engine.message_log import Entry, Subscription
+from brokerapp.engine.entry import Entry
+from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import InvalidDestination
 from brokerapp.message import Message, escape
 from brokerapp.transformations import HEADER, MAP_JSON

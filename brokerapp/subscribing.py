@@ -12,7 +12,7 @@ from brokerapp.client import Client
 from brokerapp.delivery import from_log
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.eviction import pending_limit
-from brokerapp.engine.message_log import Subscription
+from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import RequestRefused
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.recording.schema import REDELIVER

@@ -8,7 +8,8 @@ from brokerapp.actions import Abort, Begin, Commit
 from brokerapp.client import MAX_TRANSACTION_ACTIONS, MAX_TRANSACTIONS, Client, Transaction
 from brokerapp.delivery import from_log
 from brokerapp.destination import Destination
-from brokerapp.engine.message_log import Entry, Subscription
+from brokerapp.engine.entry import Entry
+from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import RequestRefused
 
 if TYPE_CHECKING:

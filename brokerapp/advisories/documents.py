@@ -13,7 +13,7 @@ from typing import Any
 
 from brokerapp.client import Client
 from brokerapp.destination import Destination, Kind
-from brokerapp.engine.message_log import Subscription
+from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import InvalidDestination
 from brokerapp.message import Message
 

@@ -17,7 +17,8 @@ from brokerapp.engine.message_groups import MessageGroups, group_of, position_in
 if TYPE_CHECKING:
     from brokerapp.destination import Destination
     from brokerapp.engine.dispatch_rules import DispatchRules
-    from brokerapp.engine.message_log import Entry, Subscription
+    from brokerapp.engine.entry import Entry
+    from brokerapp.engine.subscription import Subscription
     from brokerapp.selectors import Selector
 
 

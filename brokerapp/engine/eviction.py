@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from brokerapp.engine.message_log import Entry
+from brokerapp.engine.entry import Entry
 from brokerapp.strategies import MessageEviction, PendingMessageLimit
 
 #: Messages of a topic that wait for one subscriber when no policy says otherwise; ActiveMQ has no such bound.

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from brokerapp.engine.choosing import Choosing
-    from brokerapp.engine.message_log import Entry, Subscription
+    from brokerapp.engine.entry import Entry
+    from brokerapp.engine.subscription import Subscription
 
 #: Messages, and bytes of them, that a page at the end of a log grows to with what is published meanwhile.
 MAX_PAGE = 2_000

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from brokerapp.errors import DefinitionRefused
 
 if TYPE_CHECKING:
-    from brokerapp.engine.message_log import Entry, Subscription
+    from brokerapp.engine.entry import Entry
+    from brokerapp.engine.subscription import Subscription
 
 #: Groups a map of kind `simple` keeps: ActiveMQ's has no bound, and their names come from clients.
 MAX_SIMPLE_GROUPS = 100_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from brokerapp.engine.message_log import Subscription
+from brokerapp.engine.subscription import Subscription
 from brokerapp.strategies import SlowConsumerStrategy
 
 

@@ -20,7 +20,8 @@ from brokerapp.connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.access import ANONYMOUS, Principal
 from brokerapp.engine.conventions import PLAIN, Conventions
-from brokerapp.engine.message_log import Entry, Subscription
+from brokerapp.engine.entry import Entry
+from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import AuthenticationFailed, BrokerError, LimitExceeded, ProtocolError, RequestRefused
 from brokerapp.message import Message, escape
 from brokerapp.stomp.frames import MAX_HEAD_BYTES, Frame, FrameParser, Run

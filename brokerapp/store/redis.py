@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import socket
 import time
 import uuid
-from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import hiredis
 import redis.asyncio as redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -19,7 +16,9 @@ from redis.exceptions import RedisError, ResponseError
 
 from brokerapp.errors import DefinitionConflict, Fenced, StoreUnavailable
 from brokerapp.message import Message
-from brokerapp.store import GONE, STORE, Batch, Committed, Limits, LogState, Row, Run, StoredEntry, StoredJob
+from brokerapp.store import Batch, Committed, Limits, LogState, StoredEntry, StoredJob
+from brokerapp.store.commit_call import ROWS_AT_ONCE, committed, encode_jobs, encode_units
+from brokerapp.store.connection import alive, packing
 from brokerapp.store.keys import Keys
 
 LIBRARY = (Path(__file__).parent / "broker.lua").read_text()
@@ -35,8 +34,6 @@ READ_BYTES = 4 * 1024 * 1024
 DROP_BATCH = 5_000
 #: Answers nobody fetches are forgotten after this.
 REPLY_SECONDS = 60
-#: Rows, and SEQs, in one command: Lua hands a command at most some thousand arguments.
-_ROWS_AT_ONCE = 500
 
 
 class RedisStore:
@@ -47,9 +44,9 @@ class RedisStore:
         # The caller decides what to do about a lost connection: the driver must not repeat a commit by itself. Nor may
         # it set a deadline: some calls wait for long, and what it does for one now and then swallows a cancellation.
         pool = redis.ConnectionPool.from_url(
-            url, protocol=2, retry=Retry(NoBackoff(), 0), health_check_interval=0, socket_timeout=None, **_alive(url)
+            url, protocol=2, retry=Retry(NoBackoff(), 0), health_check_interval=0, socket_timeout=None, **alive(url)
         )
-        pool.connection_class = _packing(pool.connection_class)
+        pool.connection_class = packing(pool.connection_class)
         self._redis = redis.Redis.from_pool(pool)
         self._redis.response_callbacks.clear()  # answers as the server gives them, not as the driver reads them
 
@@ -65,7 +62,7 @@ class RedisStore:
 
     async def commit(self, session: str, batch: Batch, limits: Limits) -> Committed:
         """Do a batch of units, whole or not at all each. Repeating the same batch does nothing more."""
-        logs, body = _encode_units(batch.units)
+        logs, body = encode_units(batch.units)
         keys = self.keys
         prefix = keys.log_prefix
         prefixes = (keys.payload_prefix, prefix, keys.expiring_prefix, keys.returned_prefix)
@@ -79,7 +76,7 @@ class RedisStore:
         args.append(len(batch.returned))
         for returned in batch.returned:
             args += returned
-        args += _encode_jobs(batch)
+        args += encode_jobs(batch)
         args += map(limits.of_log, logs)
         droppable = [(unit, *each) for unit, asked in batch.numbered for each in asked.droppable]
         args.append(len(droppable))
@@ -87,7 +84,7 @@ class RedisStore:
             args += each
         fixed = (keys.state, keys.logs, keys.used, keys.marks, keys.expiring, keys.due, keys.jobs)
         base, refused, dropped = await self._call("commit", [*fixed, *(prefix + log for log in logs)], args + body)
-        return _committed(base, refused, dropped, logs)
+        return committed(base, refused, dropped, logs)
 
     async def read(self, log: str, after: int, count: int) -> list[StoredEntry]:
         """Up to `count` entries with a number above `after`, in order.
@@ -228,15 +225,15 @@ class RedisStore:
         keys = self.keys
         commands: list[tuple[Any, ...]] = []
         items = list(rows.items())
-        for start in range(0, len(items), _ROWS_AT_ONCE):
-            part = items[start : start + _ROWS_AT_ONCE]
+        for start in range(0, len(items), ROWS_AT_ONCE):
+            part = items[start : start + ROWS_AT_ONCE]
             commands.append(("HSET", keys.stats, *(text for row in part for text in row)))
             commands.append(("ZADD", keys.stats_changed, *(text for name, _ in part for text in (version, name))))
         for name in gone:
             commands.append(("HDEL", keys.stats, name))
             commands.append(("ZADD", keys.stats_changed, version, name))
-        for start in range(0, len(forgotten), _ROWS_AT_ONCE):
-            commands.append(("ZREM", keys.stats_changed, *forgotten[start : start + _ROWS_AT_ONCE]))
+        for start in range(0, len(forgotten), ROWS_AT_ONCE):
+            commands.append(("ZREM", keys.stats_changed, *forgotten[start : start + ROWS_AT_ONCE]))
         commands.append(("HSET", keys.state, "snapshot", version))
         commands.append(("PUBLISH", keys.signals, f"stats {version}"))
         await self._many(commands)
@@ -370,108 +367,9 @@ class RedisStore:
             raise StoreUnavailable(str(error) or type(error).__name__) from error
 
 
-def _alive(url: str) -> dict[str, Any]:
-    """What makes the kernel notice within half a minute that a server on another machine vanished without a word."""
-    if url.startswith("unix:"):
-        return {}
-    options = {socket.TCP_KEEPIDLE: 10, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 3, socket.TCP_USER_TIMEOUT: 25_000}
-    return {"socket_keepalive": True, "socket_keepalive_options": options}
-
-
-def _packing(connection_class: type) -> type:
-    """The driver's connection, packing commands in C as its blocking one does: a commit has thousands of arguments."""
-
-    class Packing(connection_class):
-        def pack_command(self, *args: Any) -> list[bytes]:
-            return [hiredis.pack_command(args)]
-
-    return Packing
-
-
 def now_ms() -> int:
     """Milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
-
-
-#: Why a unit was refused when no single log is full, see broker.lua.
-_REASONS = {-1: STORE, -2: GONE}
-
-
-def _committed(base: int, refused: list, dropped: list, logs: Sequence[str]) -> Committed:
-    """The answer of the commit function, which knows the logs by their index."""
-    if not refused and not dropped:
-        return Committed(base)
-    by_unit: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for unit, message, copy in dropped:
-        by_unit[unit].append((message, copy))
-    reasons = {unit: logs[index] if index >= 0 else _REASONS[index] for unit, index in refused}
-    return Committed(base, reasons, dict(by_unit))
-
-
-def _encode_units(units: list) -> tuple[list[str], list[Any]]:
-    """The logs the units touch, and the units as arguments of the commit function."""
-    indices: dict[str, int] = {}
-    args: list[Any] = [len(units)]
-
-    def add(copies: Sequence[Row]) -> None:
-        args.append(len(copies))
-        for log, original, shown in copies:
-            args.extend((indices.setdefault(log, len(indices)), original, shown))
-
-    for unit in units:
-        if isinstance(unit, Run):
-            args += (_RUN, len(unit.stored))
-            add(unit.rows)
-            args += unit.stored
-            continue
-        args.append(f"-{len(unit.appends)}" if unit.moves else len(unit.appends))
-        for stored, copies in unit.appends:
-            args.append(stored)
-            add(copies)
-        if unit.settles:
-            _encode_settles(unit.settles, indices, args)
-        else:
-            args += _NO_SETTLES
-    return list(indices), args
-
-
-def _encode_jobs(batch: Batch) -> list[Any]:
-    changes = [(position, each) for position, unit in batch.numbered if unit.jobs for each in unit.jobs]
-    args: list[Any] = [len(changes)]
-    for position, each in changes:
-        args += (position, each.id, int(each.new), each.due_ms, each.record)
-    return args
-
-
-#: Where other units have their number of messages.
-_RUN = "run"
-#: No groups of settled entries, no payloads, no bytes freed.
-_NO_SETTLES = (0, 0, 0)
-
-
-def _encode_settles(settles: Sequence, indices: dict[str, int], args: list[Any]) -> None:
-    groups: dict[str, list] = defaultdict(list)
-    payloads: dict[int, int] = defaultdict(int)
-    inline = 0
-    for each in settles:
-        groups[each.log].append(each)
-        if each.payload:
-            payloads[each.payload] += 1
-        else:
-            inline += each.size
-    chunks = [
-        (log, group[at : at + _ROWS_AT_ONCE])
-        for log, group in groups.items()
-        for at in range(0, len(group), _ROWS_AT_ONCE)
-    ]
-    args.append(len(chunks))
-    for log, chunk in chunks:
-        args += (indices.setdefault(log, len(indices)), sum(each.size for each in chunk), len(chunk))
-        args += [each.seq for each in chunk]
-    args.append(len(payloads))
-    for payload in payloads.items():
-        args += payload
-    args.append(inline)
 
 
 def _entry(row: Sequence[bytes]) -> StoredEntry:

@@ -4,8 +4,8 @@ from collections import deque
 
 import pytest
 
+from brokerapp.engine.entry import Entry
 from brokerapp.engine.eviction import MAX_PENDING, evict, pending_limit
-from brokerapp.engine.message_log import Entry
 from brokerapp.message import Message
 from brokerapp.strategies import MessageEviction, PendingMessageLimit
 

@@ -13,7 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from brokerapp.destination import Destination
 from brokerapp.engine import choosing, message_log
 from brokerapp.engine.dispatch_rules import DispatchRules
-from brokerapp.engine.message_log import PAGE, WINDOW, Entry, MessageLog, Subscription
+from brokerapp.engine.entry import Entry
+from brokerapp.engine.message_log import PAGE, WINDOW, MessageLog
+from brokerapp.engine.subscription import Subscription
 from brokerapp.message import Message
 from brokerapp.selectors import compile_selector
 from brokerapp.snapshot import DestinationStats

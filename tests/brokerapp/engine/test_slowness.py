@@ -5,8 +5,10 @@ from dataclasses import dataclass
 import pytest
 
 from brokerapp.destination import Destination
-from brokerapp.engine.message_log import Entry, MessageLog, Subscription
+from brokerapp.engine.entry import Entry
+from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.slowness import Watch, is_slow
+from brokerapp.engine.subscription import Subscription
 from brokerapp.message import Message
 from brokerapp.snapshot import DestinationStats
 from brokerapp.strategies import SlowConsumerStrategy

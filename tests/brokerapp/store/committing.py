@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from brokerapp.engine.message_log import Entry
+from brokerapp.engine.entry import Entry
 from brokerapp.message import Message
 from brokerapp.store import Batch, Limits, Unit
 

@@ -1,0 +1,96 @@
+"""A commit as the server's function takes it, and what it answers.
+
+The function (broker.lua, `commit`) gets one flat row of arguments and knows a log by its index in the call's keys: a
+name that many units share is sent once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from brokerapp.store import GONE, STORE, Batch, Committed, Row, Run
+
+#: Rows, and SEQs, in one command: Lua hands a command at most some thousand arguments.
+ROWS_AT_ONCE = 500
+#: Why a unit was refused when no single log is full, see broker.lua.
+_REASONS = {-1: STORE, -2: GONE}
+
+
+def committed(base: int, refused: list, dropped: list, logs: Sequence[str]) -> Committed:
+    """The answer of the commit function, which knows the logs by their index."""
+    if not refused and not dropped:
+        return Committed(base)
+    by_unit: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for unit, message, copy in dropped:
+        by_unit[unit].append((message, copy))
+    reasons = {unit: logs[index] if index >= 0 else _REASONS[index] for unit, index in refused}
+    return Committed(base, reasons, dict(by_unit))
+
+
+def encode_units(units: list) -> tuple[list[str], list[Any]]:
+    """The logs the units touch, and the units as arguments of the commit function."""
+    indices: dict[str, int] = {}
+    args: list[Any] = [len(units)]
+
+    def add(copies: Sequence[Row]) -> None:
+        args.append(len(copies))
+        for log, original, shown in copies:
+            args.extend((indices.setdefault(log, len(indices)), original, shown))
+
+    for unit in units:
+        if isinstance(unit, Run):
+            args += (_RUN, len(unit.stored))
+            add(unit.rows)
+            args += unit.stored
+            continue
+        args.append(f"-{len(unit.appends)}" if unit.moves else len(unit.appends))
+        for stored, copies in unit.appends:
+            args.append(stored)
+            add(copies)
+        if unit.settles:
+            _encode_settles(unit.settles, indices, args)
+        else:
+            args += _NO_SETTLES
+    return list(indices), args
+
+
+def encode_jobs(batch: Batch) -> list[Any]:
+    """What the units do to jobs, as arguments of the commit function."""
+    changes = [(position, each) for position, unit in batch.numbered if unit.jobs for each in unit.jobs]
+    args: list[Any] = [len(changes)]
+    for position, each in changes:
+        args += (position, each.id, int(each.new), each.due_ms, each.record)
+    return args
+
+
+#: Where other units have their number of messages.
+_RUN = "run"
+#: No groups of settled entries, no payloads, no bytes freed.
+_NO_SETTLES = (0, 0, 0)
+
+
+def _encode_settles(settles: Sequence, indices: dict[str, int], args: list[Any]) -> None:
+    groups: dict[str, list] = defaultdict(list)
+    payloads: dict[int, int] = defaultdict(int)
+    inline = 0
+    for each in settles:
+        groups[each.log].append(each)
+        if each.payload:
+            payloads[each.payload] += 1
+        else:
+            inline += each.size
+    chunks = [
+        (log, group[at : at + ROWS_AT_ONCE])
+        for log, group in groups.items()
+        for at in range(0, len(group), ROWS_AT_ONCE)
+    ]
+    args.append(len(chunks))
+    for log, chunk in chunks:
+        args += (indices.setdefault(log, len(indices)), sum(each.size for each in chunk), len(chunk))
+        args += [each.seq for each in chunk]
+    args.append(len(payloads))
+    for payload in payloads.items():
+        args += payload
+    args.append(inline)
