@@ -40,10 +40,8 @@ class Redelivering:
         cause = f"rejected by {consumer} (NACK)"
         now_ms = time.time_ns() // 1_000_000
         failures = self._broker.failures
-        plan, policy = (
-            self._broker.topology.definitions.redelivery,
-            self._broker.topology.redelivery_for(log.destination),
-        )
+        source, _ = failures.source(log, entry)
+        plan, policy = self._broker.topology.definitions.redelivery, self._broker.topology.redelivery_for(source)
         if 0 < entry.message.expires <= now_ms:
             failures.expire(log, entry)
         elif policy is not None and may_be_redelivered(policy, entry.deliveries + 1):
