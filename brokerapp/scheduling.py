@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from brokerapp.actions import Send
-from brokerapp.client import Client, Placed
+from brokerapp.client import Client, Placed, Transaction
 from brokerapp.destination import Destination, as_one
 from brokerapp.engine.job import Job, Purpose
 from brokerapp.engine.schedule import HEADERS, LONGEST_MS, Schedule, read_schedule
@@ -46,16 +46,26 @@ class Scheduling:
         if ACTION in headers and Destination.parse_list(send.destination) == (MANAGEMENT,):
             self._broker.require(client, "write", MANAGEMENT)
             self._manage(client, send, headers)
-        elif (schedule := read_schedule(headers)) is not None:
-            self._keep(client, send, schedule)
-        else:
+        elif not self._kept(client, send, headers):
             self._broker.publishing.send(client, send)
 
     # -- keeping
 
-    def _keep(self, client: Client, send: Send, schedule: Schedule) -> None:
-        """A message is a job until it is due; in a transaction from the COMMIT on."""
+    def _kept(self, client: Client, send: Send, headers: Mapping[str, str]) -> bool:
+        """Keep for later what asks for that. What is refused spoils its transaction, as with any other SEND."""
         transaction = client.transaction(send.transaction) if send.transaction is not None else None
+        try:
+            schedule = read_schedule(headers)
+            if schedule is not None:
+                self._keep(client, send, schedule, transaction)
+        except RequestRefused as error:
+            if transaction is not None and send.receipt is None:
+                transaction.failed = str(error)
+            raise
+        return schedule is not None
+
+    def _keep(self, client: Client, send: Send, schedule: Schedule, transaction: Transaction | None) -> None:
+        """A message is a job until it is due; in a transaction from the COMMIT on."""
         for each in Destination.parse_list(send.destination):
             self._broker.require(client, "write", each)
         schedule.first(_now_ms())  # raises when that is never
@@ -70,7 +80,6 @@ class Scheduling:
             self._broker.publishing.submit(client, (), (), send.receipt, jobs=[change()])
         else:
             client.check_room(transaction, len(record))
-            self._broker.quotas.reserve(len(record))
             self._broker.quotas.reserve(len(record))
             transaction.jobs.append(change)
             transaction.bytes += len(record)

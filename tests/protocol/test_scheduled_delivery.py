@@ -135,6 +135,30 @@ def test_in_a_transaction_a_message_is_scheduled_at_commit(connect, node, name):
     assert client.has_no_more()
 
 
+@pytest.mark.parametrize("end", ["ABORT", "COMMIT"])
+def test_what_a_transaction_held_for_later_counts_no_more_when_it_is_over(connect, node, name, end):
+    quotas = node.node.broker.quotas
+    before = node.look(lambda: quotas.transaction_bytes)
+    client = connect()
+    client.frame("BEGIN", transaction="t")
+    client.send(f"/queue/{name}", "x" * 5_000, AMQ_SCHEDULED_DELAY=LATER, transaction="t")
+    assert 5_000 <= node.look(lambda: quotas.transaction_bytes) - before < 6_000
+    client.frame(end, transaction="t")
+    assert node.look(lambda: quotas.transaction_bytes) == before
+
+
+def test_a_refused_schedule_without_a_receipt_spoils_its_transaction(connect, node, name):
+    client = connect()
+    client.frame("BEGIN", transaction="t")
+    client.send(f"/queue/{name}", "good", transaction="t")
+    client.send(f"/queue/{name}", "bad", wait=False, AMQ_SCHEDULED_DELAY="soon", transaction="t")
+    assert "AMQ_SCHEDULED_DELAY:soon" in client.error().headers["message"]
+    client.connection.send_frame("COMMIT", {"transaction": "t"})
+    assert "the transaction was rolled back" in client.error().headers["message"]
+    client.round_trip()
+    assert node.depth(name) == 0
+
+
 @pytest.mark.parametrize(
     ("headers", "said"),
     [
