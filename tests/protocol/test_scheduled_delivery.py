@@ -6,6 +6,7 @@ import pytest
 
 from brokerapp.engine.job import Job
 from brokerapp.errors import RequestRefused
+from brokerapp.store import Limits
 from brokerapp.store.redis import RedisStore
 from tests.protocol.running_node import until
 
@@ -176,6 +177,34 @@ def test_a_wrong_schedule_is_an_error_and_nothing_is_sent(connect, node, name, h
     assert error.headers["receipt-id"] == "r"
     client.round_trip()  # the connection goes on
     assert waiting(node, f"/queue/{name}") == []
+
+
+def test_without_room_in_the_store_it_is_refused_at_once(connect, node, name, monkeypatch):
+    broker, client = node.node.broker, connect()
+    monkeypatch.setattr(broker.committer, "_limits", Limits(total=1))
+    client.connection.send(f"/queue/{name}", "x", headers={"AMQ_SCHEDULED_DELAY": LATER, "receipt": "r"})
+    error = client.error()
+    assert (error.headers["code"], error.headers["receipt-id"]) == ("limit-exceeded", "r")
+    assert "the broker's store is full" in error.headers["message"]
+    assert node.look(lambda: [each.pending for each in broker.clients.values()]) == [0]
+    monkeypatch.undo()
+    client.send(f"/queue/{name}", "x", AMQ_SCHEDULED_DELAY=LATER)
+    assert len(waiting(node, f"/queue/{name}")) == 1
+
+
+def test_without_room_in_the_store_what_was_acked_with_it_comes_again(connect, node, name, monkeypatch):
+    client = connect()
+    client.send(f"/queue/{name}", "acked", persistent="true")
+    client.subscribe(f"/queue/{name}", ack="client-individual")
+    client.frame("BEGIN", transaction="t")
+    client.ack(client.take()[0], transaction="t")
+    client.send(f"/queue/{name}.later", "x" * 5_000, AMQ_SCHEDULED_DELAY=LATER, transaction="t")
+    monkeypatch.setattr(node.node.broker.committer, "_limits", Limits(total=1))
+    client.frame("COMMIT", wait=False, transaction="t")
+    assert client.error().headers["code"] == "limit-exceeded"
+    [message] = client.take()
+    assert (message.body, message.headers["redelivered"]) == ("acked", "true")
+    assert waiting(node, f"/queue/{name}.later") == []
 
 
 def test_without_scheduler_support_the_headers_are_properties(connect, node, name, monkeypatch):
