@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 PAGE = 500
 #: Milliseconds until what could not be done (a queue is full) is tried again.
 RETRY_MS = 1_000
+#: Milliseconds until a job that failed for a reason nobody thought of is tried again.
+FAULT_RETRY_MS = 60_000
 
 
 class JobUnit(Unit):
@@ -91,13 +93,25 @@ class Jobs:
                 self._broker.committer.ask(lambda store: store.next_due(), self._found_next)
             return
         for each in due:
-            job = Job.load(each.record)
             try:
-                self.does[job.purpose](each.id, each.due_ms, job)
-            except RequestRefused as error:  # as the definitions are now it cannot be sent
-                logger.warning("job %s for %s has to wait: %s", each.id, job.to, error)
-                self._put_off += 1
+                self._do(each)
+            except Exception:  # a fault with one job is no reason to end the node, nor to keep others waiting
+                logger.exception("job %s failed: it is tried again in %d s", each.id, FAULT_RETRY_MS // 1000)
+                self._try_later(each)
         self._next_page()
+
+    def _do(self, due: StoredJob) -> None:
+        job = Job.load(due.record)
+        try:
+            self.does[job.purpose](due.id, due.due_ms, job)
+        except RequestRefused as error:  # as the definitions are now it cannot be sent
+            logger.warning("job %s for %s has to wait: %s", due.id, job.to, error)
+            self._put_off += 1
+
+    def _try_later(self, job: StoredJob) -> None:
+        change = JobChange(job.id, time.time_ns() // 1_000_000 + FAULT_RETRY_MS, job.record)
+        then = lambda _seq, refused: self.outcome(refused, lambda: None)  # noqa: E731
+        self._broker.committer.submit(JobUnit([change], moves=True, then=then))
 
     def _found_next(self, due_ms: int | None) -> None:
         if due_ms is not None:

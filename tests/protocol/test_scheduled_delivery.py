@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from brokerapp.engine.job import Job
+from brokerapp.engine.job import Job, Purpose
 from brokerapp.errors import RequestRefused
 from brokerapp.store import Limits
 from brokerapp.store.redis import RedisStore
@@ -205,6 +205,28 @@ def test_without_room_in_the_store_what_was_acked_with_it_comes_again(connect, n
     [message] = client.take()
     assert (message.body, message.headers["redelivered"]) == ("acked", "true")
     assert waiting(node, f"/queue/{name}.later") == []
+
+
+def test_a_fault_with_one_job_ends_neither_the_node_nor_other_jobs(connect, node, name, monkeypatch, caplog):
+    client, does = connect(), node.node.broker.jobs.does
+
+    def deliver(id, due_ms, job, well=does[Purpose.SEND]):
+        if job.to.endswith(".bad"):
+            raise ZeroDivisionError
+        well(id, due_ms, job)
+
+    monkeypatch.setitem(does, Purpose.SEND, deliver)
+    client.subscribe(f"/queue/{name}")
+    for to in (f"{name}.bad", name):
+        client.send(f"/queue/{to}", "later", AMQ_SCHEDULED_DELAY="100")
+    assert client.bodies() == ["later"]
+    [job] = waiting(node, f"/queue/{name}.bad")
+    assert 50_000 < job.due_ms - now_ms() <= 60_000
+    assert "ZeroDivisionError" in caplog.text
+    monkeypatch.undo()
+    client.subscribe(f"/queue/{name}.bad", id="bad")
+    soon(node, f"{name}.bad")
+    assert client.bodies() == ["later"]
 
 
 def test_without_scheduler_support_the_headers_are_properties(connect, node, name, monkeypatch):
