@@ -11,8 +11,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from brokerapp.destination import Destination
 from brokerapp.engine.job import Job, Purpose
 from brokerapp.errors import RequestRefused
+from brokerapp.message import Message
+from brokerapp.recording.schema import DROP
 from brokerapp.store import GONE, JobChange, Settled, StoredJob, Unit
 from brokerapp.timers import Timer
 
@@ -116,6 +119,13 @@ class Jobs:
     def _found_next(self, due_ms: int | None) -> None:
         if due_ms is not None:
             self.note(due_ms)
+
+    def lose(self, id: str, message: Message, to: Destination, sent_to: str) -> None:
+        """A job ends with nothing: where its message was to go is gone for good. That is recorded with its cause."""
+        logger.warning("job %s is given up: %s is gone", id, to)
+        now_us = time.time_ns() // 1000
+        self._broker.recorder.event(DROP, now_us, message, str(to), sent_to, None, "the temporary destination is gone")
+        self._broker.committer.submit(JobUnit([JobChange(id)], moves=True))
 
     def outcome(self, refused: str, then: Callable[[], None]) -> None:
         """What became of a unit that does a job: `then` when it is done; when something was full, later."""

@@ -93,6 +93,9 @@ class Redelivering:
     def _come_back(self, id: str, _due_ms: int, job: Job) -> None:
         """Its delay is over: it returns to its queue, at the end."""
         queue, broker = Destination.parse(job.to), self._broker
+        if broker.temporaries.is_gone(queue):
+            broker.jobs.lose(id, job.message, queue, job.original or job.shown or job.to)
+            return
         original, shown = (Destination.parse(each) if each else None for each in (job.original, job.shown))
         way = Route(queues=[Copy(queue, original, shown)])
         way.groups = broker.publishing.groups(way)

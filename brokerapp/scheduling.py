@@ -68,6 +68,7 @@ class Scheduling:
         """A message is a job until it is due; in a transaction from the COMMIT on."""
         for each in Destination.parse_list(send.destination):
             self._broker.require(client, "write", each)
+            self._broker.publishing.check(each)
         schedule.first(_now_ms())  # raises when that is never
         message = self._broker.publishing.message(replace(send, properties=_without_schedule(send.properties)))
         job = Job(Purpose.SEND, send.destination, message, schedule)
@@ -91,6 +92,11 @@ class Scheduling:
     def _deliver(self, id: str, due_ms: int, job: Job) -> None:
         """It is due: deliver it, and put it off to the next time if there is one; all of that or nothing."""
         now_ms, schedule, publishing = _now_ms(), job.schedule, self._broker.publishing
+        everywhere = Destination.parse_list(job.to)
+        targets = [each for each in everywhere if not self._broker.temporaries.is_gone(each)]
+        if not targets:
+            self._broker.jobs.lose(id, job.message, everywhere[0], job.to)
+            return
         following = schedule.after(due_ms, now_ms)
         if following is None:
             changes = [JobChange(id)]
@@ -103,8 +109,7 @@ class Scheduling:
             return
         only_once = following is None and id == job.message.id and not schedule.recurs
         message = _sent_now(job.message, job.message.id if only_once else publishing.next_id(), id, now_ms)
-        targets = Destination.parse_list(job.to)
-        sent_to = as_one(targets) if len(targets) > 1 else None
+        sent_to = as_one(everywhere) if len(everywhere) > 1 else None
         placed = [publishing.on_its_way(message, each, sent_to) for each in targets]
         self._submit(changes, placed, moves=following is None)
 

@@ -6,6 +6,7 @@ import pytest
 
 from brokerapp.engine.job import Job, Purpose
 from brokerapp.errors import RequestRefused
+from brokerapp.recording.schema import DROP
 from brokerapp.store import Limits
 from brokerapp.store.redis import RedisStore
 from tests.protocol.running_node import until
@@ -205,6 +206,33 @@ def test_without_room_in_the_store_what_was_acked_with_it_comes_again(connect, n
     [message] = client.take()
     assert (message.body, message.headers["redelivered"]) == ("acked", "true")
     assert waiting(node, f"/queue/{name}.later") == []
+
+
+@pytest.mark.parametrize("also", [False, True])
+def test_what_was_for_a_temporary_destination_that_is_gone_waits_no_more(connect, node, name, also, monkeypatch):
+    events = []
+    monkeypatch.setattr(node.node.broker.recorder, "event", lambda *event: events.append(event))
+    owner, client = connect(), connect()
+    owner.subscribe(f"/temp-queue/{name}")
+    owner.send(f"/queue/{name}", "ask", reply_to=f"/temp-queue/{name}")
+    client.subscribe(f"/queue/{name}")
+    to = client.take()[0].headers["reply-to"] + (f",/queue/{name}" if also else "")
+    client.send(to, "later", AMQ_SCHEDULED_DELAY="300", AMQ_SCHEDULED_PERIOD="100", AMQ_SCHEDULED_REPEAT="2")
+    owner.leave()
+    if also:
+        assert client.bodies(3) == ["later"] * 3
+    until(lambda: waiting(node, to) == [], "it is over")
+    dropped = [(each[4], each[6]) for each in events if each[0] == DROP]
+    assert dropped == ([] if also else [(to, "the temporary destination is gone")])
+
+
+def test_nothing_is_kept_for_a_temporary_destination_that_never_was(connect, node):
+    client = connect()
+    for kind in ("queue", "topic"):
+        to = f"/remote-temp-{kind}/ID:nobody:1"
+        client.send(to, "x", wait=False, AMQ_SCHEDULED_DELAY=LATER)
+        assert "does not exist" in client.error().headers["message"]
+        assert waiting(node, to) == []
 
 
 def test_a_fault_with_one_job_ends_neither_the_node_nor_other_jobs(connect, node, name, monkeypatch, caplog):
