@@ -95,6 +95,8 @@ class FlowControl:
             return "it is done already"
         if self._closed:
             return f"{self.describe(full)}, and the broker stops"
+        if not unit.placed:  # what is to be delivered later has no way yet on which it could wait
+            return self.describe(full)
         waiting = unit.waiting
         if waiting is None:
             place = self.places.get(full) or FullPlace(full, _now_ms())

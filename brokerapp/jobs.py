@@ -11,8 +11,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from brokerapp.destination import Destination
 from brokerapp.engine.job import Job, Purpose
 from brokerapp.errors import RequestRefused
+from brokerapp.message import Message
+from brokerapp.recording.schema import DROP
 from brokerapp.store import GONE, JobChange, Settled, StoredJob, Unit
 from brokerapp.timers import Timer
 
@@ -25,6 +28,8 @@ logger = logging.getLogger(__name__)
 PAGE = 500
 #: Milliseconds until what could not be done (a queue is full) is tried again.
 RETRY_MS = 1_000
+#: Milliseconds until a job that failed for a reason nobody thought of is tried again.
+FAULT_RETRY_MS = 60_000
 
 
 class JobUnit(Unit):
@@ -91,17 +96,36 @@ class Jobs:
                 self._broker.committer.ask(lambda store: store.next_due(), self._found_next)
             return
         for each in due:
-            job = Job.load(each.record)
             try:
-                self.does[job.purpose](each.id, each.due_ms, job)
-            except RequestRefused as error:  # as the definitions are now it cannot be sent
-                logger.warning("job %s for %s has to wait: %s", each.id, job.to, error)
-                self._put_off += 1
+                self._do(each)
+            except Exception:  # a fault with one job is no reason to end the node, nor to keep others waiting
+                logger.exception("job %s failed: it is tried again in %d s", each.id, FAULT_RETRY_MS // 1000)
+                self._try_later(each)
         self._next_page()
+
+    def _do(self, due: StoredJob) -> None:
+        job = Job.load(due.record)
+        try:
+            self.does[job.purpose](due.id, due.due_ms, job)
+        except RequestRefused as error:  # as the definitions are now it cannot be sent
+            logger.warning("job %s for %s has to wait: %s", due.id, job.to, error)
+            self._put_off += 1
+
+    def _try_later(self, job: StoredJob) -> None:
+        change = JobChange(job.id, time.time_ns() // 1_000_000 + FAULT_RETRY_MS, job.record)
+        then = lambda _seq, refused: self.outcome(refused, lambda: None)  # noqa: E731
+        self._broker.committer.submit(JobUnit([change], moves=True, then=then))
 
     def _found_next(self, due_ms: int | None) -> None:
         if due_ms is not None:
             self.note(due_ms)
+
+    def lose(self, id: str, message: Message, to: Destination, sent_to: str) -> None:
+        """A job ends with nothing: where its message was to go is gone for good. That is recorded with its cause."""
+        logger.warning("job %s is given up: %s is gone", id, to)
+        now_us = time.time_ns() // 1000
+        self._broker.recorder.event(DROP, now_us, message, str(to), sent_to, None, "the temporary destination is gone")
+        self._broker.committer.submit(JobUnit([JobChange(id)], moves=True))
 
     def outcome(self, refused: str, then: Callable[[], None]) -> None:
         """What became of a unit that does a job: `then` when it is done; when something was full, later."""

@@ -144,13 +144,19 @@ class Publishing:
     ) -> Placed:
         """Find the message's way, and let the queues on it exist. `sent_to` is the list it is an element of."""
         if destination not in client.producing_to:
+            self.check(destination)
             if destination.is_temporary:
                 self._broker.temporaries.sent_by(client, destination)
-            elif destination.is_queue and destination.address is None:
-                self._broker.queues.check_direct(destination)
-            self._broker.creation.check(destination)
             self._broker.produces_to(client, destination)
         return self.on_its_way(message, destination, sent_to, client)
+
+    def check(self, destination: Destination) -> None:
+        """Raise RequestRefused when, as things are, no client may send there."""
+        if destination.is_temporary:
+            self._broker.temporaries.check(destination)
+        elif destination.is_queue and destination.address is None:
+            self._broker.queues.check_direct(destination)
+        self._broker.creation.check(destination)
 
     def on_its_way(
         self,

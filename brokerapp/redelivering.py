@@ -41,10 +41,8 @@ class Redelivering:
         cause = f"rejected by {consumer} (NACK)"
         now_ms = time.time_ns() // 1_000_000
         failures = self._broker.failures
-        plan, policy = (
-            self._broker.topology.definitions.redelivery,
-            self._broker.topology.redelivery_for(log.destination),
-        )
+        source, _ = failures.source(log, entry)
+        plan, policy = self._broker.topology.definitions.redelivery, self._broker.topology.redelivery_for(source)
         if 0 < entry.message.expires <= now_ms:
             failures.expire(log, entry)
         elif policy is not None and may_be_redelivered(policy, entry.deliveries + 1):
@@ -96,6 +94,9 @@ class Redelivering:
     def _come_back(self, id: str, _due_ms: int, job: Job) -> None:
         """Its delay is over: it returns to its queue, at the end."""
         queue, broker = Destination.parse(job.to), self._broker
+        if broker.temporaries.is_gone(queue):
+            broker.jobs.lose(id, job.message, queue, job.original or job.shown or job.to)
+            return
         original, shown = (Destination.parse(each) if each else None for each in (job.original, job.shown))
         way = Route(queues=[Copy(queue, original, shown)])
         way.groups = broker.publishing.groups(way)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from brokerapp.actions import Send
-from brokerapp.client import Client, Placed
+from brokerapp.client import Client, Placed, Transaction
 from brokerapp.destination import Destination, as_one
 from brokerapp.engine.job import Job, Purpose
 from brokerapp.engine.schedule import HEADERS, LONGEST_MS, Schedule, read_schedule
@@ -46,18 +46,29 @@ class Scheduling:
         if ACTION in headers and Destination.parse_list(send.destination) == (MANAGEMENT,):
             self._broker.require(client, "write", MANAGEMENT)
             self._manage(client, send, headers)
-        elif (schedule := read_schedule(headers)) is not None:
-            self._keep(client, send, schedule)
-        else:
+        elif not self._kept(client, send, headers):
             self._broker.publishing.send(client, send)
 
     # -- keeping
 
-    def _keep(self, client: Client, send: Send, schedule: Schedule) -> None:
-        """A message is a job until it is due; in a transaction from the COMMIT on."""
+    def _kept(self, client: Client, send: Send, headers: Mapping[str, str]) -> bool:
+        """Keep for later what asks for that. What is refused spoils its transaction, as with any other SEND."""
         transaction = client.transaction(send.transaction) if send.transaction is not None else None
+        try:
+            schedule = read_schedule(headers)
+            if schedule is not None:
+                self._keep(client, send, schedule, transaction)
+        except RequestRefused as error:
+            if transaction is not None and send.receipt is None:
+                transaction.failed = str(error)
+            raise
+        return schedule is not None
+
+    def _keep(self, client: Client, send: Send, schedule: Schedule, transaction: Transaction | None) -> None:
+        """A message is a job until it is due; in a transaction from the COMMIT on."""
         for each in Destination.parse_list(send.destination):
             self._broker.require(client, "write", each)
+            self._broker.publishing.check(each)
         schedule.first(_now_ms())  # raises when that is never
         message = self._broker.publishing.message(replace(send, properties=_without_schedule(send.properties)))
         job = Job(Purpose.SEND, send.destination, message, schedule)
@@ -71,7 +82,6 @@ class Scheduling:
         else:
             client.check_room(transaction, len(record))
             self._broker.quotas.reserve(len(record))
-            self._broker.quotas.reserve(len(record))
             transaction.jobs.append(change)
             transaction.bytes += len(record)
             self._broker.confirm(client, send.receipt)
@@ -82,6 +92,11 @@ class Scheduling:
     def _deliver(self, id: str, due_ms: int, job: Job) -> None:
         """It is due: deliver it, and put it off to the next time if there is one; all of that or nothing."""
         now_ms, schedule, publishing = _now_ms(), job.schedule, self._broker.publishing
+        everywhere = Destination.parse_list(job.to)
+        targets = [each for each in everywhere if not self._broker.temporaries.is_gone(each)]
+        if not targets:
+            self._broker.jobs.lose(id, job.message, everywhere[0], job.to)
+            return
         following = schedule.after(due_ms, now_ms)
         if following is None:
             changes = [JobChange(id)]
@@ -94,8 +109,7 @@ class Scheduling:
             return
         only_once = following is None and id == job.message.id and not schedule.recurs
         message = _sent_now(job.message, job.message.id if only_once else publishing.next_id(), id, now_ms)
-        targets = Destination.parse_list(job.to)
-        sent_to = as_one(targets) if len(targets) > 1 else None
+        sent_to = as_one(everywhere) if len(everywhere) > 1 else None
         placed = [publishing.on_its_way(message, each, sent_to) for each in targets]
         self._submit(changes, placed, moves=following is None)
 

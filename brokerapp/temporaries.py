@@ -52,6 +52,10 @@ class Temporaries:
         client.own_names[destination.stomp] = f"/{kind}/{name}"
         return destination
 
+    def is_gone(self, destination: Destination) -> bool:
+        """Whether it is a temporary destination that is there no more, or never was."""
+        return destination.is_temporary and destination not in self._producers
+
     def check(self, destination: Destination) -> None:
         """Raise RequestRefused when a temporary destination is gone, or never was."""
         if destination not in self._producers:

@@ -100,7 +100,7 @@ def _values(field: str, name: str, least: int, greatest: int, names: dict[str, i
         end = greatest if star or (step and not last) else start
         if last:
             end = _value(last, name, least, greatest, names)
-        if end < start or step == "0":
+        if end < start or (step and int(step) == 0):
             raise RequestRefused(f"cron: {part!r} is an empty range of {name}")
         found.update(range(start, end + 1, int(step or 1)))
     return frozenset(found)

@@ -71,10 +71,15 @@ class Schedule:
         return following if following > now_ms else now_ms + self.period, replace(self, repeat=left, at=0)
 
     def _next_minute(self, now_ms: int) -> int:
-        following = parse_cron(self.cron).next_after(datetime.fromtimestamp(now_ms / 1000))
-        if following is None:
-            raise RequestRefused(f"{CRON}:{self.cron} names no minute that ever comes")
-        return int(following.timestamp() * 1000)
+        """A local time of the hour that summer time's end repeats is two moments: the first that is to come counts."""
+        cron, moment = parse_cron(self.cron), datetime.fromtimestamp(now_ms / 1000)
+        while (following := cron.next_after(moment)) is not None:
+            for fold in (0, 1):
+                due_ms = int(following.replace(fold=fold).timestamp() * 1000)
+                if due_ms > now_ms:
+                    return due_ms
+            moment = following
+        raise RequestRefused(f"{CRON}:{self.cron} names no minute that ever comes")
 
     def headers(self) -> dict[str, str]:
         """The headers that ask for it."""

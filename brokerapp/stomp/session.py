@@ -42,6 +42,8 @@ ACK_MODES = frozenset({"auto", "client", "client-individual"})
 ACK_HEADER = {"1.0": "message-id", "1.1": "message-id", "1.2": "id"}
 #: Longest number in a heart-beat header: eleven days.
 HEART_BEAT_DIGITS = 9
+#: Most digits of a number in a header of SEND: as many as a moment in milliseconds needs, and some.
+MAX_DIGITS = 15
 ACTIVEMQ_OPTION = "activemq."
 #: Headers that name a durable subscription, the first that is there counts: Artemis' two, and ActiveMQ's.
 SUBSCRIPTION_NAMES = ("durable-subscription-name", "durable-subscriber-name", "activemq.subscriptionName")
@@ -377,6 +379,8 @@ def _with_jms_setters(headers: dict[str, str]) -> dict[str, str]:
 
 def _number(headers: dict[str, str], name: str) -> int:
     text = headers[name]
+    if len(text.strip().lstrip("+-")) > MAX_DIGITS:
+        raise RequestRefused(f"{name}:{text[:40]} has more than {MAX_DIGITS} digits")
     try:
         return int(text)
     except ValueError:

@@ -13,6 +13,7 @@ from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode, until
 
 queue = Destination.queue
+topic = Destination.topic
 DLQ = "ActiveMQ.DLQ"
 REDELIVERY = Redelivery(
     (
@@ -20,6 +21,8 @@ REDELIVERY = Redelivery(
         RedeliveryPolicy(queue("twice.slow.>"), 2, initial_redelivery_delay=600_000),
         RedeliveryPolicy(queue("for.ever.>"), -1, initial_redelivery_delay=0, redelivery_delay=0),
         RedeliveryPolicy(queue("never.>"), 0),
+        RedeliveryPolicy(Destination.parse("temp-queue://>"), 2, initial_redelivery_delay=400),
+        RedeliveryPolicy(topic("twice.>"), 2, initial_redelivery_delay=50, redelivery_delay=50),
         RedeliveryPolicy(queue("Consumer.*.VirtualTopic.twice"), 2, initial_redelivery_delay=50, redelivery_delay=50),
     )
 )
@@ -165,6 +168,36 @@ def test_copies_of_a_virtual_topic_come_back_each_by_itself_and_as_they_were(con
     assert letter.headers["dlqRoute"] == f"/topic/VirtualTopic.twice,/queue/{queues[0]}"
     assert second.has_no_more()
     assert node.stored_payloads() == 0
+
+
+def test_what_a_durable_subscription_rejects_has_the_policy_of_its_topic(connect, node, name):
+    name = f"twice.{name}"
+    client = connect(**{"client-id": name})
+    client.subscribe(f"/topic/{name}", ack="client-individual", **{"activemq.subscriptionName": "sub"})
+    client.send(f"/topic/{name}", "poison", persistent="true")
+    for delivery in (1, 2, 3):
+        [message] = client.take()
+        assert message.headers["destination"] == f"/topic/{name}"
+        assert message.headers.get("JMSXDeliveryCount") == (None if delivery == 1 else str(delivery))
+        client.nack(message)
+    letters = [each for each in node.browse(DLQ) if each.id == message.headers["message-id"]]
+    assert [each.headers["dlqDeliveryCount"] for each in letters] == ["3"]
+    assert client.has_no_more()
+
+
+def test_what_waits_for_a_temporary_queue_that_is_gone_is_given_up(connect, node, name, caplog):
+    client = connect()
+    client.subscribe(f"/temp-queue/{name}", ack="client-individual")
+    client.send(f"/temp-queue/{name}", "poison")
+    client.nack(client.take()[0])
+
+    def waits():
+        return any("temp-queue" in each.to for each in node.ask(lambda admin: admin.waiting())[1])
+
+    assert waits()
+    client.leave()
+    until(lambda: not waits(), "it is given up")
+    assert "is given up: temp-queue://" in caplog.text
 
 
 def consumer_dies(node, name):

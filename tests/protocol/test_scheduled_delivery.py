@@ -4,8 +4,10 @@ import time
 
 import pytest
 
-from brokerapp.engine.job import Job
+from brokerapp.engine.job import Job, Purpose
 from brokerapp.errors import RequestRefused
+from brokerapp.recording.schema import DROP
+from brokerapp.store import Limits
 from brokerapp.store.redis import RedisStore
 from tests.protocol.running_node import until
 
@@ -135,6 +137,30 @@ def test_in_a_transaction_a_message_is_scheduled_at_commit(connect, node, name):
     assert client.has_no_more()
 
 
+@pytest.mark.parametrize("end", ["ABORT", "COMMIT"])
+def test_what_a_transaction_held_for_later_counts_no_more_when_it_is_over(connect, node, name, end):
+    quotas = node.node.broker.quotas
+    before = node.look(lambda: quotas.transaction_bytes)
+    client = connect()
+    client.frame("BEGIN", transaction="t")
+    client.send(f"/queue/{name}", "x" * 5_000, AMQ_SCHEDULED_DELAY=LATER, transaction="t")
+    assert 5_000 <= node.look(lambda: quotas.transaction_bytes) - before < 6_000
+    client.frame(end, transaction="t")
+    assert node.look(lambda: quotas.transaction_bytes) == before
+
+
+def test_a_refused_schedule_without_a_receipt_spoils_its_transaction(connect, node, name):
+    client = connect()
+    client.frame("BEGIN", transaction="t")
+    client.send(f"/queue/{name}", "good", transaction="t")
+    client.send(f"/queue/{name}", "bad", wait=False, AMQ_SCHEDULED_DELAY="soon", transaction="t")
+    assert "AMQ_SCHEDULED_DELAY:soon" in client.error().headers["message"]
+    client.connection.send_frame("COMMIT", {"transaction": "t"})
+    assert "the transaction was rolled back" in client.error().headers["message"]
+    client.round_trip()
+    assert node.depth(name) == 0
+
+
 @pytest.mark.parametrize(
     ("headers", "said"),
     [
@@ -152,6 +178,83 @@ def test_a_wrong_schedule_is_an_error_and_nothing_is_sent(connect, node, name, h
     assert error.headers["receipt-id"] == "r"
     client.round_trip()  # the connection goes on
     assert waiting(node, f"/queue/{name}") == []
+
+
+def test_without_room_in_the_store_it_is_refused_at_once(connect, node, name, monkeypatch):
+    broker, client = node.node.broker, connect()
+    monkeypatch.setattr(broker.committer, "_limits", Limits(total=1))
+    client.connection.send(f"/queue/{name}", "x", headers={"AMQ_SCHEDULED_DELAY": LATER, "receipt": "r"})
+    error = client.error()
+    assert (error.headers["code"], error.headers["receipt-id"]) == ("limit-exceeded", "r")
+    assert "the broker's store is full" in error.headers["message"]
+    assert node.look(lambda: [each.pending for each in broker.clients.values()]) == [0]
+    monkeypatch.undo()
+    client.send(f"/queue/{name}", "x", AMQ_SCHEDULED_DELAY=LATER)
+    assert len(waiting(node, f"/queue/{name}")) == 1
+
+
+def test_without_room_in_the_store_what_was_acked_with_it_comes_again(connect, node, name, monkeypatch):
+    client = connect()
+    client.send(f"/queue/{name}", "acked", persistent="true")
+    client.subscribe(f"/queue/{name}", ack="client-individual")
+    client.frame("BEGIN", transaction="t")
+    client.ack(client.take()[0], transaction="t")
+    client.send(f"/queue/{name}.later", "x" * 5_000, AMQ_SCHEDULED_DELAY=LATER, transaction="t")
+    monkeypatch.setattr(node.node.broker.committer, "_limits", Limits(total=1))
+    client.frame("COMMIT", wait=False, transaction="t")
+    assert client.error().headers["code"] == "limit-exceeded"
+    [message] = client.take()
+    assert (message.body, message.headers["redelivered"]) == ("acked", "true")
+    assert waiting(node, f"/queue/{name}.later") == []
+
+
+@pytest.mark.parametrize("also", [False, True])
+def test_what_was_for_a_temporary_destination_that_is_gone_waits_no_more(connect, node, name, also, monkeypatch):
+    events = []
+    monkeypatch.setattr(node.node.broker.recorder, "event", lambda *event: events.append(event))
+    owner, client = connect(), connect()
+    owner.subscribe(f"/temp-queue/{name}")
+    owner.send(f"/queue/{name}", "ask", reply_to=f"/temp-queue/{name}")
+    client.subscribe(f"/queue/{name}")
+    to = client.take()[0].headers["reply-to"] + (f",/queue/{name}" if also else "")
+    client.send(to, "later", AMQ_SCHEDULED_DELAY="300", AMQ_SCHEDULED_PERIOD="100", AMQ_SCHEDULED_REPEAT="2")
+    owner.leave()
+    if also:
+        assert client.bodies(3) == ["later"] * 3
+    until(lambda: waiting(node, to) == [], "it is over")
+    dropped = [(each[4], each[6]) for each in events if each[0] == DROP]
+    assert dropped == ([] if also else [(to, "the temporary destination is gone")])
+
+
+def test_nothing_is_kept_for_a_temporary_destination_that_never_was(connect, node):
+    client = connect()
+    for kind in ("queue", "topic"):
+        to = f"/remote-temp-{kind}/ID:nobody:1"
+        client.send(to, "x", wait=False, AMQ_SCHEDULED_DELAY=LATER)
+        assert "does not exist" in client.error().headers["message"]
+        assert waiting(node, to) == []
+
+
+def test_a_fault_with_one_job_ends_neither_the_node_nor_other_jobs(connect, node, name, monkeypatch, caplog):
+    client, does = connect(), node.node.broker.jobs.does
+
+    def deliver(id, due_ms, job, well=does[Purpose.SEND]):
+        if job.to.endswith(".bad"):
+            raise ZeroDivisionError
+        well(id, due_ms, job)
+
+    monkeypatch.setitem(does, Purpose.SEND, deliver)
+    client.subscribe(f"/queue/{name}")
+    for to in (f"{name}.bad", name):
+        client.send(f"/queue/{to}", "later", AMQ_SCHEDULED_DELAY="100")
+    assert client.bodies() == ["later"]
+    [job] = waiting(node, f"/queue/{name}.bad")
+    assert 50_000 < job.due_ms - now_ms() <= 60_000
+    assert "ZeroDivisionError" in caplog.text
+    monkeypatch.undo()
+    client.subscribe(f"/queue/{name}.bad", id="bad")
+    soon(node, f"{name}.bad")
+    assert client.bodies() == ["later"]
 
 
 def test_without_scheduler_support_the_headers_are_properties(connect, node, name, monkeypatch):

@@ -68,6 +68,8 @@ def test_a_day_that_never_comes_has_no_minute():
         ("JAN * * * *", "'JAN' is no minute"),
         ("5-1 * * * *", "'5-1' is an empty range of minute"),
         ("*/0 * * * *", "an empty range of minute"),
+        ("*/00 * * * *", "an empty range of minute"),
+        ("1-5/000 * * * *", "an empty range of minute"),
         ("1, * * * *", "'' is no value"),
         ("-1 * * * *", "'-1' is no value"),
         ("1-2-3 * * * *", "'1-2-3' is no value"),

@@ -1,6 +1,7 @@
 """Schedules and jobs: what headers ask for, and when that is."""
 
-from datetime import datetime
+import time
+from datetime import UTC, datetime
 
 import pytest
 
@@ -69,6 +70,25 @@ def test_cron_names_minutes_and_may_begin_a_row():
     assert times(plain, 3) == times(row, 3) == [AT_31, AT_31 + MINUTE, AT_31 + 2 * MINUTE]
     assert (plain.starts_row, row.starts_row) == (False, True)
     assert times(row.row, 9, now=AT_31) == [AT_31 + 10, AT_31 + 30, AT_31 + 50]
+
+
+@pytest.fixture
+def central_europe(monkeypatch):
+    """Local time there: in 2026 the clock goes from 3:00 back to 2:00 on the 25th of October, at 1:00 UTC."""
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize("text", ["* * * * *", "*/10 2 * * *", "59 2 * * *", "0 0 * * *"])
+def test_in_the_hour_that_comes_twice_the_next_time_is_to_come(central_europe, text):
+    begin = int(datetime(2026, 10, 25, 0, 0, 20, tzinfo=UTC).timestamp() * 1000)
+    for now in range(begin, begin + 150 * MINUTE, MINUTE):
+        assert asked(CRON=text).first(now) > now
+    in_second = begin + 70 * MINUTE
+    assert asked(CRON="* * * * *").first(in_second) == in_second + 40_000
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,14 @@ def test_priorities_are_kept_within_their_range(text, priority):
     assert connected().receive(Frame("SEND", {"destination": "a", "priority": text})).priority == priority
 
 
+@pytest.mark.parametrize("header", ["priority", "expires", "timestamp", "JMSExpiration"])
+@pytest.mark.parametrize("text", ["9" * 16, "-" + "9" * 3000, "1" + "0" * 9000])
+def test_numbers_nobody_needs_are_refused_at_the_door(header, text):
+    with pytest.raises(RequestRefused, match=r"^(priority|expires|timestamp):-?[0-9]+ has more than 15 digits$"):
+        connected().receive(Frame("SEND", {"destination": "a", header: text}))
+    assert connected().receive(Frame("SEND", {"destination": "a", "expires": "9" * 15})).expires == 10**15 - 1
+
+
 @pytest.mark.parametrize(("text", "persistent"), [("true", True), ("false", False), ("TRUE", False), ("1", False)])
 @pytest.mark.scenario("ST-34")
 def test_only_the_word_true_makes_a_message_persistent(text, persistent):
