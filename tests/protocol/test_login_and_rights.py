@@ -134,6 +134,14 @@ def test_a_wildcard_subscriber_of_topics_gets_only_what_it_may_read(root, alice)
     assert alice.bodies() == ["1"]
 
 
+def test_a_retroactive_subscriber_of_a_pattern_gets_only_what_it_may_read(root, alice):
+    for name in ("SECRET.past", "USERS.past"):
+        root.send(f"/topic/{name}", name, **{"ActiveMQ.Retain": "true"})
+    alice.subscribe("/topic/*.past", **{"activemq.retroactive": "true"})
+    assert alice.bodies() == ["USERS.past"]
+    assert alice.has_no_more()
+
+
 def test_a_durable_subscription_of_a_pattern_keeps_only_what_its_user_may_read_while_it_is_offline(root, connect):
     def alice():
         client = connect(login="alice", passcode="wonder", **{"client-id": "alice"})
