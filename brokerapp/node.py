@@ -139,7 +139,8 @@ class Node:
         """Bytes one queue may hold. Asked for every log of every batch."""
         if not self.broker.topology.definitions.policies:
             return 0
-        return limit_of(self.broker.topology.policy_for(Destination.parse(log)))
+        queue = self.broker.queues.get(log)
+        return limit_of(self.broker.topology.policy_for(queue.destination)) if queue is not None else 0
 
     async def _take_over(self) -> None:
         """Wait until a former node of this broker is gone for certain."""
