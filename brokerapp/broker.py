@@ -290,6 +290,12 @@ class Broker:
         if destination.address and self.queues.would_bind(destination) and not self.access.names(destination):
             self._require(client, may, "read", Destination.topic(destination.address))  # what will come to the queue
 
+    def require_read(self, client: Client, destination: Destination) -> None:
+        """Raise AccessDenied unless the client may read there (or some of a pattern), whether it exists or not."""
+        if self.access is not None:
+            may = self.access.may_some if destination.is_pattern else self.access.may
+            self._require(client, may, "read", destination)
+
     def _require(self, client: Client, may: Callable[..., bool], verb: str, destination: Destination) -> None:
         if not may(client.principal, verb, destination):
             user, what = client.principal.name, _TO_BE_AUTHORIZED_TO[verb]

@@ -100,6 +100,7 @@ class Client:
     pending: int = 0  #: units on their way to the store
     pending_bytes: int = 0  #: of messages in them
     on_hold: bool = False  #: not read from because of that
+    stopping: bool = False  #: not read from any more, as the node stops
     waiting: int = 0  #: sends that found no room
     waiting_bytes: int = 0  #: of messages in them
     blocked: bool = False  #: its socket takes no more for now
@@ -160,4 +161,4 @@ class Client:
 
     def read_or_not(self) -> None:
         """Read on from the client, or not: see quotas.py, and flow_control.py about sends that wait for room."""
-        self.sink.hold(self.on_hold or (self.waiting > 0 and not self.subscriptions))
+        self.sink.hold(self.stopping or self.on_hold or (self.waiting > 0 and not self.subscriptions))

@@ -18,7 +18,7 @@ from brokerapp.engine.access import Principal
 from brokerapp.engine.feeds import Feed
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
-from brokerapp.errors import RequestRefused
+from brokerapp.errors import AccessDenied, RequestRefused
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.store import DISCARDED, LogState
 
@@ -97,12 +97,16 @@ class Durables:
     def claim(self, wanted: NamedSubscription, retroactive: bool = False) -> Durable:
         """The subscription as its next consumer wants it, created when it is not there.
 
-        A new one begins with what its topics remember when it is `retroactive`. Raises RequestRefused when its
-        consumers, or the kind it is of, stand in the way.
+        A new one begins with what its topics remember when it is `retroactive`. One that may hold what its next
+        consumer may not read begins anew. Raises RequestRefused when its consumers, or the kind it is of, stand in
+        the way.
         """
         found = self._by_key.get(wanted.key)
         if found is not None:
-            if self._is_as(wanted, found):
+            same, entitled = self._is_as(wanted, found), self._is_entitled(wanted, found)
+            if found.active and not entitled:
+                raise AccessDenied(f"the {found.subscription} has consumers, and is given what this user may not read")
+            if same and entitled:
                 if not found.active:
                     self._adopt(found, wanted.groups)
                 return found
@@ -123,6 +127,14 @@ class Durables:
         if found.active and not same:
             raise RequestRefused(f"the {found.subscription} has consumers, with another topic or selector")
         return same
+
+    def _is_entitled(self, wanted: NamedSubscription, found: Durable) -> bool:
+        """Whether its next consumer may read all that it may hold: of a pattern each user gets what they may read."""
+        access = self._broker.access
+        if access is None or wanted.groups == found.subscription.groups:
+            return True
+        principal = Principal("", frozenset(wanted.groups or ()))
+        return all(access.may(principal, "read", topic) for topic in found.subscription.topics)
 
     def create(self, subscription: NamedSubscription) -> Durable:
         """Let it exist. Raises RequestRefused when it does already, SelectorSyntaxError."""

@@ -92,6 +92,12 @@ class Listeners:
             for each in self._open
         ]
 
+    def stop(self) -> None:
+        """Take no more connections, and hear those that are there no more."""
+        self.close()
+        for each in self._open:
+            each.endpoint.stop()
+
     def close(self) -> None:
         """Take no more connections; those that are there stay."""
         for each in self._open:

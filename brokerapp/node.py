@@ -44,6 +44,8 @@ COLLECT_AFTER = (200_000, 20, 100)
 TICK_SECONDS = 1.0
 #: Seconds a node that stops waits for the store to take what clients asked.
 DRAIN_SECONDS = 10.0
+#: Seconds it waits then for the store to take the marks of the queues.
+CLOSE_SECONDS = 2.0
 #: Connections listed in a node's status.
 MAX_LISTED_CONNECTIONS = 1_000
 
@@ -139,7 +141,8 @@ class Node:
         """Bytes one queue may hold. Asked for every log of every batch."""
         if not self.broker.topology.definitions.policies:
             return 0
-        return limit_of(self.broker.topology.policy_for(Destination.parse(log)))
+        queue = self.broker.queues.get(log)
+        return limit_of(self.broker.topology.policy_for(queue.destination)) if queue is not None else 0
 
     async def _take_over(self) -> None:
         """Wait until a former node of this broker is gone for certain."""
@@ -181,16 +184,14 @@ class Node:
 
     async def stop(self) -> None:
         """Stop cleanly: no new work, everything asked is stored, then good-bye."""
-        self._listeners.close()
+        self._listeners.stop()
         self.broker.delivery.stopped = True
         self.broker.flow.close()
-        for client in list(self.broker.clients.values()):
-            client.sink.hold(True)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(DRAIN_SECONDS):
-                await self._committer.drain()
-                self.broker.queues.close()
-                await self._committer.drain()
+            await asyncio.wait_for(self._committer.drain(), DRAIN_SECONDS)
+        self.broker.queues.close()  # whatever is not done yet
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._committer.barrier(), CLOSE_SECONDS)
         for client in list(self.broker.clients.values()):
             client.sink.flush()
             client.sink.close()

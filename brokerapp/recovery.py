@@ -88,7 +88,8 @@ class Recovery:
                 self._give_first(subscription, target, asks)
             else:
                 for kept in self._remembered(target, asks):
-                    self._broker.delivery.tell(subscription, kept.message, kept.copy)
+                    if self._broker.may(subscription, "read", kept.copy.destination):  # a pattern matches all topics
+                        self._broker.delivery.tell(subscription, kept.message, kept.copy)
 
     def created(self, durable: Durable) -> None:
         """A named subscription is new, and its consumer asks for the past."""

@@ -133,7 +133,10 @@ class Subscribing:
         """End a subscription, what it holds goes back; or delete a durable one. Raises RequestRefused."""
         if unsubscribe.subscription_name is not None:
             owner = client.client_id if client.named else ""
-            self._broker.durables.remove(self._broker.durables.find(owner, unsubscribe.subscription_name))
+            durable = self._broker.durables.find(owner, unsubscribe.subscription_name)
+            for topic in durable.subscription.topics:
+                self._broker.require_read(client, topic)
+            self._broker.durables.remove(durable)
             self._broker.barrier(client, unsubscribe.receipt)
             return
         name = subscription_name(unsubscribe.id, unsubscribe.destination)

@@ -63,16 +63,18 @@ class Transfers:
 
     async def move(self, queue: str, target: str, **which) -> int:
         """Move messages to another destination, where they are routed like what is sent there; how many."""
-        return await self._move(queue, which, self._checked(queue, target))
+        return await self._move(queue, which, self._checked(self._log(queue), target))
 
     async def retry(self, queue: str, **which) -> int:
         """Move messages back to where they failed; how many. What does not say where it came from stays."""
-        return await self._move(queue, which, _came_from)
+        return await self._move(queue, which, self._came_from)
 
     async def copy(self, queue: str, target: str, **which) -> int:
         """Copy messages to another destination; how many. Raises LimitExceeded when that is full."""
-        log, to = self._log(queue), self._checked(queue, target)
-        return await self._each_page(log, _selection(which), lambda entries: self._copy(log, entries, to), seize=False)
+        log, to = self._log(queue), self._checked(self._log(queue), target)
+        return await self._each_page(
+            log, _selection(which), lambda entries: self._copy(log, entries, to), to, seize=False
+        )
 
     async def _move(self, queue: str, which: dict, target: Target) -> int:
         log = self._log(queue)
@@ -86,14 +88,30 @@ class Transfers:
             raise RequestRefused(f"{wanted} is no queue")
         return self._broker.queues.find(wanted)
 
-    @staticmethod
-    def _checked(queue: str, target: str) -> Target:
+    def _checked(self, log: MessageLog, target: str) -> Target:
         to = Destination.parse(target)
-        if to == Destination.parse(queue):
+        if to.physical == log.destination:
             raise RequestRefused(f"{to} is where the messages are already")
         if to.is_pattern or to.kind is Kind.SUBSCRIPTION:
             raise RequestRefused(f"{to} is not one destination")
-        return lambda _entry: to
+        self._reachable(to)
+        return lambda _entry: self._reachable(to)
+
+    def _reachable(self, to: Destination) -> Destination:
+        """This destination. Raises RequestRefused when messages cannot come there: then none is taken."""
+        if to.is_temporary:
+            self._broker.temporaries.check(to)
+        elif to.address is not None:
+            self._broker.queues.ensure(to)
+        return to
+
+    def _came_from(self, entry: Entry) -> Destination | None:
+        """Where a dead letter failed; None when nobody can say, or it was temporary."""
+        original = entry.message.headers.get("original-destination")
+        if not original:
+            return None
+        origin = Destination.parse(original)
+        return None if origin.is_temporary else self._reachable(origin)
 
     # -- page by page
 
@@ -124,8 +142,12 @@ class Transfers:
                     return
                 entries = [entry_of(log.name, each) for each in found if each.seq <= last]
                 wanted = [entry for entry in entries if selection.takes(entry, log.destination)]
-                if target is not None:
-                    wanted = [entry for entry in wanted if target(entry) is not None]
+                try:
+                    if target is not None:
+                        wanted = [entry for entry in wanted if target(entry) is not None]
+                except RequestRefused as error:  # before anything is seized; and whoever reads must not fail
+                    answer.set_exception(error)
+                    return
                 if selection.limit is not None:
                     wanted = wanted[: selection.limit - selection.done]
                 if seize:
@@ -178,12 +200,3 @@ class Transfers:
 def _selection(which: dict) -> Selection:
     ids = which.get("ids")
     return Selection(which.get("selector"), None if ids is None else frozenset(ids), which.get("limit"))
-
-
-def _came_from(entry: Entry) -> Destination | None:
-    """Where a dead letter failed; None when nobody can say, or it was temporary."""
-    original = entry.message.headers.get("original-destination")
-    if not original:
-        return None
-    origin = Destination.parse(original)
-    return None if origin.is_temporary else origin

@@ -197,7 +197,10 @@ def _properties(headers: Iterable[tuple[str, str]]) -> list[Document]:
 
 
 def _whole(text: str) -> int:
-    return int(text) if text.lstrip("-").isdecimal() else 0
+    try:
+        return int(text)
+    except ValueError:  # no number, or one of thousands of digits: a client may have written anything
+        return 0
 
 
 def _content(body: bytes, is_bytes: bool) -> Document:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 
 from brokerapp.definitions import DeadLetterStrategy
-from brokerapp.destination import Destination
+from brokerapp.destination import MAX_NAME, Destination
 from brokerapp.message import Message
 from brokerapp.settings import Discarding
 
@@ -15,6 +16,8 @@ DEFAULT_STRATEGY = DeadLetterStrategy()
 CAUSE = "dlqDeliveryFailureCause"
 #: Places kept of a dead letter's route, the last ones: it may die, and be tried again, for ever.
 MAX_PLACES = 32
+#: Digits that stand for the rest of a name that is too long.
+_DIGITS = 32
 
 
 def dead_letter_destination(
@@ -46,13 +49,27 @@ def _target(strategy: DeadLetterStrategy, source: Destination, durable: str) -> 
     if strategy.kind == "shared":
         return Destination.parse(strategy.dead_letter_queue)
     if source.is_queue:
-        name = strategy.queue_prefix + source.name + strategy.queue_suffix
+        name = _individual(strategy.queue_prefix, source.name, strategy.queue_suffix)
         as_queue = strategy.use_queue_for_queue_messages
     else:
         own = f".{durable}" if durable and strategy.destination_per_durable_subscriber else ""
-        name = strategy.topic_prefix + source.name + own + strategy.topic_suffix
+        name = _individual(strategy.topic_prefix, source.name + own, strategy.topic_suffix)
         as_queue = strategy.use_queue_for_topic_messages
     return Destination.queue(name) if as_queue else Destination.topic(name)
+
+
+def _individual(prefix: str, name: str, suffix: str) -> str:
+    """A name for one source; prefix and suffix stay whole, as they tell that it is a dead-letter queue."""
+    room = max(MAX_NAME - len(prefix) - len(suffix), _DIGITS + 1)
+    return _within(prefix + _within(name, room) + suffix, MAX_NAME)
+
+
+def _within(name: str, room: int) -> str:
+    """A name of at most so many characters: the same for the same name, another for another."""
+    if len(name) <= room:
+        return name
+    digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:_DIGITS]
+    return f"{name[: room - _DIGITS - 1]}~{digest}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Any
 
@@ -61,11 +61,19 @@ class Endpoint:
     conventions: Conventions = PLAIN
     connections: int = 0  #: open now
     refused: int = 0  #: because there were as many as may be
+    open: set[StompConnection] = field(default_factory=set)
+    stopping: bool = False  #: nobody is heard any more
 
     @property
     def is_full(self) -> bool:
         """Whether a further connection would be one too many."""
         return self.limits.max_connections is not None and self.connections >= self.limits.max_connections
+
+    def stop(self) -> None:
+        """Hear nobody any more."""
+        self.stopping = True
+        for each in list(self.open):
+            each.stop()
 
 
 class StompConnection(asyncio.Protocol):
@@ -111,10 +119,14 @@ class StompConnection(asyncio.Protocol):
             remote_address=f"{peer[0]}:{peer[1]}" if peer else "",
             connected_ms=time.time_ns() // 1_000_000,
         )
+        if self._endpoint.stopping:
+            self.close()
+            return
         if self._endpoint.is_full:
             self._turn_away()
             return
         self._endpoint.connections += 1
+        self._endpoint.open.add(self)
         self._counted = True
         if patience := self._endpoint.limits.connect_ms:
             self._timers.append(self._loop.call_later(patience / 1000, self._no_connect))
@@ -197,6 +209,7 @@ class StompConnection(asyncio.Protocol):
         self._closing = True
         if self._counted:
             self._endpoint.connections -= 1
+            self._endpoint.open.discard(self)
         self._cancel_timers()
         if self._login is not None:
             self._login.cancel()
@@ -231,6 +244,8 @@ class StompConnection(asyncio.Protocol):
             self._fail(ProtocolError("the login cannot be checked now"))
             return
         self._login = None
+        if self._closing:
+            return
         if principal is None:
             self._fail(AuthenticationFailed(f"user name {connect.login or ''!r} or its password is wrong"))
             return
@@ -280,6 +295,14 @@ class StompConnection(asyncio.Protocol):
         self.flush()
         self._closing = True
         self._transport.close()
+
+    def stop(self) -> None:
+        """The node stops: what was asked is still done, nothing more is heard. Who has not logged in must go."""
+        if self.client.id in self._broker.clients:
+            self.client.stopping = True
+            self.client.read_or_not()
+        elif not self._closing:
+            self.close()
 
     def abort(self) -> None:
         self._closing = True

@@ -167,3 +167,13 @@ def test_nobody_is_told_of_what_no_policy_asks_for(listen, connect, name):
     client.subscribe(f"/queue/{name}")
     assert client.bodies() == ["x"]
     assert listener.has_no_more()
+
+
+@pytest.mark.parametrize(("position", "expected"), [("7", 7), ("-5", -5), ("--5", 0), ("9" * 5000, 0), ("x", 0)])
+def test_what_a_client_calls_its_position_in_a_group_is_told_if_it_is_a_number(
+    listen, connect, name, position, expected
+):
+    listener, client = listen(f"MessageDelivered.Queue.TOLD.{name}"), connect()
+    client.send(f"/queue/TOLD.{name}", "m", JMSXGroupID="g", **{"JMSXGroupSeq": position})
+    assert client.errors.empty()
+    assert f'"groupSequence":{expected},' in listener.take()[0].body.replace(": ", ":")

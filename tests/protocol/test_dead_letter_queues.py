@@ -8,7 +8,7 @@ import pytest
 from brokerapp.config import default_config
 from brokerapp.config.reader import parse_config
 from brokerapp.definitions import DeadLetterStrategy, Definitions, PolicyEntry
-from brokerapp.destination import Destination
+from brokerapp.destination import MAX_NAME, Destination
 from brokerapp.settings import Discarding
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode, until
@@ -65,6 +65,19 @@ def test_non_persistent_messages_are_kept_where_the_policy_says_so(connect, node
     assert letter.headers["originalDeliveryMode"] == "NON_PERSISTENT"
     reject(client, f"own.{name}", "a", persistent="false")
     assert node.numbers(queue(f"own.{name}")).DroppedCount == 1
+
+
+def test_what_fails_in_a_queue_with_the_longest_name_is_kept_and_the_node_goes_on(connect, node, name):
+    client = connect()
+    place = f"own.{name}".ljust(MAX_NAME, "x")
+    reject(client, place, "a")
+    found = node.look(lambda: [log.destination.name for log in node.node.broker.queues])
+    [letters] = [each for each in found if each.startswith(f"DLQ.own.{name}")]
+    assert node.bodies(letters) == ["a"]
+
+
+def test_no_name_of_a_log_can_stop_the_committer_however_odd(node):
+    assert node.look(lambda: node.node._limit_of("queue://" + "x" * 2 * MAX_NAME)) == 0
 
 
 @pytest.mark.scenario("VT-18", "VT-19", "VT-20")

@@ -155,6 +155,14 @@ def test_a_wildcard_subscriber_of_topics_gets_only_what_it_may_read(root, alice)
     assert alice.bodies() == ["1"]
 
 
+def test_a_retroactive_subscriber_of_a_pattern_gets_only_what_it_may_read(root, alice):
+    for name in ("SECRET.past", "USERS.past"):
+        root.send(f"/topic/{name}", name, **{"ActiveMQ.Retain": "true"})
+    alice.subscribe("/topic/*.past", **{"activemq.retroactive": "true"})
+    assert alice.bodies() == ["USERS.past"]
+    assert alice.has_no_more()
+
+
 def test_a_durable_subscription_of_a_pattern_keeps_only_what_its_user_may_read_while_it_is_offline(root, connect):
     def alice():
         client = connect(login="alice", passcode="wonder", **{"client-id": "alice"})
@@ -167,6 +175,75 @@ def test_a_durable_subscription_of_a_pattern_keeps_only_what_its_user_may_read_w
     for name in ("SECRET.kept", "USERS.kept.1", "SECRET.kept", "USERS.kept.2"):
         root.send(f"/topic/{name}", name)
     assert alice().bodies(2) == ["USERS.kept.1", "USERS.kept.2"]
+
+
+@pytest.fixture
+def share(connect):
+    """Connects as a user and consumes a shared durable subscription; the client."""
+
+    def subscribe(name, topic=None, login="alice", passcode="wonder"):
+        client = connect(login=login, passcode=passcode)
+        options = {"activemq.subscriptionName": name, "activemq.shared": "true"}
+        client.subscribe(topic or f"/topic/*.{name}", **options)
+        return client
+
+    return subscribe
+
+
+ROOT = {"login": "root", "passcode": "secret"}
+
+
+def leave(client):
+    client.connection.disconnect()
+    assert client.disconnected.wait(PATIENCE)
+
+
+def test_who_may_not_read_all_that_a_shared_subscription_of_a_pattern_gets_does_not_join_it(share, root, name):
+    theirs = share(name, **ROOT)
+    refused = share(name).error()
+    assert refused.headers["code"] == "access-denied"
+    assert "what this user may not read" in refused.body
+    for number in range(4):
+        root.send(f"/topic/SECRET.{name}", str(number))
+    assert theirs.bodies(4) == ["0", "1", "2", "3"]
+
+
+def test_users_of_the_same_groups_and_those_who_may_read_all_of_it_share_a_subscription_of_a_pattern(share, root, name):
+    clients = [share(name), share(name), share(name, **ROOT)]
+    for number in range(6):
+        root.send(f"/topic/USERS.{name}", str(number))
+    bodies = [body for client in clients for body in client.bodies(2)]
+    assert sorted(bodies) == ["0", "1", "2", "3", "4", "5"]
+
+
+def test_an_idle_subscription_of_a_pattern_begins_anew_for_who_may_not_read_what_it_keeps(share, root, name):
+    leave(share(name, **ROOT))
+    root.send(f"/topic/SECRET.{name}", "not for alice")
+    root.send(f"/topic/USERS.{name}", "old")
+    alice = share(name)
+    root.send(f"/topic/USERS.{name}", "new")
+    assert alice.bodies() == ["new"]
+    leave(alice)
+    root.send(f"/topic/USERS.{name}", "kept")
+    assert share(name, **ROOT).bodies() == ["kept"]
+
+
+def test_an_idle_subscription_of_one_topic_goes_on_for_whoever_may_read_that(share, root, name):
+    leave(share(name, f"/topic/USERS.{name}", **ROOT))
+    root.send(f"/topic/USERS.{name}", "kept")
+    assert share(name, f"/topic/USERS.{name}").bodies() == ["kept"]
+
+
+def test_a_subscription_is_deleted_by_name_by_those_only_who_may_read_its_topics(share, root, alice, name):
+    leave(share(name, f"/topic/SECRET.{name}", **ROOT))
+    alice.unsubscribe(id="x", **{"activemq.subscriptionName": name})
+    assert f"User alice is not authorized to read from: topic://SECRET.{name}" in alice.error().body
+    root.send(f"/topic/SECRET.{name}", "kept")
+    theirs = share(name, f"/topic/SECRET.{name}", **ROOT)
+    assert theirs.bodies() == ["kept"]
+    leave(theirs)
+    root.unsubscribe(id="x", **{"activemq.subscriptionName": name})
+    assert root.errors.empty()
 
 
 def test_a_wildcard_named_consumer_queue_needs_the_right_to_all_it_collects(root, alice, node):

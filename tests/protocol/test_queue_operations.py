@@ -76,6 +76,17 @@ def test_a_queue_is_not_moved_or_copied_to_itself(connect, node, name):
         node.ask(lambda admin: admin.remove(queue(name), selector="parity ="))
 
 
+@pytest.mark.parametrize("verb", ["move", "copy"])
+@pytest.mark.parametrize("target", ["temp-queue://ID:gone", "queue://::{}.unknown", "queue://a::{}"])
+def test_where_no_message_can_come_none_is_taken(connect, node, name, verb, target):
+    client, to = connect(), Destination.parse(target.format(name))
+    fill(client, name, 2)
+    with pytest.raises(RequestRefused):
+        node.ask(lambda admin: getattr(admin, verb)(queue(name), to))
+    client.subscribe(f"/queue/{name}")
+    assert client.bodies(2) == ["0", "1"]
+
+
 @pytest.mark.scenario("AD-06", "AD-15")
 def test_messages_in_the_middle_are_removed(connect, node, name):
     fill(connect(), name)

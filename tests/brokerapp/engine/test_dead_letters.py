@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from brokerapp.definitions import DeadLetterStrategy as Strategy
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import MAX_NAME, Destination, Kind
 from brokerapp.engine.dead_letters import MAX_PLACES, Death, dead_letter, dead_letter_destination, is_discarded
 from brokerapp.message import Message
 from brokerapp.settings import Discarding
@@ -84,6 +84,20 @@ def test_an_individual_queue_for_each_durable_subscriber_has_its_name():
     assert where == queue("ActiveMQ.DLQ.Topic.news.me:daily.x")
     assert dead_letter_destination(strategy, T, message(), expired=False) == queue("ActiveMQ.DLQ.Topic.news.x")
     assert dead_letter_destination(INDIVIDUAL, T, message(), expired=False, durable="me:daily").name[-4:] == "news"
+
+
+def test_the_name_of_an_individual_queue_is_never_too_long_and_two_sources_never_share_one():
+    strategy = replace(INDIVIDUAL, queue_suffix=".dead")
+    longest = [queue("q" * (MAX_NAME - 1) + last) for last in "ab"]
+    where = [dead_letter_destination(strategy, each, message(), expired=False) for each in longest]
+    assert where == [dead_letter_destination(strategy, each, message(), expired=False) for each in longest]
+    assert len(set(where)) == 2
+    for each in where:
+        assert len(each.name) == MAX_NAME
+        assert each.name.startswith("ActiveMQ.DLQ.Queue.qqq")
+        assert dead_letter_destination(strategy, each, message(), expired=False) is None
+    endless = replace(INDIVIDUAL, queue_prefix="p" * 2 * MAX_NAME)
+    assert len(dead_letter_destination(endless, Q, message(), expired=False).name) == MAX_NAME
 
 
 def test_a_dead_letter_tells_who_failed_when_and_how_often():
