@@ -119,8 +119,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
-    "__future__", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "heapq", "ipaddress",
-    "itertools", "json", "math", "operator", "re", "types", "typing", "urllib", "xml", "zlib",
+    "__future__", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "hashlib", "heapq",
+    "ipaddress", "itertools", "json", "math", "operator", "re", "types", "typing", "urllib", "xml", "zlib",
 }  # fmt: skip
 PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",
