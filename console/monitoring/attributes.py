@@ -61,7 +61,9 @@ def _store(beans: Beans, name: str) -> int:
 def _subscriptions(stats: DestinationStats, beans: Beans) -> list[ObjectName]:
     if stats.destination.kind is not Kind.TOPIC:
         return []
-    return [beans.name_of_subscription(each) for each in beans.durables if stats.destination in each.subscription.topics]
+    return [
+        beans.name_of_subscription(each) for each in beans.durables if stats.destination in each.subscription.topics
+    ]
 
 
 def _slow_consumer_strategy(stats: DestinationStats, beans: Beans) -> str | None:
@@ -76,10 +78,10 @@ _DESTINATION = (
         ("QueueSize", "EnqueueCount", "DequeueCount", "DispatchCount", "InFlightCount", "ExpiredCount",
          "ConsumerCount", "ProducerCount", "BlockedSends", "TotalBlockedTime"),
     ),
-    ("AverageEnqueueTime", DOUBLE, lambda stats, beans: mean(stats.TotalEnqueueTime, stats.DispatchCount)),
+    _same("AverageEnqueueTime", DOUBLE),
     _same("MinEnqueueTime"),
     _same("MaxEnqueueTime"),
-    ("AverageMessageSize", LONG, lambda stats, beans: stats.EnqueueBytes // (stats.EnqueueCount or 1)),
+    _same("AverageMessageSize"),
     _same("MinMessageSize"),
     _same("MaxMessageSize"),
     ("AverageBlockedTime", DOUBLE, lambda stats, beans: mean(stats.TotalBlockedTime, stats.BlockedSends)),
@@ -348,9 +350,7 @@ _CONNECTION = (
     _fixed("Producers", NAMES, []),
 )
 
-_HEALTH = (
-    ("CurrentStatus", TEXT, lambda reading, beans: health.status(health.conditions(reading))),
-)
+_HEALTH = (("CurrentStatus", TEXT, lambda reading, beans: health.status(health.conditions(reading))),)
 
 _STORE = (
     _fixed("Name", TEXT, "store"),

@@ -1,7 +1,7 @@
 """Beans: what ActiveMQ shows of itself over JMX, as names, kinds and attributes, made from one reading of the numbers.
 
-Attributes and operations of each kind are tables (`attributes.py`, `operations.py`). What nothing here can know is zero,
-false or null, as the study of real monitors says; nothing is invented.
+Attributes and operations of each kind are tables (`attributes.py`, `operations.py`). What does not exist here, or is
+not known, is zero, false or null, which monitors take as it is; nothing is invented.
 """
 
 from __future__ import annotations

@@ -48,6 +48,11 @@ class PasswordMemory:
 _memory = PasswordMemory()
 
 
+def user_of(request: HttpRequest) -> AbstractBaseUser | None:
+    """The active user who asks, by password; None for nobody."""
+    return basic_user(request)
+
+
 def basic_user(request: HttpRequest) -> AbstractBaseUser | None:
     """The active user whose name and password the request bears; None when it bears none, or wrong ones.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from brokerapp.definitions import Definitions
@@ -48,6 +49,11 @@ class Reading:
     def _of_connectors(self, field: str) -> int:
         by_connector = {each["connector"]: each.get(field, 0) for each in (self.node.listeners if self.node else ())}
         return sum(by_connector.values())
+
+    def seen_by(self, may_see: Callable[[Destination], bool]) -> Reading:
+        """The same with those destinations only."""
+        self.destinations = [each for each in self.destinations if may_see(each.destination)]
+        return self
 
     def of_kind(self, kind: Kind) -> list[DestinationStats]:
         """The destinations of one kind."""

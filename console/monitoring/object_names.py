@@ -102,4 +102,7 @@ def _fits(pattern: str, text: str) -> bool:
         return pattern == text
     if pattern == ANY:
         return True
-    return re.fullmatch("".join({"*": ".*", "?": "."}.get(each, re.escape(each)) for each in pattern), text, re.S) is not None
+    return (
+        re.fullmatch("".join({"*": ".*", "?": "."}.get(each, re.escape(each)) for each in pattern), text, re.S)
+        is not None
+    )

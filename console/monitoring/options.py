@@ -28,7 +28,9 @@ class WrongOption(ValueError):
 class MonitorOptions:
     """One installation's choice."""
 
-    broker: str = "localhost"  #: the broker's name in the names of beans: checks have ActiveMQ's default written in them
+    broker: str = (
+        "localhost"  #: the broker's name in the names of beans: checks have ActiveMQ's default written in them
+    )
     origin: OriginRule = OriginRule.OFF
     origins: tuple[str, ...] = ()  #: allowed besides the endpoint's own; `*`: any
     topic_blank: bool = True  #: end the names of topics with a blank, as ActiveMQ's page does and dashboards expect

@@ -15,7 +15,7 @@ NO_STORE = {"Cache-Control": "no-store"}
 
 def healthz(request: HttpRequest) -> HttpResponse:
     """200: the process answers."""
-    return HttpResponse("ok\n", content_type="text/plain; charset=utf-8", headers=NO_STORE)
+    return HttpResponse("ok", content_type="text/plain; charset=utf-8", headers=NO_STORE)
 
 
 def readyz(request: HttpRequest) -> HttpResponse:

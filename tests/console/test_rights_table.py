@@ -52,7 +52,7 @@ PAGES = [
     ("audit", {}, "get", Verb.AUDIT),
 ]
 #: For everybody, or for everybody who is logged in.
-OPEN = {"login", "logout", "healthz", "theme"}
+OPEN = {"login", "logout", "healthz", "readyz", "theme"}
 
 #: Topics of the live socket, and the right each needs.
 TOPICS = {
