@@ -118,7 +118,7 @@ class Steps:
     async def _each_page(
         self, log: MessageLog, left: list[int], deal: Callable[[list[StoredEntry]], Any], must_find: bool = False
     ) -> None:
-        """Hand over what is found of these numbers. They may be far apart: a page with few is followed by a short one."""
+        """Hand over what is found of these numbers. As they may be far apart, a short page follows one with few."""
         count = min(len(left), PAGE)
         while left:
             wanted, last = set(left), 0
