@@ -92,7 +92,9 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.connector", "brokerapp.errors", "brokerapp.stomp.listener", "brokerapp.stomp.session",
     ),
     "brokerapp.listeners": (*PARTS_OF_CORE, "brokerapp.stomp"),
-    "brokerapp.requests": (*PARTS_OF_CORE, "brokerapp.transfers"),
+    "brokerapp.requests": (*PARTS_OF_CORE, "brokerapp.sending", "brokerapp.steps", "brokerapp.transfers"),
+    "brokerapp.sending": PARTS_OF_CORE,
+    "brokerapp.steps": (*PARTS_OF_CORE, "brokerapp.sending", "brokerapp.transfers"),
     "brokerapp.transfers": PARTS_OF_CORE,
     "brokerapp.admin": (
         *VALUES, "brokerapp.engine.bindings", "brokerapp.engine.job", "brokerapp.engine.loops", "brokerapp.selectors",
@@ -151,7 +153,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     "uvloop": ("brokerapp.management", "console"),
     # the broker's core waits for nothing: whoever does has a name here
     "asyncio": (
-        "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.transfers",
+        "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.sending", "brokerapp.steps",
+        "brokerapp.transfers",
         "brokerapp.stomp.listener", "brokerapp.stomp.websocket", "brokerapp.listeners", "brokerapp.admin",
         "brokerapp.wiring", "brokerapp.reloading",
         "brokerapp.management", "brokerapp.store", "analytics", "console",
