@@ -10,6 +10,8 @@ from lxml import etree
 from brokerapp.config.attributes import FIELD_TYPES, read_fields, written_fields
 from brokerapp.config.broker_config import Outcome
 from brokerapp.config.document import Element
+from brokerapp.config.group_maps import TAG as GROUP_MAP
+from brokerapp.config.group_maps import read_group_map
 from brokerapp.config.recovery import TAG as RECOVERY
 from brokerapp.config.recovery import read_recovery, written_recovery
 from brokerapp.config.strategies import NESTED, read_strategies, written_strategies
@@ -40,7 +42,7 @@ _MEMORY_LIMIT = "bounds all that a queue holds, whatever its cursor: raise or re
 
 #: What a policyEntry may hold besides its dead letter strategy: kept as options, each as the XML it is.
 _NESTED = frozenset((
-    "dispatchPolicy", "messageGroupMapFactory", "networkBridgeFilterFactory", "pendingDurableSubscriberPolicy",
+    "dispatchPolicy", "networkBridgeFilterFactory", "pendingDurableSubscriberPolicy",
     "pendingQueuePolicy", "pendingSubscriberPolicy",
 ))  # fmt: skip
 
@@ -108,6 +110,8 @@ def _entries(element: Element) -> Iterator[PolicyEntry]:
 
 def _policy(element: Element, destination: Destination) -> PolicyEntry:
     values = read_fields(element, PolicyEntry, _FIELDS)
+    if (factory := element.child(GROUP_MAP)) is not None and (text := read_group_map(factory)) is not None:
+        values["message_group_map_factory_type"] = text
     try:
         group_map(values.get("message_group_map_factory_type"))
     except DefinitionRefused as error:
@@ -141,7 +145,7 @@ def _options(element: Element) -> Iterator[tuple[str, str]]:
             why = why_option(child.tag)
             child.note(Outcome.IGNORED if why else Outcome.TAKEN, why or "kept as it is written")
             yield child.tag, "".join(each.source() for each in child.children)
-        elif child.tag not in ("deadLetterStrategy", "destination", RECOVERY, *NESTED):
+        elif child.tag not in ("deadLetterStrategy", "destination", GROUP_MAP, RECOVERY, *NESTED):
             child.note(Outcome.UNKNOWN, "a policyEntry holds no such element")
 
 

@@ -77,6 +77,8 @@ BROKER_FLAGS = {
 MEMORY_LIMIT_OF_TOPIC = "what waits for the subscribers of a topic is bounded for each of them"
 #: Why a network connector does nothing.
 NETWORKS = "networks of brokers are not served yet"
+#: Options of a policyEntry that are about the consumers of other brokers.
+_OF_NETWORKS = frozenset({"gcWithNetworkConsumers", "networkBridgeFilterFactory"})
 _KEPT = "kept as it is written, without effect yet"
 
 
@@ -88,7 +90,9 @@ def why_flag(field: str, value: object) -> str | None:
 
 def why_option(name: str) -> str | None:
     """Why an option of a policyEntry does nothing; None when it acts."""
-    return None if name in MET_OPTIONS else _KEPT
+    if name in MET_OPTIONS:
+        return None
+    return NETWORKS if name in _OF_NETWORKS else _KEPT
 
 
 def why_plugin(name: str) -> str | None:
