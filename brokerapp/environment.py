@@ -36,6 +36,10 @@ class Environment:
     tls_certificate: str | None = None
     tls_key: str | None = None
     tls_password: str | None = field(default=None, repr=False)
+    #: Addresses and networks of proxies before the console, comma separated: what they say of a browser is believed.
+    proxies: str = ""
+    #: Days for which the audit trail is kept; 0: for ever.
+    audit_days: int = 0
 
     @staticmethod
     def read(variables: Mapping[str, str] = os.environ) -> Environment:
@@ -56,6 +60,8 @@ class Environment:
             tls_certificate=variables.get("SLUICE_TLS_CERTIFICATE"),
             tls_key=variables.get("SLUICE_TLS_KEY"),
             tls_password=variables.get("SLUICE_TLS_PASSWORD"),
+            proxies="".join(variables.get("SLUICE_PROXIES", "").split()),
+            audit_days=int(variables.get("SLUICE_AUDIT_DAYS", 0)),
         )
 
     @property

@@ -6,9 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 from celery import shared_task
+from django.conf import settings
 from django.utils import timezone
 
-from console import runs
+from console import audit_retention, runs
 from console.models import AnalysisRun
 
 #: A run of which nothing was heard for so long has lost its worker. Spark reports at least once a minute.
@@ -38,6 +39,12 @@ def reap() -> int:
     )
     reason = {"reason": "Its worker was lost: nothing was heard of it for ten minutes."}
     return sum(runs.changed(str(run.id), AnalysisRun.State.FAILED, reason) for run in silent)
+
+
+@shared_task(name="console.forget_audit")
+def forget_audit() -> int:
+    """Delete entries of the audit trail that are older than SLUICE_AUDIT_DAYS, which leaves an entry; how many."""
+    return audit_retention.forget(settings.SLUICE.audit_days)
 
 
 @shared_task(name="console.demo")

@@ -202,8 +202,13 @@ def test_a_filtered_destination_without_selector_never_matches():
         ),
         (
             '<policyEntry queue="A"><pendingQueuePolicy><vmQueueCursor/></pendingQueuePolicy></policyEntry>',
-            PolicyEntry(queue("A"), options=(("pendingQueuePolicy", "<vmQueueCursor/>"),)),
+            PolicyEntry(queue("A"), queue_cursor="vmQueueCursor"),
         ),
+        (
+            '<policyEntry queue="A"><pendingQueuePolicy><bean class="C"/></pendingQueuePolicy></policyEntry>',
+            PolicyEntry(queue("A"), options=(("pendingQueuePolicy", '<bean class="C"/>'),)),
+        ),
+        ('<policyEntry queue="A" storeLimit="1 kb"/>', PolicyEntry(queue("A"), store_limit=1024)),
         (
             '<policyEntry queue="A"><deadLetterStrategy><sharedDeadLetterStrategy processExpired="false">'
             '<deadLetterQueue><queue physicalName="D"/></deadLetterQueue></sharedDeadLetterStrategy>'
