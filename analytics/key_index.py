@@ -1,4 +1,4 @@
-"""The index of an archive: which files may hold events of a message. A Bloom filter a file, those of an hour in one file.
+"""The index of an archive: which files may hold events of a message. A Bloom filter a file, an hour in one file.
 
     archive/broker=B/day=YYYY-MM-DD/hour=HH/_keys    records: length of the name, bits, name, filter, CRC of all that
 

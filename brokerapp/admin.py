@@ -26,7 +26,7 @@ from brokerapp.errors import (
 )
 from brokerapp.message import Message
 from brokerapp.named_subscription import SUBSCRIPTION, NamedSubscription
-from brokerapp.selectors import compile_selector
+from brokerapp.selectors import Seen, compile_selector
 from brokerapp.snapshot import (
     BrowsedMessage,
     BrowsePage,
@@ -131,7 +131,7 @@ class BrokerAdmin:
             for entry in page:
                 message = _browsed(entry, destination)
                 scanned, after = scanned + 1, entry.seq
-                if wanted is None or wanted.matches(message.headers):
+                if wanted is None or wanted.matches(Seen(message.headers, message.body)):
                     found.append(message)
                     if len(found) == limit:
                         more = await self._store.read(log, after, 1)

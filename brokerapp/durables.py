@@ -77,6 +77,10 @@ class Durables:
         """The one whose messages are in this log."""
         return self._by_log[log.name]
 
+    def known(self, log: str) -> Durable | None:
+        """The one whose messages are in the log of this name, if there is one."""
+        return self._by_log.get(log)
+
     def of_topic(self, topic: Destination) -> list[Durable]:
         """Those that keep messages of this topic, online or not."""
         feeds = self._broker.topology.feeds_of(topic.name)

@@ -41,6 +41,10 @@ class Environment:
     tls_password: str | None = field(default=None, repr=False)
     #: Properties by whose values recorded messages can be found.
     indexed: tuple[str, ...] = ("correlation-id",)
+    #: Addresses and networks of proxies before the console, comma separated: what they say of a browser is believed.
+    proxies: str = ""
+    #: Days for which the audit trail is kept; 0: for ever.
+    audit_days: int = 0
 
     @staticmethod
     def read(variables: Mapping[str, str] = os.environ) -> Environment:
@@ -62,6 +66,8 @@ class Environment:
             tls_key=variables.get("SLUICE_TLS_KEY"),
             tls_password=variables.get("SLUICE_TLS_PASSWORD"),
             indexed=_indexed(variables.get("SLUICE_INDEXED", INDEXED)),
+            proxies="".join(variables.get("SLUICE_PROXIES", "").split()),
+            audit_days=int(variables.get("SLUICE_AUDIT_DAYS", 0)),
         )
 
     @property

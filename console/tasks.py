@@ -6,9 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 from celery import shared_task
+from django.conf import settings
 from django.utils import timezone
 
-from console import runs
+from console import audit_retention, runs
 from console.models import AnalysisRun
 from console.repair import jobs
 from console.repair.work import rouse_lost, work
@@ -48,6 +49,12 @@ def reap() -> int:
 def work_on(job_id: str) -> str:
     """Do a slice of a job on messages; its state then."""
     return work(job_id)
+
+
+@shared_task(name="console.forget_audit")
+def forget_audit() -> int:
+    """Delete entries of the audit trail that are older than SLUICE_AUDIT_DAYS, which leaves an entry; how many."""
+    return audit_retention.forget(settings.SLUICE.audit_days)
 
 
 @shared_task(name="console.demo")

