@@ -109,6 +109,11 @@ class Publishing:
             self._broker.delivery.give(log, consumer, entries, now_us)
         return True
 
+    @property
+    def last_id(self) -> str:
+        """The message-id that was given last."""
+        return f"{self._prefix}{self._messages}"
+
     def next_id(self) -> str:
         """A message-id nobody had."""
         self._messages += 1
@@ -222,7 +227,7 @@ class Publishing:
         """Let it happen, all or nothing; then tell the client if it asked. `undo` is called when a limit refuses it."""
         appends = appends_of(placed)
         stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
-        if not appends and not stored and not client.pending and not jobs:
+        if not appends and not stored and not client.pending and not jobs and self._broker.flow.is_free(placed):
             self._broker.settling.account(settled)
             self.happened(placed, 0)
             self._broker.confirm(client, receipt)
@@ -233,7 +238,7 @@ class Publishing:
             request.jobs = jobs
         client.started_unit(request.size)
         flow = self._broker.flow
-        if flow.places:
+        if flow.watchful:
             flow.submit(request)
         else:
             self._broker.committer.submit(request)

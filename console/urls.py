@@ -54,6 +54,7 @@ urlpatterns = [
     path("analytics/schedules/new", schedules.create, name="new-schedule"),
     path("analytics/schedules/<int:schedule_id>/<str:action>", schedules.change, name="change-schedule"),
     path("audit/", audit.audit, name="audit"),
+    path("audit/export.<str:format>", audit.export, name="audit-export"),
     path("theme", preferences.theme, name="theme"),
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
