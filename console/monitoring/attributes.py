@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from brokerapp.destination import Destination, Kind
-from brokerapp.engine.patience import WARNING_INTERVAL_MS, limit_of
+from brokerapp.engine.patience import WARNING_INTERVAL_MS, bound_of
 from brokerapp.snapshot import DestinationStats
 from console.monitoring import health
 from console.monitoring.beans import Attribute, BeanKind, Beans
@@ -50,7 +50,8 @@ def _fixed(name: str, type: str, value: Any) -> tuple[str, str, Callable[[Any, B
 
 
 def _limit(stats: DestinationStats, beans: Beans) -> int:
-    return limit_of(beans.policy(stats)) or _store(beans, "message_limit")
+    policy = beans.policy(stats)
+    return bound_of(policy).bytes or policy.memory_limit or _store(beans, "message_limit")
 
 
 def _store(beans: Beans, name: str) -> int:
