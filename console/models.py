@@ -1,4 +1,5 @@
-"""What only the console owns: runs of analyses, the audit trail, a user's settings. The rest is the broker's."""
+"""What only the console owns: runs of analyses, the audit trail, who has which role, a user's settings. The rest is the
+broker's."""
 
 from __future__ import annotations
 
@@ -6,6 +7,21 @@ import uuid
 
 from django.conf import settings
 from django.db import models
+
+from console.repair.models import Edit, Job, JobOutcome, SavedSelector, Template
+from console.rights import Grant
+
+__all__ = [
+    "AnalysisRun",
+    "Assignment",
+    "AuditEntry",
+    "Edit",
+    "Job",
+    "JobOutcome",
+    "SavedSelector",
+    "Template",
+    "UserSetting",
+]
 
 
 class AnalysisRun(models.Model):
@@ -60,9 +76,19 @@ class AuditEntry(models.Model):
         REFUSED = "refused"
         FAILED = "failed"
 
+    class Via(models.TextChoices):
+        """By which door."""
+
+        CONSOLE = "console"
+        API = "api"
+        BROKERCTL = "brokerctl"
+        WORKER = "worker"
+
     time = models.DateTimeField(auto_now_add=True, db_index=True)
     who = models.CharField(max_length=150)
-    address = models.CharField(max_length=64)  #: from where
+    address = models.CharField(max_length=64, blank=True)  #: from where
+    agent = models.CharField(max_length=300, blank=True)  #: the browser or program
+    via = models.CharField(max_length=16, choices=Via, default=Via.CONSOLE)
     action = models.CharField(max_length=64)  #: a verb, e.g. `purge`
     object = models.CharField(max_length=500)  #: what it was done to, e.g. `queue://orders`
     before = models.JSONField(null=True)
@@ -71,7 +97,38 @@ class AuditEntry(models.Model):
     detail = models.TextField(blank=True)  #: why it was denied, refused or failed
 
     class Meta:
-        ordering = ["-time", "-id"]
+        # The order in which they were written; each way to filter has an index that also orders, for millions of rows.
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["who", "-id"], name="audit_by_who"),
+            models.Index(fields=["action", "-id"], name="audit_by_action"),
+            models.Index(fields=["outcome", "-id"], name="audit_by_outcome"),
+        ]
+
+
+class Assignment(models.Model):
+    """A role that a user, or everybody in a group, has: for some destinations, or for all."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="assignments")
+    group = models.ForeignKey("auth.Group", models.CASCADE, null=True, related_name="assignments")
+    role = models.CharField(max_length=16)  #: a Role
+    scopes = models.JSONField(default=list)  #: patterns of destinations; none: everywhere
+    extras = models.JSONField(default=list)  #: names of verbs in lower case, of those that EXTRAS lets the role have
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(user__isnull=False, group__isnull=True)
+                | models.Q(user__isnull=True, group__isnull=False),
+                name="assignment_has_one_holder",
+            )
+        ]
+
+    @property
+    def grant(self) -> Grant:
+        """What it gives."""
+        return Grant.of(self.role, self.scopes, self.extras)
 
 
 class UserSetting(models.Model):

@@ -11,9 +11,11 @@ from csp.constants import NONE, SELF
 
 from brokerapp.environment import Environment
 from console.assets import fingerprint
+from console.monitoring.options import MonitorOptions
 from console.secret import secret_key
 
 SLUICE = Environment.read()
+MONITOR = MonitorOptions.read()
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 DEBUG = False
@@ -76,7 +78,7 @@ TEMPLATES = [
                     ["django.template.loaders.filesystem.Loader", "django.template.loaders.app_directories.Loader"],
                 )
             ],
-            "builtins": ["console.templatetags.house"],
+            "builtins": ["console.templatetags.house", "console.templatetags.rights"],
         },
     }
 ]
