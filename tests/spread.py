@@ -1,4 +1,4 @@
-"""How tests are spread over processes: what shares a costly fixture stays together, and what takes long begins first."""
+"""How tests are spread over processes: what shares a costly fixture stays together, what takes long begins first."""
 
 from __future__ import annotations
 
