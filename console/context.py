@@ -9,6 +9,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from console.access import Verb, rights_of, roles_of
+from console.commands import allowed
 from console.models import UserSetting
 
 
@@ -45,17 +46,15 @@ def house(request: HttpRequest) -> dict[str, Any]:
     if user is None or not user.is_authenticated:
         return {"theme": "auto", "broker": settings.SLUICE.broker_name}
     rights = rights_of(user)
+    setting = UserSetting.objects.filter(user=user).first() or UserSetting()
     here = request.resolver_match.url_name if request.resolver_match else ""
     return {
         "rights": rights,
         "roles": ", ".join(sorted(roles_of(user))) or "no role",
-        "theme": _theme_of(user),
-        "themes": [("auto", "System"), ("light", "Light"), ("dark", "Dark")],
+        "theme": setting.theme,
+        "themes": UserSetting.Theme.choices,
+        "single_keys": setting.single_keys,
+        "commands": allowed(rights),
         "broker": settings.SLUICE.broker_name,
         "rail": [(entry, here in entry.pages) for entry in RAIL if rights[entry.verb.name.lower()]],
     }
-
-
-def _theme_of(user: Any) -> str:
-    setting = UserSetting.objects.filter(user=user).first()
-    return setting.theme if setting else UserSetting.Theme.AUTO
