@@ -84,9 +84,10 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.stomp.runs",
     ),
     "brokerapp.stomp.naming": (*VALUES, "brokerapp.engine"),
+    "brokerapp.stomp.send_headers": ("brokerapp.errors", "brokerapp.message"),
     "brokerapp.stomp.session": (
         "brokerapp.connector", "brokerapp.errors", "brokerapp.message", "brokerapp.actions", "brokerapp.stomp.frames",
-        "brokerapp.stomp.naming", "brokerapp.stomp.runs", "brokerapp.transformations",
+        "brokerapp.stomp.naming", "brokerapp.stomp.runs", "brokerapp.stomp.send_headers", "brokerapp.transformations",
     ),
     "brokerapp.stomp.listener": (*PARTS_OF_CORE, "brokerapp.stomp"),
     "brokerapp.stomp.tls": ("brokerapp.connector", "brokerapp.errors"),
@@ -130,7 +131,7 @@ PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",
     "brokerapp.engine",
     "brokerapp.stomp.frames", "brokerapp.stomp.heads", "brokerapp.stomp.naming", "brokerapp.stomp.runs",
-    "brokerapp.stomp.session", "=brokerapp.store", "brokerapp.store.keys",
+    "brokerapp.stomp.send_headers", "brokerapp.stomp.session", "=brokerapp.store", "brokerapp.store.keys",
 )  # fmt: skip
 
 #: Packages from outside that have a home: who alone may import them.
