@@ -36,6 +36,13 @@ RAIL = (
     Entry("connections", "Connections", "connection", frozenset({"connections"})),
     Entry("analyses", "Analyses", "analysis", frozenset({"analyses", "run", "new-schedule", "start-run"})),
     Entry("audit", "Audit", "audit", frozenset({"audit"}), Verb.AUDIT),
+    Entry(
+        "users",
+        "Users",
+        "user",
+        frozenset({"users", "user", "new-user", "change-user", "groups", "group", "roles", "masking", "masking-rule"}),
+        Verb.USERS,
+    ),
 )
 
 

@@ -118,6 +118,12 @@ class Assignment(models.Model):
         return Grant.of(self.role, self.scopes, self.extras)
 
 
+class RightsVersion(models.Model):
+    """One row: how often anybody's rights have changed; see `console.rights_version`."""
+
+    version = models.BigIntegerField(default=0)
+
+
 class UserSetting(models.Model):
     """What a user chose for their own screen."""
 
