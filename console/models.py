@@ -8,7 +8,20 @@ import uuid
 from django.conf import settings
 from django.db import models
 
+from console.repair.models import Edit, Job, JobOutcome, SavedSelector, Template
 from console.rights import Grant
+
+__all__ = [
+    "AnalysisRun",
+    "Assignment",
+    "AuditEntry",
+    "Edit",
+    "Job",
+    "JobOutcome",
+    "SavedSelector",
+    "Template",
+    "UserSetting",
+]
 
 
 class AnalysisRun(models.Model):

@@ -64,6 +64,8 @@ TOPICS = {
     "connections": Verb.SEE,
     "run": Verb.SEE,
     "runs": Verb.SEE,
+    "job": Verb.BROWSE,
+    "jobs": Verb.BROWSE,
 }
 
 #: Operations of the API: method, path, the right each needs; tried below as the pages are.
