@@ -1,4 +1,4 @@
-"""Accounts: users, their roles and groups, and what an admin does with them. Views record each change in the audit trail.
+"""Accounts: users, their roles and groups, and what an admin does with them. Views record each change.
 
 Whatever is refused raises RequestRefused with a sentence for whoever asked.
 """

@@ -15,13 +15,14 @@ from django.contrib.sessions.models import Session
 from django.db.models import F
 from django.db.models.signals import m2m_changed, post_delete, post_save
 
-from console.models import Assignment, RightsVersion
+from console.models import Assignment, MaskingRule, RightsVersion
 
 #: Seconds for which a process takes the version it has read for the current one.
 FRESH = 1.0
 
 _lock = threading.Lock()
 _read: tuple[float, int] = (-FRESH, 0)
+_grown_here = 0
 
 
 def rights_version() -> int:
@@ -35,17 +36,24 @@ def rights_version() -> int:
         return version
 
 
+def rights_state() -> tuple[int, int]:
+    """What is equal as long as nothing changed: a key for what is remembered. What is changed here shows at once."""
+    return rights_version(), _grown_here
+
+
 def grow(sender: Any = None, **kwargs: Any) -> None:
     """Somebody's rights may have changed."""
     if kwargs.get("update_fields") == frozenset({"last_login"}):
         return
+    global _grown_here, _read
+    _grown_here, _read = _grown_here + 1, (-FRESH, 0)
     if not RightsVersion.objects.update(version=F("version") + 1):
         RightsVersion.objects.create(version=1)
 
 
 def watch() -> None:
     """Have every change that counts let the version grow."""
-    for model in (Assignment, Group, User):
+    for model in (Assignment, Group, MaskingRule, User):
         post_save.connect(grow, model, dispatch_uid="rights")
         post_delete.connect(grow, model, dispatch_uid="rights")
     post_delete.connect(grow, Session, dispatch_uid="rights")

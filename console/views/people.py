@@ -134,9 +134,7 @@ def _user_page(request: HttpRequest, user: User, secret: dict[str, str] | None =
         "person": user,
         "assignments": _listed(user),
         "groups": [(group, group in user.groups.all()) for group in Group.objects.order_by("name")],
-        "effective": [
-            (verb, sources, may(user, verb, destination)) for verb, sources in accounts.effective(user)
-        ],
+        "effective": [(verb, sources, may(user, verb, destination)) for verb, sources in accounts.effective(user)],
         "asked": asked,
         "wrong": wrong,
         "destination": destination,
@@ -286,5 +284,7 @@ def delete_group(request: HttpRequest, group_id: int) -> HttpResponse:
 @needs(Verb.USERS)
 def roles(request: HttpRequest) -> HttpResponse:
     """The rights table: what each role may do."""
-    table = [(verb, [(role, role in ROLES_BY_VERB[verb], verb in EXTRAS.get(role, ())) for role in Role]) for verb in Verb]
+    table = [
+        (verb, [(role, role in ROLES_BY_VERB[verb], verb in EXTRAS.get(role, ())) for role in Role]) for verb in Verb
+    ]
     return render(request, "console/people/roles.html", {"roles": list(Role), "table": table})
