@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import LoginView, LogoutView
-from django.http import HttpResponse
 from django.urls import path
 
+from console.monitoring import probes
 from console.views import (
     account,
     analyses,
@@ -22,8 +22,6 @@ from console.views import (
     routing_files,
     schedules,
 )
-
-healthz = login_not_required(lambda request: HttpResponse("ok", content_type="text/plain"))
 
 urlpatterns = [
     path("", overview.overview, name="overview"),
@@ -79,7 +77,8 @@ urlpatterns = [
     path("theme", preferences.theme, name="theme"),
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
-    path("healthz", healthz, name="healthz"),
+    path("healthz", login_not_required(probes.healthz), name="healthz"),
+    path("readyz", login_not_required(probes.readyz), name="readyz"),
 ]
 
 handler403 = "console.views.problems.denied"

@@ -68,7 +68,7 @@ PAGES = [
     ("audit-export", {"format": "csv"}, "get", Verb.AUDIT),
 ]
 #: For everybody, or for everybody who is logged in.
-OPEN = {"login", "logout", "invitation", "healthz", "theme"}
+OPEN = {"login", "logout", "invitation", "healthz", "readyz", "theme"}
 
 #: Topics of the live socket, and the right each needs.
 TOPICS = {
