@@ -2,42 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
 
-from console.access import Verb, rights_of, roles_of
+from console.access import rights_of, roles_of
 from console.commands import allowed
 from console.models import UserSetting
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One entry of the rail; `pages` are the names of the pages below it."""
-
-    page: str
-    label: str
-    icon: str
-    pages: frozenset[str]
-    verb: Verb = Verb.SEE
-
-
-RAIL = (
-    Entry("overview", "Overview", "overview", frozenset({"overview"})),
-    Entry("queues", "Queues", "queue", frozenset({"queues", "queue", "messages", "message", "new-queue", "purge"})),
-    Entry("topics", "Topics", "topic", frozenset({"topics", "topic", "new-topic"})),
-    Entry(
-        "routing",
-        "Routing",
-        "routing",
-        frozenset({"routing", "new-definition", "edit-definition", "routing-history", "routing-import"}),
-    ),
-    Entry("connections", "Connections", "connection", frozenset({"connections"})),
-    Entry("analyses", "Analyses", "analysis", frozenset({"analyses", "run", "new-schedule", "start-run"})),
-    Entry("audit", "Audit", "audit", frozenset({"audit"}), Verb.AUDIT),
-)
+from console.rail import rail_of
 
 
 def house(request: HttpRequest) -> dict[str, Any]:
@@ -47,7 +20,6 @@ def house(request: HttpRequest) -> dict[str, Any]:
         return {"theme": "auto", "broker": settings.SLUICE.broker_name}
     rights = rights_of(user)
     setting = UserSetting.objects.filter(user=user).first() or UserSetting()
-    here = request.resolver_match.url_name if request.resolver_match else ""
     return {
         "rights": rights,
         "roles": ", ".join(sorted(roles_of(user))) or "no role",
@@ -56,5 +28,5 @@ def house(request: HttpRequest) -> dict[str, Any]:
         "single_keys": setting.single_keys,
         "commands": allowed(rights),
         "broker": settings.SLUICE.broker_name,
-        "rail": [(entry, here in entry.pages) for entry in RAIL if rights[entry.verb.name.lower()]],
+        "rail": rail_of(rights, request.path),
     }
