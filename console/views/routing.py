@@ -23,12 +23,12 @@ from brokerapp.definitions import (
 from brokerapp.errors import DefinitionConflict, DefinitionRefused
 from console import audit
 from console.access import Verb, needs
-from console.forms import KINDS, OPTIONS, CompositeForm, LegRow, form_for
+from console.routing.forms import KINDS, OPTIONS, CompositeForm, LegRow, form_for
 from console.gateway import gateway
 from console.live.mirror import mirror
-from console.routing_advice import advice
-from console.routing_graph import picture_of
-from console.routing_xml import fragment_of
+from console.routing.advice import advice
+from console.routing.graph import picture_of
+from console.routing.fragment import fragment_of
 
 
 @require_GET

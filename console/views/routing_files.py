@@ -16,7 +16,7 @@ from brokerapp.errors import BrokerError, ConfigurationRefused
 from console import audit
 from console.access import Verb, needs
 from console.gateway import gateway
-from console.routing_xml import difference
+from console.routing.fragment import difference
 
 #: Characters of a file that is read.
 MAX_FILE = 1_000_000

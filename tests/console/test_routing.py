@@ -10,9 +10,9 @@ from brokerapp.destination import Destination
 from brokerapp.snapshot import DestinationStats
 from console.gateway import gateway
 from console.models import AuditEntry
-from console.routing_advice import advice
-from console.routing_graph import feeders_of, picture_of
-from console.routing_xml import fragment_of
+from console.routing.advice import advice
+from console.routing.graph import feeders_of, picture_of
+from console.routing.fragment import fragment_of
 
 Q, T = Destination.queue, Destination.topic
 LEGS = {"leg_kind": ["queue", "queue"], "leg_name": ["split.eu", "split.rest"], "leg_selector": ["region = 'eu'", ""]}
