@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import models
 
 from console.rights import Grant
+from console.routing.models import Draft, DraftRemark  # noqa: F401  (Django looks for models here)
 
 
 class AnalysisRun(models.Model):

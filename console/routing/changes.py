@@ -11,14 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from brokerapp.definitions import (
+    Composite,
     Definitions,
     PolicyEntry,
     Redelivery,
     RedeliveryPolicy,
     VirtualDestination,
+    VirtualTopic,
     from_json,
     to_json,
 )
+from brokerapp.destination import ANY_REST, Destination
 
 #: What can be changed by itself. A Redelivery stands for its switches alone, without the policies in it.
 Item = VirtualDestination | PolicyEntry | RedeliveryPolicy | Redelivery
@@ -29,6 +32,18 @@ SWITCHES = "redelivery"
 def id_of(item: Item) -> str:
     """What tells this item from all others."""
     return SWITCHES if isinstance(item, Redelivery) else item.id
+
+
+def kind_of(item: Item) -> str:
+    """The name of the element that declares it."""
+    match item:
+        case PolicyEntry():
+            return "policyEntry"
+        case RedeliveryPolicy():
+            return "redeliveryPolicy"
+        case Redelivery():
+            return "redelivery"
+    return item.kind
 
 
 def items_of(definitions: Definitions) -> dict[str, Item]:
@@ -175,3 +190,17 @@ def resolved(changes: Iterable[Change], clash: Clash, *, keep: bool) -> list[Cha
         if clash.change.before is not None:
             mended.append(Change(clash.change.before, None))
     return [each for change in changes for each in (mended if change == clash.change else [change])]
+
+
+def places_of(item: Item | None) -> tuple[Destination, ...]:
+    """The destinations (or patterns) whose messages it is about: who may change it must have the right there."""
+    match item:
+        case VirtualTopic():
+            return (Destination.topic(item.name),)
+        case Composite():
+            return (item.destination, *(leg.destination for leg in item.legs))
+        case PolicyEntry() | RedeliveryPolicy():
+            return (item.destination,)
+        case None:
+            return ()
+    return (Destination.queue(ANY_REST),)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from brokerapp.config.attributes import spelt
-from brokerapp.definitions import Composite, Leg, MirroredQueue, PolicyEntry, Redelivery, RedeliveryPolicy, VirtualTopic
+from brokerapp.definitions import Composite, Leg, MirroredQueue, PolicyEntry, RedeliveryPolicy, VirtualTopic
 from brokerapp.destination import Destination
-from console.routing.changes import Change, Clash, Item
+from console.routing.changes import Change, Clash, Item, kind_of
 
 #: What kinds of definitions are called.
 LABELS: dict[str, str] = {
@@ -20,18 +20,6 @@ LABELS: dict[str, str] = {
     "redeliveryPolicy": "Redelivery policy",
     "redelivery": "Redelivery",
 }
-
-
-def kind_of(item: Item) -> str:
-    """The name of the element that declares it."""
-    match item:
-        case PolicyEntry():
-            return "policyEntry"
-        case RedeliveryPolicy():
-            return "redeliveryPolicy"
-        case Redelivery():
-            return "redelivery"
-    return item.kind
 
 
 def title_of(item: Item) -> str:
