@@ -13,6 +13,8 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.named_subscription import NamedSubscription
+from brokerapp.sending import Sending
+from brokerapp.steps import Steps
 from brokerapp.store import StoredEntry
 from brokerapp.transfers import Transfers
 
@@ -172,7 +174,7 @@ async def answer(
     request: dict[str, Any],
 ) -> dict[str, Any]:
     """The reply to a request: {"result": ...} or {"error": sentence, "code": code}."""
-    desk, transfers = Desk(broker, committer, pump, refresh), Transfers(broker)
+    desk, transfers, steps = Desk(broker, committer, pump, refresh), Transfers(broker), Steps(broker)
     verbs: dict[str, Callable[..., Awaitable[Any]]] = {
         "purge": desk.purge,
         "create": desk.create,
@@ -188,6 +190,9 @@ async def answer(
         "copy": transfers.copy,
         "retry": transfers.retry,
         "remove": transfers.remove,
+        "step": steps.step,
+        "edit": steps.edit,
+        "send": Sending(broker).send,
     }
     verb = verbs.get(request["verb"])
     if verb is None:
