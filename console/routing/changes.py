@@ -1,7 +1,7 @@
 """Changes: what a draft does to the definitions, one definition at a time. Pure.
 
-A change remembers what it was made from (`before`), so that a draft outlives what others change meanwhile: it is applied
-to the definitions in force then, and only where somebody changed the very same definition it clashes.
+A change remembers what it was made from (`before`), so that a draft outlives what others change meanwhile: it is
+applied to the definitions in force then, and only where somebody changed the very same definition it clashes.
 """
 
 from __future__ import annotations
@@ -168,17 +168,18 @@ def between(old: Definitions, new: Definitions) -> list[Change]:
 
 def joined(changes: Iterable[Change], new: Change) -> list[Change]:
     """The changes of a draft with one more; what the draft changed before already is changed once."""
-    result, before = [], new.before
-    for each in changes:
-        if before is not None and each.after is not None and id_of(each.after) == id_of(before):
-            before = each.before
-        elif new.before is None and each.after is None and each.id == id_of(new.after):
-            before = each.before
-        else:
-            result.append(each)
-    if before != new.after:
-        result.append(Change(before, new.after))
-    return result
+    changes = list(changes)
+    earlier = next((each for each in changes if _goes_on(each, new)), None)
+    whole = Change(new.before if earlier is None else earlier.before, new.after)
+    rest = [each for each in changes if each is not earlier]
+    return rest if whole.before == whole.after else [*rest, whole]
+
+
+def _goes_on(earlier: Change, new: Change) -> bool:
+    """Whether the new change is about what the earlier one made, or puts something in the place of what it removed."""
+    if new.before is not None:
+        return earlier.after is not None and id_of(earlier.after) == id_of(new.before)
+    return earlier.after is None and new.after is not None and earlier.id == id_of(new.after)
 
 
 def resolved(changes: Iterable[Change], clash: Clash, *, keep: bool) -> list[Change]:

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import F
 
 from brokerapp.definitions import Definitions
-from brokerapp.errors import DefinitionConflict, DefinitionRefused
+from brokerapp.errors import BrokerError, DefinitionConflict, DefinitionRefused
 from console.gateway import gateway
 from console.routing.changes import Change, Clash, applied, clashes, joined
 from console.routing.models import Draft
@@ -97,19 +97,27 @@ def apply(draft: Draft, author: str) -> Definitions:
     changes = draft.read()
     if not changes:
         raise DefinitionRefused("the draft changes nothing")
+    try:
+        with transaction.atomic():  # the draft is closed first, so that nobody else applies or drops it meanwhile
+            _step(draft, state=Draft.State.APPLIED, decided_by=author)
+            saved = _define(changes, draft, author)
+            draft.applied_version = saved.version
+            draft.save(update_fields=["applied_version"])
+            note(draft, author, "applied it", f"as version {saved.version}")
+    except BrokerError:
+        draft.refresh_from_db()
+        raise
+    return saved
+
+
+def _define(changes: list[Change], draft: Draft, author: str) -> Definitions:
     for attempt in range(1, ATTEMPTS + 1):
         current = gateway().definitions()
-        found = standing(changes, current)
-        if found.clashes:
+        if clashes(current, changes):
             raise DefinitionConflict(draft.base_version, current.version)
         try:
-            saved = gateway().define(found.proposed, author, draft.name)
-            break
-        except DefinitionConflict:
+            return gateway().define(applied(current, changes), author, draft.name)
+        except DefinitionConflict:  # others applied something else in this very moment
             if attempt == ATTEMPTS:
                 raise
-    move(
-        draft, author, Draft.State.APPLIED, "applied", f"as version {saved.version}",
-        applied_version=saved.version, decided_by=author,
-    )  # fmt: skip
-    return saved
+    raise AssertionError

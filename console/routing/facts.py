@@ -94,8 +94,17 @@ def rows_of(change: Change) -> list[Row]:
 def rows_of_clash(clash: Clash) -> list[Row]:
     """What either side changed: base, theirs and mine."""
     was, now, theirs = facts(clash.change.before), facts(clash.change.after), facts(clash.theirs)
-    return [
-        Row(name, old, mine, other, is_disputed=len({old, mine, other}) == 3)
-        for name in dict.fromkeys((*was, *theirs, *now))
-        if not (old := was.get(name, "")) == (mine := now.get(name, "")) == (other := theirs.get(name, ""))
-    ]
+    rows = []
+    for name in dict.fromkeys((*was, *theirs, *now)):
+        sides = was.get(name, ""), now.get(name, ""), theirs.get(name, "")
+        if len(set(sides)) > 1:
+            rows.append(Row(name, *sides, is_disputed=len(set(sides)) == 3))
+    return rows
+
+
+def set_facts(item: Item) -> dict[str, str]:
+    """What it says beyond the defaults."""
+    if isinstance(item, PolicyEntry | RedeliveryPolicy):
+        plain = facts(type(item)(item.destination))
+        return {name: value for name, value in facts(item).items() if plain.get(name) != value}
+    return facts(item)

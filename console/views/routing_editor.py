@@ -21,7 +21,7 @@ from console.gateway import gateway
 from console.live.mirror import mirror
 from console.routing import drafts
 from console.routing.advice import advice
-from console.routing.changes import Change, Item, applied, clashes, id_of, items_of, kind_of
+from console.routing.changes import Change, Item, applied, id_of, items_of, kind_of
 from console.routing.facts import label_of, title_of
 from console.routing.forms import KINDS, LegRow, form_for
 from console.routing.fragment import fragment_difference, fragment_of
@@ -74,8 +74,9 @@ class Bench:
     def proposed(self, new: Item | None) -> Definitions:
         """The definitions with the new item in place. Raises DefinitionRefused where they cannot work."""
         change = Change(self.existing, new)
-        if new is not None and (found := clashes(self.seen, [change])):
-            raise DefinitionRefused(f"{label_of(found[0].theirs)} {title_of(found[0].theirs)} is defined already")
+        others = items_of(self.seen)
+        if new is not None and id_of(new) in others and id_of(new) != (self.existing and id_of(self.existing)):
+            raise DefinitionRefused(f"{label_of(new)} {title_of(new)} is defined already")
         proposed = applied(self.seen, [change])
         gateway().check(proposed)
         return proposed

@@ -1,4 +1,4 @@
-"""Changes of the routing: living drafts and the versions that were in force, with what each changed; revert and undo."""
+"""Changes of the routing: living drafts and the versions that were in force, what each changed; revert and undo."""
 
 from __future__ import annotations
 
@@ -142,4 +142,3 @@ def _go_back(request: HttpRequest, number: int, opened: int, comment: str) -> No
         messages.success(request, f"The routing is as it was at version {number}; that is version {saved.version} now.")
     except BrokerError as error:
         messages.error(request, f"Not reverted: {error}.")
-
