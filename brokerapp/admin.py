@@ -110,6 +110,10 @@ class BrokerAdmin:
         known = NodeStatus.__dataclass_fields__
         return [NodeStatus(**{name: value for name, value in status.items() if name in known})]
 
+    async def used(self) -> tuple[int, dict[str, int]]:
+        """Bytes that all messages in the store take, and those of each log, by its native name."""
+        return await self._store.used()
+
     # -- messages
 
     async def browse(
@@ -154,6 +158,11 @@ class BrokerAdmin:
     async def last(self, destination: Destination) -> int:
         """The number of the newest message; 0 when there is none."""
         return await self._store.newest(await self._log(destination))
+
+    async def depth(self, destination: Destination) -> int:
+        """How many messages it holds."""
+        log = await self._log(destination)
+        return (await self._store.depths([log]))[log]
 
     async def place_at(self, destination: Destination, time_ms: int) -> int:
         """The number after which messages begin that came at this moment (ms since the epoch) or later.
@@ -256,6 +265,10 @@ class BrokerAdmin:
     async def send(self, message: dict[str, Any], count: int = 1, actor: str = "") -> dict[str, Any]:
         """Send messages (TestSend as JSON) as a client would; the first's `id`, `count`, `queues` and `topics`."""
         return await self._ask("send", message=message, count=count, actor=actor)
+
+    async def routes(self, messages: Sequence[tuple[Destination, dict[str, str]]]) -> list[dict[str, Any]]:
+        """Where messages with these headers would come now: of each `queues`, `topics`, or an `error`."""
+        return await self._ask("routes", messages=[[str(destination), headers] for destination, headers in messages])
 
     async def groups(self, queue: Destination) -> list[list[str]]:
         """The message groups of a queue, each with the client and the subscription that own it."""

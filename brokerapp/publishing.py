@@ -101,8 +101,7 @@ class Publishing:
         if not given:
             return False
         now_us = messages[0].born_us
-        log.counts.EnqueueCount += len(messages)
-        log.counts.EnqueueBytes += sum([message.size for message in messages])
+        log.counts.arrived([message.size for message in messages])
         self._broker.recorder.run(FORWARD, now_us, messages, group.names, sent_to)
         if self._broker.advisories.watching:
             self._broker.advisories.delivered(log.destination, messages)
@@ -228,7 +227,7 @@ class Publishing:
         """Let it happen, all or nothing; then tell the client if it asked. `undo` is called when a limit refuses it."""
         appends = appends_of(placed)
         stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
-        if not appends and not stored and not client.pending and not jobs:
+        if not appends and not stored and not client.pending and not jobs and self._broker.flow.is_free(placed):
             self._broker.settling.account(settled)
             self.happened(placed, 0)
             self._broker.confirm(client, receipt)
@@ -239,7 +238,7 @@ class Publishing:
             request.jobs = jobs
         client.started_unit(request.size)
         flow = self._broker.flow
-        if flow.places:
+        if flow.watchful:
             flow.submit(request)
         else:
             self._broker.committer.submit(request)
@@ -319,7 +318,7 @@ class Publishing:
 
     def stored(self, messages: Sequence[Message], sizes: Sequence[int], group: Group, sent_to: str, seq: int) -> None:
         """The store holds copies of these messages, the first as number `seq`: count them, offer them to consumers."""
-        count, body_bytes = len(messages), sum([message.size for message in messages])
+        count, bodies = len(messages), [message.size for message in messages]
         numbers = range(seq, seq + count)
         payloads = numbers if group.shared else (0,) * count
         deliveries = messages[0].deliveries
@@ -327,8 +326,7 @@ class Publishing:
         advisories = self._broker.advisories
         for log, (name, original, shown) in zip(group.logs, group.rows, strict=True):
             counts = log.counts
-            counts.EnqueueCount += count
-            counts.EnqueueBytes += body_bytes
+            counts.arrived(bodies)
             changed.add(counts)
             if log.consumers:
                 facts = zip(numbers, messages, payloads, sizes, strict=True)

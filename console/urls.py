@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import LoginView, LogoutView
-from django.http import HttpResponse
 from django.urls import path
 
+from console.monitoring import probes
 from console.routing import urls as routing
 from console.views import (
     analyses,
@@ -18,8 +18,6 @@ from console.views import (
     preferences,
     schedules,
 )
-
-healthz = login_not_required(lambda request: HttpResponse("ok", content_type="text/plain"))
 
 urlpatterns = [
     path("", overview.overview, name="overview"),
@@ -48,10 +46,12 @@ urlpatterns = [
     path("analytics/schedules/new", schedules.create, name="new-schedule"),
     path("analytics/schedules/<int:schedule_id>/<str:action>", schedules.change, name="change-schedule"),
     path("audit/", audit.audit, name="audit"),
+    path("audit/export.<str:format>", audit.export, name="audit-export"),
     path("theme", preferences.theme, name="theme"),
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
-    path("healthz", healthz, name="healthz"),
+    path("healthz", login_not_required(probes.healthz), name="healthz"),
+    path("readyz", login_not_required(probes.readyz), name="readyz"),
 ]
 
 handler403 = "console.views.problems.denied"

@@ -84,7 +84,7 @@ def _about_overlap(new: VirtualTopic, other: VirtualTopic) -> Iterator[str]:
         yield f"{plain.name} wins over the selectorAware of {aware.name} there: the queues get everything."
     if new.drop_on_resource_limit != other.drop_on_resource_limit:
         drops, waits = (new, other) if new.drop_on_resource_limit else (other, new)
-        yield f"{waits.name} wins over the dropOnResourceLimit of {drops.name} there: a full queue holds producers back."
+        yield f"{waits.name} wins over the dropOnResourceLimit of {drops.name} there: full queues hold producers back."
 
 
 def _about_composite(new: Composite, rest: list[VirtualDestination], stats: Stats) -> Iterator[str]:

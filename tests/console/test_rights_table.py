@@ -57,9 +57,10 @@ PAGES = [
     ("new-schedule", {}, "post", Verb.SCHEDULE),
     ("change-schedule", {"schedule_id": 1, "action": "switch"}, "post", Verb.SCHEDULE),
     ("audit", {}, "get", Verb.AUDIT),
+    ("audit-export", {"format": "csv"}, "get", Verb.AUDIT),
 ]
 #: For everybody, or for everybody who is logged in.
-OPEN = {"login", "logout", "healthz", "theme"}
+OPEN = {"login", "logout", "healthz", "readyz", "theme"}
 
 #: Topics of the live socket, and the right each needs.
 TOPICS = {
@@ -70,6 +71,8 @@ TOPICS = {
     "connections": Verb.SEE,
     "run": Verb.SEE,
     "runs": Verb.SEE,
+    "job": Verb.BROWSE,
+    "jobs": Verb.BROWSE,
 }
 
 #: Operations of the API: method, path, the right each needs; tried below as the pages are.
