@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ("console", "0008_messages_jobs"),
+        ("console", "0009_rights_masking"),
     ]
 
     operations = [
