@@ -64,6 +64,17 @@ _POLICY_ROWS: tuple[Option, ...] = (
     *_section(
         "Limits and flow control",
         ("memory_limit", "Bytes a queue may hold. Senders beyond it wait or are refused.", "no limit", "bytes"),
+        (
+            "store_limit",
+            "Bytes of stored messages of each queue, and of each named subscription. Senders beyond it wait.",
+            "no limit",
+            "bytes",
+        ),
+        (
+            "queue_cursor",
+            "vmQueueCursor lets memoryLimit bound all that a queue holds; other cursors of ActiveMQ do not.",
+            "none",
+        ),
         ("producer_flow_control", "Senders to a full queue wait. Off: the queue has no limit of its own.", "on"),
         ("send_fail_if_no_space", "Senders to a full queue get an error at once instead of waiting.", "off"),
         ("send_fail_if_no_space_after_timeout", "They wait so long before they get the error.", "for ever", "ms"),
@@ -241,11 +252,6 @@ def options_of(record: type) -> list[Option]:
         if name not in rows
     ]
     return [row for name, row in rows.items() if name in known] + rest
-
-
-def without_words(record: type) -> list[str]:
-    """Fields that no row tells of."""
-    return [option.field for option in options_of(record) if option.field not in _ROWS[record]]
 
 
 def _default_text(value: Any) -> str:
