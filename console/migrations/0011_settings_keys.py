@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('console', '0009_rights_masking'),
+        ('console', '0010_routing_drafts'),
     ]
 
     operations = [
