@@ -76,8 +76,7 @@ PAGES = [
     ("audit-export", {"format": "csv"}, "get", Verb.AUDIT),
 ]
 #: For everybody, or for everybody who is logged in.
-OPEN = {"login", "logout", "healthz", "readyz", "theme", "keys"}
-OPEN = {"login", "logout", "invitation", "healthz", "readyz", "theme"}
+OPEN = {"login", "logout", "invitation", "healthz", "readyz", "theme", "keys"}
 
 #: Topics of the live socket, and the right each needs.
 TOPICS = {
