@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT_MS = 60_000
 #: Milliseconds between looks at the number of topics, where no policy's destinations are to be removed.
 BOUND_PERIOD_MS = 60_000
-#: Topics whose numbers are kept, whatever the policies say: clients make up their names. Some 60 MB.
-MAX_TOPICS = 100_000
 #: Destinations looked at in one step, and milliseconds between steps: bounds how long clients wait for one.
 STEP = 2_000
 STEP_PAUSE_MS = 5
@@ -96,7 +94,7 @@ class Inactivity:
     def bound_topics(self) -> None:
         """Forget the numbers of topics nobody listens to, the first known ones first, when there are too many."""
         topics = [each for each in self._broker.stats.known() if each.kind is Kind.TOPIC]
-        too_many = len(topics) - MAX_TOPICS
+        too_many = len(topics) - self._broker.stats.bound
         if too_many > 0:
             idle = itertools.islice(filter(self._is_idle, topics), too_many)
             self._broker.delete_topics(list(idle))

@@ -20,7 +20,8 @@ CORE = (
     "brokerapp.advisories", "brokerapp.bounds", "brokerapp.broker", "brokerapp.browsing", "brokerapp.client",
     "brokerapp.client_unit", "brokerapp.committer", "brokerapp.creation", "brokerapp.delivery", "brokerapp.durables",
     "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control", "brokerapp.group", "brokerapp.inactivity",
-    "brokerapp.jobs", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas", "brokerapp.recovery",
+    "brokerapp.jobs", "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas",
+    "brokerapp.recovery",
     "brokerapp.redelivering", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling",
     "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.stats", "brokerapp.subscribing",
     "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
@@ -83,9 +84,10 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.stomp.runs",
     ),
     "brokerapp.stomp.naming": (*VALUES, "brokerapp.engine"),
+    "brokerapp.stomp.send_headers": ("brokerapp.errors", "brokerapp.message"),
     "brokerapp.stomp.session": (
         "brokerapp.connector", "brokerapp.errors", "brokerapp.message", "brokerapp.actions", "brokerapp.stomp.frames",
-        "brokerapp.stomp.naming", "brokerapp.stomp.runs", "brokerapp.transformations",
+        "brokerapp.stomp.naming", "brokerapp.stomp.runs", "brokerapp.stomp.send_headers", "brokerapp.transformations",
     ),
     "brokerapp.stomp.listener": (*PARTS_OF_CORE, "brokerapp.stomp"),
     "brokerapp.stomp.tls": ("brokerapp.connector", "brokerapp.errors"),
@@ -129,7 +131,7 @@ PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",
     "brokerapp.engine",
     "brokerapp.stomp.frames", "brokerapp.stomp.heads", "brokerapp.stomp.naming", "brokerapp.stomp.runs",
-    "brokerapp.stomp.session", "=brokerapp.store", "brokerapp.store.keys",
+    "brokerapp.stomp.send_headers", "brokerapp.stomp.session", "=brokerapp.store", "brokerapp.store.keys",
 )  # fmt: skip
 
 #: Packages from outside that have a home: who alone may import them.

@@ -49,11 +49,26 @@ PAGES = [
     ("cancel-run", {"run_id": RUN}, "post", Verb.ANALYSE),
     ("new-schedule", {}, "post", Verb.SCHEDULE),
     ("change-schedule", {"schedule_id": 1, "action": "switch"}, "post", Verb.SCHEDULE),
+    ("users", {}, "get", Verb.USERS),
+    ("new-user", {}, "post", Verb.USERS),
+    ("user", {"user_id": 1}, "get", Verb.USERS),
+    ("change-user", {"user_id": 1, "action": "close"}, "post", Verb.USERS),
+    ("groups", {}, "post", Verb.USERS),
+    ("group", {"group_id": 999}, "get", Verb.USERS),
+    ("delete-group", {"group_id": 999}, "post", Verb.USERS),
+    ("roles", {}, "get", Verb.USERS),
+    ("take-role", {"assignment_id": 999}, "post", Verb.USERS),
+    ("give-role", {"holder_id": 999}, "post", Verb.USERS),
+    ("give-group-role", {"holder_id": 999}, "post", Verb.USERS),
+    ("masking", {}, "get", Verb.USERS),
+    ("new-masking-rule", {}, "get", Verb.USERS),
+    ("masking-rule", {"rule_id": 999}, "post", Verb.USERS),
+    ("change-masking-rule", {"rule_id": 999, "action": "delete"}, "post", Verb.USERS),
     ("audit", {}, "get", Verb.AUDIT),
     ("audit-export", {"format": "csv"}, "get", Verb.AUDIT),
 ]
 #: For everybody, or for everybody who is logged in.
-OPEN = {"login", "logout", "healthz", "theme"}
+OPEN = {"login", "logout", "invitation", "healthz", "readyz", "theme"}
 
 #: Topics of the live socket, and the right each needs.
 TOPICS = {
