@@ -9,11 +9,11 @@ has consumers, those up to a number once the last one left.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from brokerapp import clock
 from brokerapp.committer import Committer
 from brokerapp.definitions import VirtualTopic
 from brokerapp.delivery import Delivery, May
@@ -336,7 +336,7 @@ class Queues:
         """Let the first consumer wait for others, as the queue's policy wants it."""
         if len(log.consumers) == 1:
             log.stopped.add(GATHERING)
-            self._timers.at(_now_ms() + log.rules.patience_ms, partial(self._begin, log))
+            self._timers.at(clock.now_ms() + log.rules.patience_ms, partial(self._begin, log))
         if log.rules.suffices(len(log.consumers)):
             self._begin(log)
 
@@ -347,12 +347,12 @@ class Queues:
     def _note_came(self, subscription: Subscription, log: MessageLog) -> None:
         if self.selectors is None or not log.destination.is_queue or log.destination.is_temporary:
             return
-        if self.selectors.came(log.name, subscription.selector, _now_ms()):
+        if self.selectors.came(log.name, subscription.selector, clock.now_ms()):
             self._describe(log)
 
     def _note_gone(self, subscription: Subscription, log: MessageLog) -> None:
         left = [each.selector for each in log.consumers]
-        if self.selectors is not None and self.selectors.went(log.name, subscription.selector, left, _now_ms()):
+        if self.selectors is not None and self.selectors.went(log.name, subscription.selector, left, clock.now_ms()):
             self._describe(log)
 
     def forget_selectors(self, log: MessageLog, selector: str | None) -> bool:
@@ -366,7 +366,7 @@ class Queues:
         """Forget selectors that nobody used for too long."""
         for name in list(self.selectors or ()):
             log = self._logs[name]
-            if self.selectors.expire(name, [each.selector for each in log.consumers], _now_ms()):
+            if self.selectors.expire(name, [each.selector for each in log.consumers], clock.now_ms()):
                 self._describe(log)
 
     def part(self, subscription: Subscription) -> None:
@@ -407,7 +407,3 @@ class Queues:
         for log in self._logs.values():
             if log.consumers:
                 self._committer.mark(log.name, self._closing_mark(log))
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -27,8 +27,8 @@ CORE = (
     "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
-    *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",
-    "=brokerapp.store",
+    *VALUES, *CORE, "brokerapp.actions", "brokerapp.clock", "brokerapp.engine", "brokerapp.selectors",
+    "brokerapp.recording", "=brokerapp.store",
 )  # fmt: skip
 
 #: The modules of the core that may use all of it.
@@ -51,6 +51,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.named_subscription": ("brokerapp.destination", "brokerapp.errors"),
     "brokerapp.snapshot": ("brokerapp.destination", "brokerapp.named_subscription"),
     "brokerapp.timers": (),
+    "brokerapp.clock": (),
     "brokerapp.stats": ("brokerapp.destination", "brokerapp.snapshot"),
     "brokerapp.selectors": ("brokerapp.selectors", "brokerapp.destination", "brokerapp.errors"),
     "brokerapp.engine": (*VALUES, "brokerapp.engine", "brokerapp.selectors"),
