@@ -22,7 +22,7 @@ CORE = (
     "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control", "brokerapp.group", "brokerapp.inactivity",
     "brokerapp.jobs", "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas",
     "brokerapp.recovery",
-    "brokerapp.redelivering", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling",
+    "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling",
     "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.stats", "brokerapp.subscribing",
     "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
