@@ -11,7 +11,6 @@ import uuid
 from datetime import UTC, datetime
 
 import pytest
-import stomp
 from playwright.sync_api import Page, expect
 
 from brokerapp.environment import PROJECT
@@ -23,15 +22,6 @@ pytestmark = pytest.mark.browser
 
 #: Set to have the picture of the README made anew.
 README_PICTURE = PROJECT / "docs" / "console.png" if os.environ.get("SLUICE_README_PICTURE") else None
-
-
-@pytest.fixture
-def client(site):
-    """A STOMP client of the site, logged in as the console's admin."""
-    connection = stomp.Connection12([("127.0.0.1", site.stomp_port)])
-    connection.connect("admin", PASSWORD, wait=True)
-    yield connection
-    connection.disconnect()
 
 
 def picture(page: Page, name: str) -> None:
