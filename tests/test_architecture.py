@@ -59,9 +59,11 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.store.room": ("brokerapp.errors",),
     "brokerapp.store.commit_call": ("=brokerapp.store",),
     "brokerapp.store.connection": (),
+    "brokerapp.store.rings": ("brokerapp.history", "brokerapp.store.keys"),
+    "brokerapp.history": ("brokerapp.destination", "brokerapp.snapshot"),
     "brokerapp.store.redis": (
         "brokerapp.errors", "brokerapp.message", "=brokerapp.store", "brokerapp.store.commit_call",
-        "brokerapp.store.connection", "brokerapp.store.keys",
+        "brokerapp.store.connection", "brokerapp.store.keys", "brokerapp.store.rings",
     ),
     "brokerapp.store.embedded": ("brokerapp.errors", "brokerapp.ownership"),
     "brokerapp.ownership": (),
@@ -96,7 +98,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.transfers": PARTS_OF_CORE,
     "brokerapp.admin": (
         *VALUES, "brokerapp.engine.bindings", "brokerapp.engine.job", "brokerapp.engine.loops", "brokerapp.selectors",
-        "=brokerapp.store", "brokerapp.store.redis",
+        "=brokerapp.store", "brokerapp.store.redis", "brokerapp.store.rings", "brokerapp.history",
     ),
     "brokerapp.node": (
         *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.requests", "brokerapp.listeners", "brokerapp.stomp",
@@ -120,10 +122,10 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
     "__future__", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "hashlib", "heapq",
-    "ipaddress", "itertools", "json", "math", "operator", "re", "types", "typing", "urllib", "xml", "zlib",
+    "ipaddress", "itertools", "json", "math", "operator", "re", "struct", "types", "typing", "urllib", "xml", "zlib",
 }  # fmt: skip
 PURE = (
-    *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",
+    *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.history", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",
     "brokerapp.engine",
     "brokerapp.stomp.frames", "brokerapp.stomp.heads", "brokerapp.stomp.naming", "brokerapp.stomp.runs",
     "brokerapp.stomp.session", "=brokerapp.store", "brokerapp.store.keys",

@@ -516,6 +516,14 @@ local function define(keys, args)
   return new
 end
 
+-- lease(KEYS = lease, ARGV = holder, milliseconds): have it, or have it longer. Returns 1, or 0 while another has it.
+local function lease(keys, args)
+  local holder = redis.call('GET', keys[1])
+  if holder and holder ~= args[1] then return 0 end
+  redis.call('SET', keys[1], args[1], 'PX', args[2])
+  return 1
+end
+
 -- Settling must work also when the server's memory is used up: it is what frees it. What appends is bounded by `limit`.
 redis.register_function { function_name = 'sluice_v1_commit', callback = commit, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'sluice_v1_beat', callback = beat, flags = { 'allow-oom' } }
@@ -527,3 +535,4 @@ redis.register_function { function_name = 'sluice_v1_waiting', callback = waitin
 redis.register_function('sluice_v1_claim', claim)
 redis.register_function { function_name = 'sluice_v1_drop', callback = drop, flags = { 'allow-oom' } }
 redis.register_function('sluice_v1_define', define)
+redis.register_function('sluice_v1_lease', lease)

@@ -20,6 +20,7 @@ from brokerapp.store import Batch, Committed, Limits, LogState, StoredEntry, Sto
 from brokerapp.store.commit_call import ROWS_AT_ONCE, committed, encode_jobs, encode_units
 from brokerapp.store.connection import alive, packing
 from brokerapp.store.keys import Keys
+from brokerapp.store.rings import Rings
 
 LIBRARY = (Path(__file__).parent / "broker.lua").read_text()
 PREFIX = "sluice_v1_"
@@ -49,6 +50,7 @@ class RedisStore:
         pool.connection_class = packing(pool.connection_class)
         self._redis = redis.Redis.from_pool(pool)
         self._redis.response_callbacks.clear()  # answers as the server gives them, not as the driver reads them
+        self.rings = Rings(self.keys, self._do, self._many)
 
     async def open(self) -> None:
         """Load the function library."""

@@ -1,7 +1,7 @@
 """What a page can watch: each topic turns a picture into cells, texts by name, as its page was rendered with.
 
 A cell whose name ends in `_html` is markup rendered by a template; `mark` is a point of a chart: time in milliseconds,
-pending, in and out. All others are texts.
+pending, in and out; `rows` are the cells of a list's rows, by name of the row. All others are texts.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.snapshot import DestinationStats
 from console import figures, health
 from console.access import Verb
-from console.connections import connections_of, consumers_of
-from console.listing import COLUMNS, row_of
+from console.connections import connections_of
+from console.listing import COLUMNS, Sees, everything, row_of, visible_of
 from console.live.picture import Mark, Picture
 from console.nodes import NodeFacts
 
@@ -42,12 +42,23 @@ class Topic:
     def __str__(self) -> str:
         return f"{self.name}:{self.argument}" if self.argument else self.name
 
+    @property
+    def kind(self) -> Kind:
+        """Of a list: what is listed."""
+        return Kind.QUEUE if self.argument.startswith("queues") else Kind.TOPIC
 
-def overview_cells(picture: Picture, topic: Topic) -> Cells:
-    """Totals, the health sentence, what needs attention and a point of the chart."""
+    @property
+    def destinations(self) -> list[Destination]:
+        """Of a list: what its rows stand for."""
+        return [Destination(self.kind, name) for name in self.rows]
+
+
+def overview_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
+    """Totals, the health sentence, what needs attention and a point of the chart. Only names are a matter of rights."""
     found = health.findings(picture)
     verdict = health.verdict(picture, found)
     totals = picture.totals
+    found = [each for each in found if sees(each.destination)]
     return {
         "state": verdict.state,
         "sentence": verdict.sentence,
@@ -70,33 +81,25 @@ def overview_cells(picture: Picture, topic: Topic) -> Cells:
     }
 
 
-def list_cells(picture: Picture, topic: Topic) -> Cells:
-    """The cells of the rows shown, each named `ROW#COLUMN`, and how many destinations of the kind there are."""
-    kind = Kind.QUEUE if topic.argument.startswith("queues") else Kind.TOPIC
-    cells: Cells = {"count": len(picture.of_kind(kind))}
-    for name in topic.rows:
-        stats = picture.stats.get(Destination(kind, name))
-        if stats is None:
-            cells[f"{name}#gone"] = True
-            continue
-        row = row_of(picture, stats)
-        cells.update({f"{name}#{column.name}": text for column, text in row.cells})
-        cells[f"{name}#spark"] = row.spark
-    return cells
+def list_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
+    """The cells of the rows shown, by row, and how many destinations of the kind there are."""
+    rows: dict[str, dict[str, Any]] = {}
+    for destination in topic.destinations:
+        stats = picture.stats.get(destination)
+        if stats is None or not sees(destination):
+            rows[destination.name] = {"gone": True}
+        else:
+            rows[destination.name] = {column.name: text for column, text in row_of(picture, stats).cells}
+    return {"count": len(visible_of(picture, topic.kind, sees)), "rows": rows}
 
 
-def destination_cells(picture: Picture, topic: Topic) -> Cells:
+def destination_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
     """All numbers of one destination, its consumers and a point of its chart."""
     destination = Destination(Kind(topic.name), topic.argument)
     stats = picture.stats.get(destination)
-    if stats is None:
+    if stats is None or not sees(destination):
         return {"gone": True}
-    consumers = consumers_of(picture, destination)
-    return {
-        **numbers_of(picture, stats),
-        "consumers_html": render_to_string("console/parts/consumers.html", {"consumers": consumers}),
-        "mark": chart_mark(mark_of(picture, stats)),
-    }
+    return {**numbers_of(picture, stats), "mark": chart_mark(mark_of(picture, stats))}
 
 
 def numbers_of(picture: Picture, stats: DestinationStats) -> Cells:
@@ -117,7 +120,7 @@ def chart_mark(mark: Mark) -> list[float]:
     return [round(mark.at * 1000), mark.pending, round(mark.enqueue, 2), round(mark.dequeue, 2)]
 
 
-def connections_cells(picture: Picture, topic: Topic) -> Cells:
+def connections_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
     """The table of connections."""
     connections = connections_of(picture)
     return {
@@ -127,7 +130,7 @@ def connections_cells(picture: Picture, topic: Topic) -> Cells:
 
 
 #: Topics made of the picture alone; runs of analyses come from the database (live/socket.py).
-CELLS: dict[str, Callable[[Picture, Topic], Cells]] = {
+CELLS: dict[str, Callable[[Picture, Topic, Sees], Cells]] = {
     "overview": overview_cells,
     "list": list_cells,
     "queue": destination_cells,
