@@ -1,74 +1,78 @@
-"""Who may do what: one table from verbs to roles, the decorator that enforces it, and the question templates ask."""
+"""Who may do what: the rights of Django's users, the decorator that enforces them, and the questions pages ask.
+
+Every page, socket topic and API operation asks here and nowhere else. What there is to ask for: `console.rights`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import StrEnum
 from functools import wraps
+from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.contrib.sessions.backends.base import SessionBase
 from django.core.exceptions import PermissionDenied
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 
+from brokerapp.destination import Destination, Kind
 from console import audit
+from console.models import Assignment
+from console.rights import ROLES_BY_VERB, Grant, Role, Verb, allows, lacking
+
+__all__ = [
+    "ROLES_BY_VERB",
+    "Grant",
+    "Role",
+    "Verb",
+    "grants_of",
+    "lacking",
+    "may",
+    "named",
+    "needs",
+    "queue_named",
+    "require",
+    "rights_of",
+    "roles_of",
+    "still_here",
+    "visible",
+]
+
+AnyUser = AbstractBaseUser | AnonymousUser
 
 
-class Role(StrEnum):
-    """The groups a user may be in; a superuser is an admin."""
-
-    ADMIN = "admin"
-    SUPPORT = "support"
-    VIEWER = "viewer"
-
-
-class Verb(StrEnum):
-    """What can be done; the value completes the sentence `needs the right to ...`."""
-
-    SEE = "see lists and numbers"
-    BROWSE = "browse messages"
-    ROUTE = "change routing"
-    CREATE = "create and delete destinations"
-    PURGE = "purge queues"
-    ANALYSE = "run and schedule analyses"
-    AUDIT = "read the audit trail"
-    DEMO = "start the demo"
-
-
-_EVERYBODY = frozenset(Role)
-_ADMIN = frozenset({Role.ADMIN})
-
-ROLES_BY_VERB: dict[Verb, frozenset[Role]] = {
-    Verb.SEE: _EVERYBODY,
-    Verb.BROWSE: frozenset({Role.ADMIN, Role.SUPPORT}),
-    Verb.ROUTE: _ADMIN,
-    Verb.CREATE: _ADMIN,
-    Verb.PURGE: _ADMIN,
-    Verb.ANALYSE: _ADMIN,
-    Verb.AUDIT: _ADMIN,
-    Verb.DEMO: _ADMIN,
-}
-
-
-def roles_of(user: AbstractBaseUser | AnonymousUser) -> frozenset[Role]:
-    """The roles of a user; none for somebody who is not logged in or whose account is closed."""
+def grants_of(user: AnyUser) -> tuple[Grant, ...]:
+    """The roles of a user, their own and their groups', with scopes; none for whoever is not logged in or closed."""
     if not user.is_authenticated or not user.is_active:
-        return frozenset()
-    if not hasattr(user, "_roles"):
-        names = {Role.ADMIN} if user.is_superuser else set()
-        names.update(name for name in user.groups.values_list("name", flat=True) if name in set(Role))
-        user._roles = frozenset(Role(name) for name in names)
-    return user._roles
+        return ()
+    if not hasattr(user, "_grants"):
+        found = [Grant(Role.ADMIN)] if user.is_superuser else []
+        assignments = Assignment.objects.filter(Q(user=user) | Q(group__user=user))
+        user._grants = (*found, *(each.grant for each in assignments))
+    return user._grants
 
 
-def may(user: AbstractBaseUser | AnonymousUser, verb: Verb) -> bool:
-    """Whether this user has this right."""
-    return not roles_of(user).isdisjoint(ROLES_BY_VERB[verb])
+def roles_of(user: AnyUser) -> frozenset[Role]:
+    """The roles of a user, whatever their scopes."""
+    return frozenset(grant.role for grant in grants_of(user))
 
 
-def rights_of(user: AbstractBaseUser | AnonymousUser) -> dict[str, bool]:
-    """Every right by its name in lower case, for templates: `{% if rights.purge %}`."""
+def may(user: AnyUser, verb: Verb, destination: Destination | None = None) -> bool:
+    """Whether this user has this right for the destination (of a pattern: for all it names); without one: anywhere."""
+    return allows(grants_of(user), verb, destination)
+
+
+def visible(user: AnyUser, verb: Verb = Verb.SEE) -> Callable[[Destination], bool]:
+    """A predicate that says for which destinations this user has the right."""
+    grants = [grant for grant in grants_of(user) if grant.allows(verb)]
+    if any(not grant.scopes for grant in grants):
+        return lambda destination: True
+    return lambda destination: allows(grants, verb, destination)
+
+
+def rights_of(user: AnyUser) -> dict[str, bool]:
+    """Every right by its name in lower case, for templates: `{% if rights.remove %}`, whatever its scopes."""
     return {verb.name.lower(): may(user, verb) for verb in Verb}
 
 
@@ -79,21 +83,35 @@ def still_here(user: AbstractBaseUser, session: SessionBase) -> AbstractBaseUser
     return get_user_model().objects.filter(pk=user.pk, is_active=True).first()
 
 
-def lacking(verb: Verb) -> str:
-    """The sentence that names a missing right."""
-    roles = " or ".join(sorted(ROLES_BY_VERB[verb]))
-    return f"This needs the right to {verb}, which comes with the role {roles}."
+def require(request: HttpRequest, verb: Verb, destination: Destination | None = None) -> None:
+    """Raise PermissionDenied, which becomes a page that names what is missing, and leave a trace, without the right."""
+    if not may(request.user, verb, destination):
+        # Who has the right elsewhere is told where it is missing.
+        reason = lacking(verb, destination if may(request.user, verb) else None)
+        audit.denied(request, verb.name.lower(), destination or request.path, reason)
+        raise PermissionDenied(reason)
 
 
-def needs(verb: Verb) -> Callable[[Callable[..., HttpResponse]], Callable[..., HttpResponse]]:
-    """Decorates a view: without the right it answers 403, names what is missing and leaves a trace."""
+Argued = Callable[[dict[str, Any]], Destination]
+
+
+def queue_named(arguments: dict[str, Any]) -> Destination:
+    """The queue that a page is about, by the arguments of its url."""
+    return Destination.queue(arguments["name"])
+
+
+def named(arguments: dict[str, Any]) -> Destination:
+    """The queue or topic that a page is about, by the arguments of its url."""
+    return Destination(Kind(arguments["kind"]), arguments["name"])
+
+
+def needs(verb: Verb, of: Argued | None = None) -> Callable[[Callable[..., HttpResponse]], Callable[..., HttpResponse]]:
+    """Decorates a view: without the right it answers 403. `of` finds the destination, where the page is about one."""
 
     def decorate(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
         @wraps(view)
         def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
-            if not may(request.user, verb):
-                audit.denied(request, verb.name.lower(), request.path, lacking(verb))
-                raise PermissionDenied(lacking(verb))
+            require(request, verb, of(kwargs) if of else None)
             return view(request, *args, **kwargs)
 
         guarded.verb = verb

@@ -17,7 +17,7 @@ from django.contrib.auth.hashers import check_password, make_password
 from django.db import close_old_connections
 
 from brokerapp.engine.access import Principal
-from console.access import roles_of
+from console.access import grants_of
 from console.gateway import close_gateway
 from console.live.mirror import close_mirror, mirror
 from console.live.notices import close_notices
@@ -98,7 +98,7 @@ class Authenticator:
                 return None
             if not check_password(passcode, user.password):
                 return None
-            groups = user.groups.values_list("name", flat=True)
-            return Principal(login, frozenset({*groups, *roles_of(user)}))
+            # Over STOMP a right is for everything or not at all: a role with scopes gives none.
+            return Principal(login, frozenset(grant.role for grant in grants_of(user) if not grant.scopes))
         finally:
             close_old_connections()

@@ -1,4 +1,5 @@
-"""What only the console owns: runs of analyses, the audit trail, a user's settings. The rest is the broker's."""
+"""What only the console owns: runs of analyses, the audit trail, who has which role, a user's settings. The rest is the
+broker's."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ import uuid
 
 from django.conf import settings
 from django.db import models
+
+from console.rights import Grant
 
 
 class AnalysisRun(models.Model):
@@ -72,6 +75,31 @@ class AuditEntry(models.Model):
 
     class Meta:
         ordering = ["-time", "-id"]
+
+
+class Assignment(models.Model):
+    """A role that a user, or everybody in a group, has: for some destinations, or for all."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="assignments")
+    group = models.ForeignKey("auth.Group", models.CASCADE, null=True, related_name="assignments")
+    role = models.CharField(max_length=16)  #: a Role
+    scopes = models.JSONField(default=list)  #: patterns of destinations; none: everywhere
+    extras = models.JSONField(default=list)  #: names of verbs in lower case, of those that EXTRAS lets the role have
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(user__isnull=False, group__isnull=True)
+                | models.Q(user__isnull=True, group__isnull=False),
+                name="assignment_has_one_holder",
+            )
+        ]
+
+    @property
+    def grant(self) -> Grant:
+        """What it gives."""
+        return Grant.of(self.role, self.scopes, self.extras)
 
 
 class UserSetting(models.Model):

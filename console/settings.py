@@ -76,7 +76,7 @@ TEMPLATES = [
                     ["django.template.loaders.filesystem.Loader", "django.template.loaders.app_directories.Loader"],
                 )
             ],
-            "builtins": ["console.templatetags.house"],
+            "builtins": ["console.templatetags.house", "console.templatetags.rights"],
         },
     }
 ]

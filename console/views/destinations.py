@@ -14,7 +14,7 @@ from brokerapp.destination import NAMED_KINDS, QUALIFIER, Destination, Kind, is_
 from brokerapp.errors import BrokerError, InvalidDestination
 from brokerapp.snapshot import DestinationStats
 from console import audit
-from console.access import Verb, needs
+from console.access import Verb, named, needs, queue_named, require
 from console.connections import consumers_of
 from console.figures import counted
 from console.gateway import gateway
@@ -90,7 +90,7 @@ def find(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@needs(Verb.SEE)
+@needs(Verb.SEE, named)
 def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
     """One queue or topic: its numbers, its last minutes, who consumes, what feeds it."""
     destination = Destination(Kind(kind), name).physical
@@ -120,7 +120,7 @@ def _remembered(destination: Destination) -> list[tuple[str, datetime]]:
 
 
 @require_POST
-@needs(Verb.CREATE)
+@needs(Verb.PAUSE, queue_named)
 def pause(request: HttpRequest, name: str, paused: bool) -> HttpResponse:
     """Let a queue give out nothing any more, or go on."""
     destination = Destination.queue(name)
@@ -133,7 +133,7 @@ def pause(request: HttpRequest, name: str, paused: bool) -> HttpResponse:
 
 
 @require_POST
-@needs(Verb.CREATE)
+@needs(Verb.CREATE, queue_named)
 def forget_selector(request: HttpRequest, name: str) -> HttpResponse:
     """Remember one selector of a queue's former consumers no longer."""
     destination, selector = Destination.queue(name), request.POST.get("selector", "")
@@ -161,6 +161,7 @@ def create(request: HttpRequest, kind: str) -> HttpResponse:
     if request.method == "POST":
         try:
             destination = _named(Kind(kind), name)
+            require(request, Verb.CREATE, destination)
             with audit.recording(request, "create", destination):
                 gateway().create(destination)
             mirror().settle(lambda picture: destination in picture.stats)
@@ -182,7 +183,7 @@ def _named(kind: Kind, text: str) -> Destination:
 
 
 @require_http_methods(["GET", "POST"])
-@needs(Verb.PURGE)
+@needs(Verb.REMOVE, queue_named)
 def purge(request: HttpRequest, name: str) -> HttpResponse:
     """Remove all messages of a queue, after its name was typed."""
     destination = Destination.queue(name)
@@ -197,7 +198,7 @@ def purge(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@needs(Verb.CREATE)
+@needs(Verb.CREATE, named)
 def delete(request: HttpRequest, kind: str, name: str) -> HttpResponse:
     """Remove a queue or topic with all it holds, after its name was typed."""
     destination = Destination(Kind(kind), name)

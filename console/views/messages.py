@@ -14,10 +14,11 @@ from brokerapp.destination import Destination
 from brokerapp.errors import DestinationNotFound, SelectorSyntaxError
 from brokerapp.selectors import compile_selector
 from brokerapp.snapshot import BrowsedMessage, BrowsePage
-from console.access import Verb, needs
+from console.access import Verb, needs, queue_named
 from console.bodies import readings
 from console.gateway import gateway
 from console.live.mirror import mirror
+from console.masking import masked
 
 PAGE_SIZE = 50
 #: Headers that STOMP or the broker give a meaning; all others are properties.
@@ -64,14 +65,14 @@ class Listed:
 
 
 @require_GET
-@needs(Verb.BROWSE)
+@needs(Verb.BROWSE, queue_named)
 def messages(request: HttpRequest, name: str) -> HttpResponse:
     """A page of the queue's messages: `after` is the seq to go on from, `selector` what they must match."""
     return render(request, "console/messages.html", _list(request, Destination.queue(name)))
 
 
 @require_GET
-@needs(Verb.BROWSE)
+@needs(Verb.BROWSE, queue_named)
 def message(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     """One message: the panel alone to htmx, else the list with the panel open."""
     destination = Destination.queue(name)
@@ -80,7 +81,8 @@ def message(request: HttpRequest, name: str, seq: int) -> HttpResponse:
         raise Http404("This message is gone: it was consumed, it expired, or somebody removed it.")
     panel = {"destination": destination, "seq": seq, "query": _query(request)}
     if found:
-        panel |= {"row": Listed(found[0]), "readings": readings(found[0].body)}
+        shown = masked(request.user, found[0], destination)
+        panel |= {"row": Listed(shown), "readings": [] if shown.withheld else readings(shown.body)}
     if request.htmx:
         return render(request, "console/parts/message.html", panel)
     return render(request, "console/messages.html", _list(request, destination) | {"selected": seq} | panel)
@@ -100,7 +102,7 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
     first_query = urlencode({"selector": selector}) if selector else ""
     return context | {
         "page": page,
-        "rows": [Listed(each) for each in page.messages],
+        "rows": [Listed(masked(request.user, each, destination)) for each in page.messages],
         "next": f"?{next_query}" if page.next is not None else "",
         "first": f"?{first_query}" if after else "",
     }

@@ -15,7 +15,7 @@ from console.access import Verb, needs
 
 
 @require_POST
-@needs(Verb.ANALYSE)
+@needs(Verb.SCHEDULE)
 def create(request: HttpRequest) -> HttpResponse:
     """Have an analysis run again and again."""
     rhythm = request.POST.get("rhythm", "")
@@ -34,7 +34,7 @@ def create(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@needs(Verb.ANALYSE)
+@needs(Verb.SCHEDULE)
 def change(request: HttpRequest, schedule_id: int, action: str) -> HttpResponse:
     """Switch a schedule on or off, or delete it."""
     task = get_object_or_404(PeriodicTask, id=schedule_id, task=schedule.TASK)

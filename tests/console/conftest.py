@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.test import Client
 from kombu import pools
 
@@ -14,9 +14,8 @@ from console.celery import app, transport_url
 from console.gateway import close_gateway
 from console.live.mirror import close_mirror, mirror
 from console.live.notices import close_notices
+from console.models import Assignment
 from tests.conftest import until
-
-ROLES = ("admin", "support", "viewer")
 
 
 @pytest.fixture(autouse=True)
@@ -58,21 +57,21 @@ def _close() -> None:
     close_gateway()
 
 
-def make_user(role: str) -> User:
-    """A user with this role, or with none."""
-    user = User.objects.create_user(role or "nobody", password="password")
+def make_user(role: str, *scopes: str, name: str = "") -> User:
+    """A user with this role for these scopes (none: everywhere), or with none."""
+    user = User.objects.create_user(name or role or "nobody", password="password")
     if role:
-        user.groups.add(Group.objects.get_or_create(name=role)[0])  # tests with transactions leave no rows
+        Assignment.objects.create(user=user, role=role, scopes=scopes)
     return user
 
 
 @pytest.fixture
 def browser_of(db):
-    """A function from a role to a test client that is logged in with it."""
+    """A function from a role, and scopes, to a test client that is logged in with it."""
 
-    def browser(role: str) -> Client:
+    def browser(role: str, *scopes: str, name: str = "") -> Client:
         client = Client()
-        client.force_login(make_user(role))
+        client.force_login(make_user(role, *scopes, name=name))
         return client
 
     return browser

@@ -1,100 +1,123 @@
-"""Who may do what: every page tried as everybody, from one table."""
+"""Roles, scopes and extras: what they allow, and what pages make of it."""
 
 import pytest
-from django.test import Client
+from django.contrib.auth.models import AnonymousUser, Group, User
 from django.urls import reverse
 
-from console.access import ROLES_BY_VERB, Role, Verb
-from console.models import AuditEntry
+from brokerapp.destination import Destination
+from brokerapp.errors import InvalidDestination
+from console.access import grants_of, may, visible
+from console.models import Assignment
+from console.rights import EXTRAS, ROLES_BY_VERB, UNSCOPED, Grant, Role, Scope, Verb
+from tests.console.conftest import make_user
 
-RUN = "11111111-1111-1111-1111-111111111111"
-#: Page, arguments, method, the right it needs.
-PAGES = [
-    ("overview", {}, "get", Verb.SEE),
-    ("demo", {}, "post", Verb.DEMO),
-    ("find", {}, "get", Verb.SEE),
-    ("queues", {}, "get", Verb.SEE),
-    ("topics", {}, "get", Verb.SEE),
-    ("queue", {"name": "q"}, "get", Verb.SEE),
-    ("topic", {"name": "t"}, "get", Verb.SEE),
-    ("new-queue", {}, "get", Verb.CREATE),
-    ("new-topic", {}, "post", Verb.CREATE),
-    ("delete-queue", {"name": "q"}, "post", Verb.CREATE),
-    ("delete-topic", {"name": "t"}, "post", Verb.CREATE),
-    ("pause-queue", {"name": "q"}, "post", Verb.CREATE),
-    ("resume-queue", {"name": "q"}, "post", Verb.CREATE),
-    ("forget-selector", {"name": "q"}, "post", Verb.CREATE),
-    ("purge", {"name": "q"}, "post", Verb.PURGE),
-    ("messages", {"name": "q"}, "get", Verb.BROWSE),
-    ("message", {"name": "q", "seq": 1}, "get", Verb.BROWSE),
-    ("routing", {}, "get", Verb.SEE),
-    ("new-definition", {"kind": "compositeQueue"}, "get", Verb.ROUTE),
-    ("edit-definition", {}, "post", Verb.ROUTE),
-    ("check-definition", {"kind": "compositeQueue"}, "post", Verb.ROUTE),
-    ("delete-definition", {}, "post", Verb.ROUTE),
-    ("routing-history", {}, "get", Verb.SEE),
-    ("routing-import", {}, "post", Verb.ROUTE),
-    ("routing-export", {}, "get", Verb.SEE),
-    ("connections", {}, "get", Verb.SEE),
-    ("analyses", {}, "get", Verb.SEE),
-    ("start-run", {}, "post", Verb.ANALYSE),
-    ("run", {"run_id": RUN}, "get", Verb.SEE),
-    ("cancel-run", {"run_id": RUN}, "post", Verb.ANALYSE),
-    ("new-schedule", {}, "post", Verb.ANALYSE),
-    ("change-schedule", {"schedule_id": 1, "action": "switch"}, "post", Verb.ANALYSE),
-    ("audit", {}, "get", Verb.AUDIT),
-]
-OPEN = {"login", "logout", "healthz", "theme"}  # for everybody, or for everybody who is logged in
+ORDERS, BILLS = Destination.queue("orders.eu"), Destination.queue("bills.eu")
 
 
-def test_the_table_has_every_page():
-    from console.urls import urlpatterns
-
-    assert {pattern.name for pattern in urlpatterns} == {page for page, *_ in PAGES} | OPEN
+def rights(role: Role) -> set[Verb]:
+    return {verb for verb, roles in ROLES_BY_VERB.items() if role in roles}
 
 
-@pytest.mark.parametrize(("page", "arguments", "method", "verb"), PAGES, ids=[page for page, *_ in PAGES])
-def test_anonymous_is_sent_to_the_login(page, arguments, method, verb, db):
-    url = reverse(page, kwargs=arguments)
-    response = getattr(Client(), method)(url)
-    assert response.status_code == 302
-    assert response["Location"].startswith(reverse("login"))
+def test_a_viewer_sees_and_nothing_else():
+    assert rights(Role.VIEWER) == {Verb.SEE}
 
 
-DENIED = [
-    (page, arguments, method, verb, role)
-    for page, arguments, method, verb in PAGES
-    for role in ("", *Role)
-    if role not in ROLES_BY_VERB[verb]
-]
+def test_support_browses_resubmits_and_drafts_and_changes_nothing_else():
+    expected = {Verb.SEE, Verb.BROWSE, Verb.READ, Verb.RESUBMIT, Verb.DRAFT, Verb.ANALYSE}
+    assert rights(Role.SUPPORT) == expected
+
+
+def test_an_analyst_reads_no_messages():
+    assert rights(Role.ANALYST) == {Verb.SEE, Verb.ANALYSE, Verb.SCHEDULE}
+
+
+def test_an_operator_does_all_but_what_is_an_admins():
+    assert set(Verb) - rights(Role.OPERATOR) == {Verb.ROUTE, Verb.USERS, Verb.AUDIT, Verb.DEMO}
+
+
+def test_an_admin_may_do_everything_and_a_program_nothing_here():
+    assert rights(Role.ADMIN) == set(Verb)
+    assert rights(Role.CLIENT) == set()
+    assert rights(Role.MONITOR) == {Verb.METRICS}
 
 
 @pytest.mark.parametrize(
-    ("page", "arguments", "method", "verb", "role"), DENIED, ids=[f"{each[0]}-{each[4] or 'nobody'}" for each in DENIED]
+    ("scope", "destination", "holds"),
+    [
+        ("orders.>", "queue://orders.eu", True),
+        ("orders.>", "topic://orders.eu", True),
+        ("orders.>", "queue://orders", True),
+        ("orders.*", "queue://orders.eu.north", False),
+        ("queue://orders.>", "topic://orders.eu", False),
+        ("topic://orders.>", "topic://orders.eu", True),
+        ("orders.>", "queue://orders.*", True),
+        ("orders.eu", "queue://orders.*", False),
+        ("orders.*", "queue://orders.>", False),
+        ("orders.>", "queue://T::orders.eu", True),
+        (">", "temp-queue://x", False),
+    ],
 )
-def test_a_role_without_the_right_is_told_which_one_it_lacks(page, arguments, method, verb, role, browser_of):
-    response = getattr(browser_of(role), method)(reverse(page, kwargs=arguments))
-    assert response.status_code == 403
-    assert str(verb) in response.content.decode()
-    entry = AuditEntry.objects.get()
-    assert (entry.action, entry.outcome) == (verb.name.lower(), "denied")
+def test_a_scope_holds_what_its_pattern_covers(scope, destination, holds):
+    assert Scope.parse(scope).holds(Destination.parse(destination)) is holds
 
 
-def test_support_looks_and_browses_and_changes_nothing():
-    rights = {verb for verb, roles in ROLES_BY_VERB.items() if Role.SUPPORT in roles}
-    assert rights == {Verb.SEE, Verb.BROWSE}
+@pytest.mark.parametrize("text", ["", " ", "queue://", "temp-queue://x", "a\nb"])
+def test_a_scope_that_names_nothing_is_refused(text):
+    with pytest.raises(InvalidDestination):
+        Scope.parse(text)
 
 
-def test_viewer_sees_and_does_not_browse():
-    assert {verb for verb, roles in ROLES_BY_VERB.items() if Role.VIEWER in roles} == {Verb.SEE}
+def test_a_role_in_a_scope_is_for_the_scope(db):
+    user = make_user("support", "orders.>")
+    assert may(user, Verb.BROWSE)
+    assert may(user, Verb.BROWSE, ORDERS)
+    assert not may(user, Verb.BROWSE, BILLS)
+    assert [each for each in (ORDERS, BILLS) if visible(user)(each)] == [ORDERS]
 
 
-@pytest.mark.parametrize("role", list(Role))
-def test_a_page_offers_only_what_the_role_may_do(role, browser_of, console, seen):
+def test_roles_add_up_each_with_its_scopes(db):
+    user = make_user("viewer")
+    Assignment.objects.create(user=user, role="operator", scopes=["bills.>"])
+    assert all(map(visible(user), (ORDERS, BILLS)))
+    assert may(user, Verb.REMOVE, BILLS)
+    assert not may(user, Verb.REMOVE, ORDERS)
+
+
+def test_a_groups_role_is_its_members(db):
+    user, team = make_user(""), Group.objects.create(name="billing")
+    Assignment.objects.create(group=team, role="support", scopes=["bills.>"])
+    user.groups.add(team)
+    assert may(user, Verb.BROWSE, BILLS)
+    assert not may(user, Verb.BROWSE, ORDERS)
+
+
+def test_the_groups_that_there_were_give_their_roles_everywhere(db):
+    for role in Role:
+        user = User.objects.create_user(f"in-{role}")
+        user.groups.add(Group.objects.get(name=role))
+        assert grants_of(user) == (Grant(role),)
+
+
+def test_an_extra_is_given_only_where_the_role_can_have_it():
+    assert Grant.of("operator", [], ["route"]).allows(Verb.ROUTE)
+    assert not Grant.of("viewer", [], ["route"]).allows(Verb.ROUTE)
+    assert not set(EXTRAS) & UNSCOPED
+
+
+def test_nobody_has_rights_who_is_closed_or_not_logged_in(db):
+    user = make_user("admin")
+    user.is_active = False
+    assert not may(user, Verb.SEE)
+    assert not may(AnonymousUser(), Verb.SEE)
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.SUPPORT, Role.OPERATOR])
+def test_a_page_offers_what_the_role_may_do_and_names_the_right_that_is_missing(role, browser_of, console, seen):
     queue = {"name": f"offered.{role}"}
     console.send(f"/queue/offered.{role}", "x")
     seen(f"offered.{role}", 1)
     text = browser_of(role).get(reverse("queue", kwargs=queue)).content.decode()
-    may_purge, may_browse = role is Role.ADMIN, role is not Role.VIEWER
-    assert (reverse("purge", kwargs=queue) in text) is may_purge
-    assert (reverse("messages", kwargs=queue) in text) is may_browse
+    for verb, page in ((Verb.REMOVE, "purge"), (Verb.BROWSE, "messages"), (Verb.PAUSE, "pause-queue")):
+        has = role in ROLES_BY_VERB[verb]
+        assert (f'"{reverse(page, kwargs=queue)}"' in text) is has
+        assert (f"needs the right to {verb}" in text) is not has

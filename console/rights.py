@@ -1,0 +1,154 @@
+"""Rights: roles, verbs, the table that joins them, and scopes. Pure; `console.access` asks it for Django's users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from brokerapp.destination import NAMED_KINDS, Destination, Kind, check_name
+from brokerapp.engine.destination_map import covers
+from brokerapp.errors import InvalidDestination
+
+
+class Role(StrEnum):
+    """What a user may be; a superuser is an admin."""
+
+    VIEWER = "viewer"
+    SUPPORT = "support"
+    ANALYST = "analyst"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+    CLIENT = "client"  #: programs, which send and consume over STOMP
+    MONITOR = "monitor"  #: machines, which read numbers
+
+
+class Verb(StrEnum):
+    """What can be done; the value completes the sentence `needs the right to ...`."""
+
+    SEE = "see lists and numbers"
+    BROWSE = "browse messages"
+    READ = "read bodies of messages"
+    RESUBMIT = "resubmit messages"
+    BULK = "resubmit, move and copy messages in bulk"
+    EDIT = "edit messages and resubmit them"
+    SEND = "send test messages"
+    REMOVE = "delete messages and purge queues"
+    PAUSE = "pause and resume queues"
+    CLOSE = "close connections and subscriptions"
+    CREATE = "create and delete destinations"
+    DRAFT = "draft routing"
+    ROUTE = "apply routing"
+    ANALYSE = "run analyses"
+    SCHEDULE = "schedule analyses"
+    ALERT = "change alerts"
+    METRICS = "read the endpoints for machines"
+    USERS = "manage users, roles and masking"
+    AUDIT = "read the audit trail"
+    DEMO = "start the demo"
+
+
+_ADMIN = frozenset({Role.ADMIN})
+_OPERATORS = _ADMIN | {Role.OPERATOR}
+_HELPERS = _OPERATORS | {Role.SUPPORT}
+_PEOPLE = _HELPERS | {Role.ANALYST, Role.VIEWER}
+
+ROLES_BY_VERB: dict[Verb, frozenset[Role]] = {
+    Verb.SEE: _PEOPLE,
+    Verb.BROWSE: _HELPERS,
+    Verb.READ: _HELPERS,
+    Verb.RESUBMIT: _HELPERS,
+    Verb.BULK: _OPERATORS,
+    Verb.EDIT: _OPERATORS,
+    Verb.SEND: _OPERATORS,
+    Verb.REMOVE: _OPERATORS,
+    Verb.PAUSE: _OPERATORS,
+    Verb.CLOSE: _OPERATORS,
+    Verb.CREATE: _OPERATORS,
+    Verb.DRAFT: _HELPERS,
+    Verb.ROUTE: _ADMIN,
+    Verb.ANALYSE: _HELPERS | {Role.ANALYST},
+    Verb.SCHEDULE: _OPERATORS | {Role.ANALYST},
+    Verb.ALERT: _OPERATORS,
+    Verb.METRICS: _OPERATORS | {Role.MONITOR},
+    Verb.USERS: _ADMIN,
+    Verb.AUDIT: _ADMIN,
+    Verb.DEMO: _ADMIN,
+}
+
+#: What may be given to somebody in a role beyond what all in the role have.
+EXTRAS: dict[Role, frozenset[Verb]] = {Role.OPERATOR: frozenset({Verb.ROUTE}), Role.SUPPORT: frozenset({Verb.BULK})}
+
+#: Roles that are for everything: an admin could lift a scope, and what programs may do is the broker's own to decide.
+UNSCOPED = frozenset({Role.ADMIN, Role.CLIENT, Role.MONITOR})
+
+#: Roles that read bodies only as far as masking shows them.
+MASKED = frozenset({Role.SUPPORT})
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The destinations a pattern names, with the broker's wildcards; without a kind both queues and topics."""
+
+    pattern: str
+    kind: Kind | None = None
+
+    @staticmethod
+    def parse(text: str) -> Scope:
+        """Read `orders.>`, `queue://orders.>` or `topic://orders.>`. Raises InvalidDestination."""
+        for kind in NAMED_KINDS:
+            prefix = f"{kind}://"
+            if text.strip().startswith(prefix):
+                return Scope(_checked(text.strip().removeprefix(prefix)), kind)
+        return Scope(_checked(text.strip()))
+
+    def __str__(self) -> str:
+        return f"{self.kind}://{self.pattern}" if self.kind else self.pattern
+
+    def holds(self, destination: Destination) -> bool:
+        """Whether the destination, or all that a pattern names, lies in it."""
+        physical = destination.physical
+        if physical.kind not in ((self.kind,) if self.kind else NAMED_KINDS):
+            return False
+        return covers(self.pattern, physical.name)
+
+
+def _checked(pattern: str) -> str:
+    check_name(pattern)
+    if "://" in pattern:
+        raise InvalidDestination(pattern, "a scope is a pattern such as orders.>, or queue://orders.>, or topic://>")
+    return pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A role as somebody has it: where (no scopes: everywhere), and with what beyond it."""
+
+    role: Role
+    scopes: tuple[Scope, ...] = ()
+    extras: frozenset[Verb] = frozenset()
+
+    def allows(self, verb: Verb, destination: Destination | None = None) -> bool:
+        """Whether it has the right, for the destination; without one: anywhere."""
+        if self.role not in ROLES_BY_VERB[verb] and verb not in self.extras:
+            return False
+        return destination is None or not self.scopes or any(scope.holds(destination) for scope in self.scopes)
+
+    @staticmethod
+    def of(role: str, scopes: Iterable[str], extras: Iterable[str]) -> Grant:
+        """The grant that names and patterns describe; see `Assignment`. Raises ValueError, InvalidDestination."""
+        verbs = frozenset(Verb[name.upper()] for name in extras)
+        return Grant(Role(role), tuple(map(Scope.parse, scopes)), verbs & EXTRAS.get(Role(role), frozenset()))
+
+
+def allows(grants: Iterable[Grant], verb: Verb, destination: Destination | None = None) -> bool:
+    """Whether one of the grants has the right."""
+    return any(grant.allows(verb, destination) for grant in grants)
+
+
+def lacking(verb: Verb, destination: Any = None) -> str:
+    """The sentence that names a missing right."""
+    roles = " or ".join(role for role in Role if role in ROLES_BY_VERB[verb])
+    where = f" for {destination}" if destination is not None else ""
+    return f"This needs the right to {verb}{where}, which comes with the role {roles}."
