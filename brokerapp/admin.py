@@ -7,7 +7,7 @@ done on the store itself when no node is alive.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +31,7 @@ from brokerapp.snapshot import (
     BrowsePage,
     DestinationStats,
     NodeStatus,
+    PeerStats,
     SubscriptionStats,
     WaitingMessage,
 )
@@ -240,6 +241,35 @@ class BrokerAdmin:
         if "error" in reply:
             raise _ERRORS.get(reply["code"], BrokerError)(reply["error"])
         return reply["result"]
+
+    # -- who is connected: needs a live node
+
+    async def peers(self, ids: Sequence[str] | None = None) -> list[PeerStats]:
+        """Connections in full: those of these ids that are open, or all of them, up to what a node tells."""
+        found = await self._ask("peers", ids=None if ids is None else list(ids))
+        return [PeerStats(**each) for each in found]
+
+    async def offline(self) -> dict[str, int]:
+        """Since when nobody consumes a durable subscription, by the name of its log; milliseconds since the epoch."""
+        return await self._ask("offline")
+
+    async def close_connection(self, id: str) -> None:
+        """End a connection. RequestRefused when it is not open any more."""
+        await self._ask("close_connection", id=id)
+
+    async def named_subscriptions(self, logs: Sequence[Destination]) -> dict[Destination, NamedSubscription]:
+        """What is kept in these logs of subscriptions, and for whom."""
+        found = await self._store.attributes_of(list(map(str, logs)))
+        return {
+            log: NamedSubscription.from_attributes(each)
+            for log, each in zip(logs, found, strict=True)
+            if each.get("kind") == SUBSCRIPTION
+        }
+
+    async def oldest(self, logs: Sequence[Destination]) -> dict[Destination, int]:
+        """When the first message of each log came (ms since the epoch); none of those that are empty."""
+        found = await self._store.first_times(list(map(str, logs)))
+        return {log: sent for log, sent in zip(logs, found, strict=True) if sent}
 
     # -- messages that wait until they are due
 

@@ -13,6 +13,7 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.named_subscription import NamedSubscription
+from brokerapp.peers import PeersDesk
 from brokerapp.store import StoredEntry
 from brokerapp.transfers import Transfers
 
@@ -172,7 +173,7 @@ async def answer(
     request: dict[str, Any],
 ) -> dict[str, Any]:
     """The reply to a request: {"result": ...} or {"error": sentence, "code": code}."""
-    desk, transfers = Desk(broker, committer, pump, refresh), Transfers(broker)
+    desk, transfers, peers = Desk(broker, committer, pump, refresh), Transfers(broker), PeersDesk(broker, pump)
     verbs: dict[str, Callable[..., Awaitable[Any]]] = {
         "purge": desk.purge,
         "create": desk.create,
@@ -184,6 +185,9 @@ async def answer(
         "groups": desk.groups,
         "forget_groups": desk.forget_groups,
         "forget_selectors": desk.forget_selectors,
+        "peers": peers.peers,
+        "offline": peers.offline,
+        "close_connection": peers.close_connection,
         "move": transfers.move,
         "copy": transfers.copy,
         "retry": transfers.retry,

@@ -114,3 +114,29 @@ class UserSetting(models.Model):
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="setting")
     theme = models.CharField(max_length=8, choices=Theme, default=Theme.AUTO)
+
+
+class Star(models.Model):
+    """A destination that a user has starred."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="stars")
+    destination = models.CharField(max_length=1100)  #: in its native form, `queue://orders`
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "destination"], name="star_once")]
+
+
+class SavedView(models.Model):
+    """What a list shows, as a user keeps it under a name."""
+
+    #: Views of one list that a user may keep, and characters of a name.
+    MOST, MAX_NAME = 20, 40
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="views")
+    page = models.CharField(max_length=32)  #: name of the list's page
+    name = models.CharField(max_length=MAX_NAME)
+    query = models.CharField(max_length=500, blank=True)  #: as in the URL, with its `?`
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["user", "page", "name"], name="view_once")]

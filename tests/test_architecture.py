@@ -94,14 +94,15 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.connector", "brokerapp.errors", "brokerapp.stomp.listener", "brokerapp.stomp.session",
     ),
     "brokerapp.listeners": (*PARTS_OF_CORE, "brokerapp.stomp"),
-    "brokerapp.requests": (*PARTS_OF_CORE, "brokerapp.transfers"),
+    "brokerapp.requests": (*PARTS_OF_CORE, "brokerapp.peers", "brokerapp.transfers"),
+    "brokerapp.peers": PARTS_OF_CORE,
     "brokerapp.transfers": PARTS_OF_CORE,
     "brokerapp.admin": (
         *VALUES, "brokerapp.engine.bindings", "brokerapp.engine.job", "brokerapp.engine.loops", "brokerapp.selectors",
         "=brokerapp.store", "brokerapp.store.redis", "brokerapp.store.rings", "brokerapp.history",
     ),
     "brokerapp.node": (
-        *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.requests", "brokerapp.listeners", "brokerapp.stomp",
+        *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.peers", "brokerapp.requests", "brokerapp.listeners", "brokerapp.stomp",
         "brokerapp.store.redis", "brokerapp.store.room",
     ),
     "brokerapp.wiring": (

@@ -389,6 +389,13 @@ local function read(keys, args)
   return result
 end
 
+-- first(KEYS = log, ARGV = payload prefix): the broker's fields of the first message, or nothing.
+local function first(keys, args)
+  local entry = redis.call('XRANGE', keys[1], '-', '+', 'COUNT', 1)[1]
+  local stored = entry and row_of(entry, args[1])[2]
+  return stored and string.match(stored, '^[^\n]*') or false
+end
+
 -- late(KEYS = expiring, ARGV = prefix of expiring, now): the logs that hold messages past their time, in order of time.
 local function late(keys, args)
   local names = {}
@@ -535,4 +542,5 @@ redis.register_function { function_name = 'sluice_v1_waiting', callback = waitin
 redis.register_function('sluice_v1_claim', claim)
 redis.register_function { function_name = 'sluice_v1_drop', callback = drop, flags = { 'allow-oom' } }
 redis.register_function('sluice_v1_define', define)
-redis.register_function('sluice_v1_lease', lease)
+redis.register_function { function_name = 'sluice_v1_lease', callback = lease, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'sluice_v1_first', callback = first, flags = { 'no-writes' } }

@@ -155,6 +155,20 @@ class RedisStore:
         found = await self._do("HGET", self.keys.logs, log)
         return json.loads(found) if found else {}
 
+    async def attributes_of(self, logs: Sequence[str]) -> list[dict[str, Any]]:
+        """The same of several, in one round trip."""
+        found = await self._do("HMGET", self.keys.logs, *logs) if logs else []
+        return [json.loads(each) if each else {} for each in found]
+
+    async def first_times(self, logs: Sequence[str]) -> list[int]:
+        """When the first message of each log came, milliseconds since the epoch; 0 where there is none."""
+        found: list[bytes | None] = []
+        for start in range(0, len(logs), ROWS_AT_ONCE):
+            part = logs[start : start + ROWS_AT_ONCE]
+            prefix = self.keys.payload_prefix
+            found += await self._many(("FCALL", f"{PREFIX}first", 1, self.keys.log(log), prefix) for log in part)
+        return [int(fields.split()[3]) // 1000 if fields else 0 for fields in found]
+
     # -- the node
 
     async def claim(self, session: str) -> int:

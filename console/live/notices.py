@@ -1,7 +1,8 @@
-"""Notices between processes: a run of an analysis moved on. One reader a process passes them to its sockets.
+"""Notices between processes: a run of an analysis moved on, or somebody's rights changed. One reader a process passes
+them to its sockets.
 
 Sockets have no channel of their own, so that they work, and can say so, while the store is away. A lost notice costs a
-few seconds only: sockets look at runs by themselves now and then.
+few seconds only: sockets look at runs, and at rights, by themselves now and then.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import logging
 import threading
 from collections.abc import Callable
 
+from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 
 from console.gateway import Gateway, gateway
@@ -18,12 +20,22 @@ from console.runs import GROUP
 
 logger = logging.getLogger(__name__)
 
+#: The notice that somebody's rights changed; others are ids of runs.
+RIGHTS_CHANGED = "rights"
 #: Seconds until the channel layer is asked again after it failed.
 RETRY = 2.0
 
 
+def rights_changed() -> None:
+    """Have all sockets of all processes look at once what their users still may."""
+    try:
+        async_to_sync(get_channel_layer().group_send)(GROUP, {"type": "run.changed", "run": RIGHTS_CHANGED})
+    except Exception:  # any driver's error: sockets look every half minute anyway
+        logger.warning("no socket was told of changed rights: the store does not answer")
+
+
 class Notices:
-    """Listens to the group of runs through the channel layer, on the gateway's loop."""
+    """Listens to the group of notices through the channel layer, on the gateway's loop."""
 
     def __init__(self, door: Gateway) -> None:
         self._door = door
@@ -31,7 +43,7 @@ class Notices:
         self._task = door.run(self._start())
 
     def listen(self, listener: Callable[[str], None]) -> Callable[[], None]:
-        """Have `listener` called with the id of each run that moved on; the result ends that."""
+        """Have `listener` called with each notice; the result ends that."""
         self._listeners.add(listener)
         return lambda: self._listeners.discard(listener)
 

@@ -12,17 +12,16 @@ from typing import Any
 
 from django.template.loader import render_to_string
 
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import NAMED_KINDS, Destination, Kind
+from brokerapp.errors import InvalidDestination
 from brokerapp.snapshot import DestinationStats
 from console import figures, health
 from console.access import Verb
 from console.connections import connections_of
+from console.live.frames import Cells
 from console.listing import COLUMNS, Sees, everything, row_of, visible_of
 from console.live.picture import Mark, Picture
 from console.nodes import NodeFacts
-
-Cells = dict[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
 class Topic:
@@ -37,10 +36,18 @@ class Topic:
         """The topic a client names; None when there is none such."""
         name, _, argument = text.partition(":")
         topic = Topic(name, argument, rows)
-        return topic if name in RIGHTS else None
+        try:
+            return topic if name in RIGHTS and (topic.destination is None or argument) else None
+        except InvalidDestination:
+            return None
 
     def __str__(self) -> str:
         return f"{self.name}:{self.argument}" if self.argument else self.name
+
+    @property
+    def destination(self) -> Destination | None:
+        """The one it is about, if it is about one."""
+        return Destination(Kind(self.name), self.argument) if self.name in NAMED_KINDS else None
 
     @property
     def kind(self) -> Kind:
