@@ -7,7 +7,7 @@ done on the store itself when no node is alive.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,14 +24,15 @@ from brokerapp.errors import (
     RequestRefused,
     StoreUnavailable,
 )
+from brokerapp.message import Message
 from brokerapp.named_subscription import SUBSCRIPTION, NamedSubscription
-from brokerapp.selectors import compile_selector
+from brokerapp.selectors import Seen, compile_selector
 from brokerapp.snapshot import (
     BrowsedMessage,
     BrowsePage,
     DestinationStats,
     NodeStatus,
-    PeerStats,
+    StepOutcome,
     SubscriptionStats,
     WaitingMessage,
 )
@@ -53,6 +54,7 @@ class BrokerAdmin:
         self.redis_url, self.broker = redis_url, broker
         self._store = RedisStore(redis_url, broker)
         self.rings = self._store.rings  #: the history: see brokerapp.history
+        self.peers = PeersAdmin(self._store, self._ask)  #: who is connected, and what subscriptions keep
         self._opened = False
 
     async def close(self) -> None:
@@ -131,7 +133,7 @@ class BrokerAdmin:
             for entry in page:
                 message = _browsed(entry, destination)
                 scanned, after = scanned + 1, entry.seq
-                if wanted is None or wanted.matches(message.headers):
+                if wanted is None or wanted.matches(Seen(message.headers, message.body)):
                     found.append(message)
                     if len(found) == limit:
                         more = await self._store.read(log, after, 1)
@@ -146,6 +148,30 @@ class BrokerAdmin:
         page = await self._store.read(log, seq - 1, 1)
         found = [_browsed(entry, destination) for entry in page if entry.seq == seq]
         return BrowsePage(found, len(page), None)
+
+    async def place(self, destination: Destination, before: int | None = None, count: int = 50) -> int:
+        """The number after which the last `count` messages before `before` begin; without it, the newest ones."""
+        return await self._store.back(await self._log(destination), before, count)
+
+    async def last(self, destination: Destination) -> int:
+        """The number of the newest message; 0 when there is none."""
+        return await self._store.newest(await self._log(destination))
+
+    async def place_at(self, destination: Destination, time_ms: int) -> int:
+        """The number after which messages begin that came at this moment (ms since the epoch) or later.
+
+        Messages are in the order in which they came, so that some thirty of a million need to be looked at.
+        """
+        log = await self._log(destination)
+        low, high = 0, await self._store.newest(log)
+        while low < high:
+            middle = (low + high) // 2
+            [entry] = await self._store.read(log, middle, 1) or [None]
+            if entry is None or came_ms(entry.message) >= time_ms:
+                high = middle
+            else:
+                low = entry.seq
+        return low
 
     async def _log(self, destination: Destination) -> str:
         """The log of a queue or subscription that exists."""
@@ -213,6 +239,26 @@ class BrokerAdmin:
         """Remove messages; how many."""
         return await self._ask("remove", queue=str(queue), **_checked(which))
 
+    async def step(
+        self, action: str, queue: Destination, seqs: Sequence[int], target: Destination | None = None, actor: str = ""
+    ) -> list[StepOutcome]:
+        """Move, copy, retry or remove these messages, named by their numbers, at most 500; how it ended for each.
+
+        Messages leave the queue and come to where they go in one moment: who repeats a step that moves, retries or
+        removes does nothing twice.
+        """
+        to = str(target) if target is not None else None
+        found = await self._ask("step", action=action, queue=str(queue), seqs=list(seqs), target=to, actor=actor)
+        return [StepOutcome(*each) for each in found]
+
+    async def edit(self, queue: Destination, seq: int, message: dict[str, Any], actor: str = "") -> dict[str, Any]:
+        """Send a message (TestSend as JSON) in place of this one, in one moment; its id, and `places` it came to."""
+        return await self._ask("edit", queue=str(queue), seq=seq, message=message, actor=actor)
+
+    async def send(self, message: dict[str, Any], count: int = 1, actor: str = "") -> dict[str, Any]:
+        """Send messages (TestSend as JSON) as a client would; the first's `id`, `count`, `queues` and `topics`."""
+        return await self._ask("send", message=message, count=count, actor=actor)
+
     async def groups(self, queue: Destination) -> list[list[str]]:
         """The message groups of a queue, each with the client and the subscription that own it."""
         return await self._ask("groups", destination=str(queue))
@@ -241,35 +287,6 @@ class BrokerAdmin:
         if "error" in reply:
             raise _ERRORS.get(reply["code"], BrokerError)(reply["error"])
         return reply["result"]
-
-    # -- who is connected: needs a live node
-
-    async def peers(self, ids: Sequence[str] | None = None) -> list[PeerStats]:
-        """Connections in full: those of these ids that are open, or all of them, up to what a node tells."""
-        found = await self._ask("peers", ids=None if ids is None else list(ids))
-        return [PeerStats(**each) for each in found]
-
-    async def offline(self) -> dict[str, int]:
-        """Since when nobody consumes a durable subscription, by the name of its log; milliseconds since the epoch."""
-        return await self._ask("offline")
-
-    async def close_connection(self, id: str) -> None:
-        """End a connection. RequestRefused when it is not open any more."""
-        await self._ask("close_connection", id=id)
-
-    async def named_subscriptions(self, logs: Sequence[Destination]) -> dict[Destination, NamedSubscription]:
-        """What is kept in these logs of subscriptions, and for whom."""
-        found = await self._store.attributes_of(list(map(str, logs)))
-        return {
-            log: NamedSubscription.from_attributes(each)
-            for log, each in zip(logs, found, strict=True)
-            if each.get("kind") == SUBSCRIPTION
-        }
-
-    async def oldest(self, logs: Sequence[Destination]) -> dict[Destination, int]:
-        """When the first message of each log came (ms since the epoch); none of those that are empty."""
-        found = await self._store.first_times(list(map(str, logs)))
-        return {log: sent for log, sent in zip(logs, found, strict=True) if sent}
 
     # -- messages that wait until they are due
 
@@ -341,6 +358,15 @@ def check(definitions: Definitions) -> None:
     loop = find_loop(definitions)
     if loop:
         raise DefinitionRefused("a message would go round for ever: " + " -> ".join(map(str, loop)))
+
+
+def came_ms(message: Message) -> int:
+    """When a message came to the queue it is in, as far as it says: failed, was sent again, or was sent."""
+    for name in ("dlqTime", "resubmittedTime"):
+        text = message.headers.get(name, "")
+        if text.isdecimal() and len(text) < 15:
+            return int(text)
+    return message.born_us // 1000
 
 
 def _browsed(entry: StoredEntry, destination: Destination) -> BrowsedMessage:

@@ -162,7 +162,6 @@ class Broker:
             consumers = self.queues[str(queue)].consumers
         except KeyError:
             return False
-        headers = {**headers, "destination": queue.stomp}
         wanted = {each.selector for each in consumers}  # equal ones are asked once
         if None in wanted or any(selector.matches(headers) for selector in wanted):
             return True
@@ -202,6 +201,14 @@ class Broker:
         client.producing_to.add(destination)
         self.count_producer(destination, 1)
         self.advisories.producer_started(client, destination)
+
+    def stops_producing(self, client: Client) -> None:
+        """A client sends nowhere any more."""
+        while client.producing_to:
+            destination = client.producing_to.pop()  # it was not deleted: see _forget_producers
+            self.count_producer(destination, -1)
+            self.temporaries.left_by(client, destination)
+            self.advisories.producer_stopped(client, destination)
 
     def _forget_producers(self, *destinations: Destination) -> None:
         gone = {name for destination in destinations for name in self._names_of(destination)}
@@ -250,10 +257,7 @@ class Broker:
         self.transactions.give_up(client)
         for subscription in list(client.subscriptions.values()):
             self.subscribing.end(client, subscription)
-        for destination in client.producing_to:
-            self.count_producer(destination, -1)  # none of these is deleted: see _forget_producers
-            self.temporaries.left_by(client, destination)
-            self.advisories.producer_stopped(client, destination)
+        self.stops_producing(client)
         self.temporaries.end(client)
         self.advisories.disconnected(client)
 

@@ -110,6 +110,11 @@ class Publishing:
             self._broker.delivery.give(log, consumer, entries, now_us)
         return True
 
+    @property
+    def last_id(self) -> str:
+        """The message-id that was given last."""
+        return f"{self._prefix}{self._messages}"
+
     def next_id(self) -> str:
         """A message-id nobody had."""
         self._messages += 1

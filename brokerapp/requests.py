@@ -14,6 +14,8 @@ from brokerapp.engine.message_log import MessageLog
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.peers import PeersDesk
+from brokerapp.sending import Sending
+from brokerapp.steps import Steps
 from brokerapp.store import StoredEntry
 from brokerapp.transfers import Transfers
 
@@ -173,7 +175,8 @@ async def answer(
     request: dict[str, Any],
 ) -> dict[str, Any]:
     """The reply to a request: {"result": ...} or {"error": sentence, "code": code}."""
-    desk, transfers, peers = Desk(broker, committer, pump, refresh), Transfers(broker), PeersDesk(broker, pump)
+    desk, peers = Desk(broker, committer, pump, refresh), PeersDesk(broker, pump)
+    transfers, steps = Transfers(broker), Steps(broker)
     verbs: dict[str, Callable[..., Awaitable[Any]]] = {
         "purge": desk.purge,
         "create": desk.create,
@@ -192,6 +195,9 @@ async def answer(
         "copy": transfers.copy,
         "retry": transfers.retry,
         "remove": transfers.remove,
+        "step": steps.step,
+        "edit": steps.edit,
+        "send": Sending(broker).send,
     }
     verb = verbs.get(request["verb"])
     if verb is None:

@@ -183,3 +183,12 @@ class BrowsePage:
     messages: list[BrowsedMessage]
     scanned: int  #: messages looked at for this page
     next: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutcome:
+    """What became of one message of a step."""
+
+    seq: int
+    outcome: str  #: done, held (by a consumer), gone, or refused
+    detail: str  #: where it came to, or why it was refused

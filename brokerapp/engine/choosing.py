@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.message_groups import MessageGroups, group_of, position_in_group
+from brokerapp.selectors import Seen
 
 if TYPE_CHECKING:
     from brokerapp.destination import Destination
@@ -118,7 +119,7 @@ class Wants:
 
     def __init__(self, entry: Entry, destination: Destination) -> None:
         self._entry, self._destination = entry, destination
-        self._headers: dict[str, str] | None = None
+        self._headers: Seen | None = None
         self._known: dict[Selector, bool] = {}
 
     def __call__(self, selector: Selector) -> bool:
@@ -130,9 +131,10 @@ class Wants:
         return known
 
 
-def selector_headers(entry: Entry, destination: Destination) -> dict[str, str]:
-    """The headers of an entry as a consumer would get them, for its selector."""
-    headers = {**entry.message.headers, "destination": entry.shown or destination.stomp}
+def selector_headers(entry: Entry, destination: Destination) -> Seen:
+    """The headers of an entry as a consumer would get them, for its selector, with its body."""
+    headers = Seen(entry.message.headers, entry.message.body)
+    headers["destination"] = entry.shown or destination.stomp
     if entry.original:
         headers["original-destination"] = entry.original
     headers["JMSXDeliveryCount"] = str(entry.deliveries + 1)

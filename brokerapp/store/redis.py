@@ -97,6 +97,17 @@ class RedisStore:
         rows = await self._call("read", [self.keys.log(log)], arguments)
         return [_entry(row) for row in rows if row[1]]
 
+    async def newest(self, log: str) -> int:
+        """The number of the newest entry; 0 when there is none."""
+        found = await self._do("XREVRANGE", self.keys.log(log), "+", "-", "COUNT", 1)
+        return int(found[0][0].partition(b"-")[0]) if found else 0
+
+    async def back(self, log: str, before: int | None, count: int) -> int:
+        """The number after which the last `count` entries before `before` (None: of all) begin."""
+        end = "+" if before is None else f"({before}-0"
+        found = await self._do("XREVRANGE", self.keys.log(log), end, "-", "COUNT", count)
+        return int(found[-1][0].partition(b"-")[0]) - 1 if found else 0
+
     async def late_logs(self, now_ms: int) -> list[str]:
         """The logs that hold messages past their time."""
         names = await self._call("late", [self.keys.expiring], [self.keys.expiring_prefix, now_ms])
