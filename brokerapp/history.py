@@ -42,6 +42,7 @@ class Point(NamedTuple):
     pending: int
     arrived: int  #: messages, in the step
     left: int  #: messages acknowledged, expired, removed or moved in the step; of a topic those handed out
+    consumers: int
 
 
 class Whole(NamedTuple):
@@ -58,7 +59,7 @@ class Whole(NamedTuple):
     store_limit: int  #: bytes; 0: none
 
 
-_POINT = struct.Struct("<4I")
+_POINT = struct.Struct("<5I")
 _WHOLE = struct.Struct("<7I2Q")
 
 
@@ -81,7 +82,8 @@ def wholes(kept: Iterable[bytes]) -> list[Whole]:
 
 def merged(fine: list[Point], at: int) -> Point:
     """Points of one destination as one."""
-    return Point(at, fine[-1].pending, sum(each.arrived for each in fine), sum(each.left for each in fine))
+    arrived, left = sum(each.arrived for each in fine), sum(each.left for each in fine)
+    return fine[-1]._replace(at=at, arrived=arrived, left=left)
 
 
 def merged_wholes(fine: list[Whole], at: int) -> Whole:
@@ -113,9 +115,13 @@ class Sampler:
             known = counters_of(before) if before else (0, 0)
             if known[0] > arrived or known[1] > left:  # its node started anew
                 known = (0, 0)
-            point = Point(at, now.QueueSize, arrived - known[0], left - known[1])
-            if point.arrived or point.left or before is None or before.QueueSize != point.pending:
+            point = Point(at, now.QueueSize, arrived - known[0], left - known[1], now.ConsumerCount)
+            if before is None or point.arrived or point.left or _standing(before) != _standing(now):
                 yield destination, point
+
+
+def _standing(stats: DestinationStats) -> tuple[int, int]:
+    return stats.QueueSize, stats.ConsumerCount
 
 
 def counters_of(stats: DestinationStats) -> tuple[int, int]:

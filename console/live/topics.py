@@ -14,7 +14,7 @@ from django.template.loader import render_to_string
 
 from brokerapp.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.errors import InvalidDestination
-from brokerapp.snapshot import DestinationStats
+from brokerapp.snapshot import ConnectionStats, DestinationStats
 from console import figures, health
 from console.access import Verb
 from console.connections import connections_of
@@ -128,12 +128,29 @@ def chart_mark(mark: Mark) -> list[float]:
 
 
 def connections_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
-    """The table of connections."""
-    connections = connections_of(picture)
-    return {
-        "count": figures.counted(len(connections), "connection"),
-        "connections_html": render_to_string("console/parts/connections.html", {"connections": connections[:500]}),
-    }
+    """The numbers of the connections shown, by id, and how many there are."""
+    by_id = {each.stats.id: each.stats for each in connections_of(picture)}
+    rows = {id: _connection_cells(by_id[id]) if id in by_id else {"gone": True} for id in topic.rows}
+    return {"count": len(by_id), "rows": rows}
+
+
+def _connection_cells(stats: ConnectionStats) -> Cells:
+    return {"sent": figures.whole(stats.sent), "delivered": figures.whole(stats.delivered)}
+
+
+def subscribers_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
+    """The numbers of the named subscriptions shown, by the names of their logs, and how many there are."""
+    rows = {}
+    for name in topic.rows:
+        stats = picture.subscriptions.get(Destination(Kind.SUBSCRIPTION, name))
+        rows[name] = {"gone": True} if stats is None else {
+            "pending": figures.whole(stats.QueueSize),
+            "flight": figures.whole(stats.InFlightCount),
+            "dispatched": figures.whole(stats.DispatchCount),
+            "enqueued": figures.whole(stats.EnqueueCount),
+            "dequeued": figures.whole(stats.DequeueCount),
+        }
+    return {"count": len(picture.subscriptions), "rows": rows}
 
 
 #: Topics made of the picture alone; runs of analyses come from the database (live/socket.py).
@@ -143,6 +160,7 @@ CELLS: dict[str, Callable[[Picture, Topic, Sees], Cells]] = {
     "queue": destination_cells,
     "topic": destination_cells,
     "connections": connections_cells,
+    "subscribers": subscribers_cells,
 }
 
 #: The right each topic needs.
