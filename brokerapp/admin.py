@@ -7,7 +7,7 @@ done on the store itself when no node is alive.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from brokerapp.errors import (
 from brokerapp.message import Message
 from brokerapp.named_subscription import SUBSCRIPTION, NamedSubscription
 from brokerapp.selectors import Seen, compile_selector
+from brokerapp.peers_admin import PeersAdmin
 from brokerapp.snapshot import (
     BrowsedMessage,
     BrowsePage,
@@ -157,6 +158,11 @@ class BrokerAdmin:
         """The number of the newest message; 0 when there is none."""
         return await self._store.newest(await self._log(destination))
 
+    async def depth(self, destination: Destination) -> int:
+        """How many messages it holds."""
+        log = await self._log(destination)
+        return (await self._store.depths([log]))[log]
+
     async def place_at(self, destination: Destination, time_ms: int) -> int:
         """The number after which messages begin that came at this moment (ms since the epoch) or later.
 
@@ -258,6 +264,10 @@ class BrokerAdmin:
     async def send(self, message: dict[str, Any], count: int = 1, actor: str = "") -> dict[str, Any]:
         """Send messages (TestSend as JSON) as a client would; the first's `id`, `count`, `queues` and `topics`."""
         return await self._ask("send", message=message, count=count, actor=actor)
+
+    async def routes(self, messages: Sequence[tuple[Destination, dict[str, str]]]) -> list[dict[str, Any]]:
+        """Where messages with these headers would come now: of each `queues`, `topics`, or an `error`."""
+        return await self._ask("routes", messages=[[str(destination), headers] for destination, headers in messages])
 
     async def groups(self, queue: Destination) -> list[list[str]]:
         """The message groups of a queue, each with the client and the subscription that own it."""

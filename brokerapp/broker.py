@@ -24,6 +24,7 @@ from brokerapp.actions import (
     Unsubscribe,
 )
 from brokerapp.advisories import Advisories
+from brokerapp.bounds import Bounds
 from brokerapp.browsing import Browsing
 from brokerapp.client import Client
 from brokerapp.committer import Committer
@@ -104,6 +105,7 @@ class Broker:
         self.runs = Runs(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
         self.browsing = Browsing(self)
+        self.bounds = Bounds(self)
         self.flow = FlowControl(self)
         self.quotas = Quotas(settings.memory_limit)
         self.slow_consumers = SlowConsumers(self)
@@ -141,6 +143,7 @@ class Broker:
         queues, feeds, bindings = self.topology.queues, self.topology.feeds, self.topology.bindings
         self.queues.topology = self.topology = Topology(definitions, self._interest, queues, feeds, bindings)
         self.queues.retune()
+        self.bounds.refresh()
         self.advisories.listeners_changed()
         self.expiry.watch()
 

@@ -30,9 +30,6 @@ from brokerapp.store import StoredEntry
 if TYPE_CHECKING:
     from brokerapp.advisories import Advisories
 
-#: Bytes of bodies that wait for one subscriber of topics; beyond it, or their number, some go, which is recorded.
-MAX_TOPIC_PENDING_BYTES = 16 * 1024 * 1024
-
 #: Topics whose subscribers are remembered: their names come from clients.
 MAX_REMEMBERED = 10_000
 MAX_REMEMBERED_SUBSCRIBERS = 1_000_000
@@ -71,6 +68,7 @@ class Delivery:
         self.dirty: dict[Client, None] = {}
         #: Notes what reaches a topic; what its subscribers get of it.
         self.remember: Callable[[Message, Copy], Message] = lambda message, _copy: message
+        self.drained: Callable[[], None] | None = None  #: told when subscribers of topics were given what waited
         self.stopped = False  #: the node ends: nothing more is given out
         self.advisories: Advisories  #: the broker's
 
@@ -91,6 +89,8 @@ class Delivery:
         while ready := [each for each in self.waiting if each.ready or not each.pending]:
             for subscription in ready:
                 self._drain(subscription)
+            if self.drained is not None:
+                self.drained()
         dirty, self.dirty = self.dirty, {}
         for client in dirty:
             client.sink.flush()
@@ -325,7 +325,10 @@ def partition(entries: list[Entry], wanted: Callable[[Entry], bool]) -> tuple[li
 
 
 def _too_much_waits(subscription: Subscription) -> bool:
-    return len(subscription.pending) > subscription.max_pending or subscription.pending_bytes > MAX_TOPIC_PENDING_BYTES
+    return (
+        len(subscription.pending) > subscription.max_pending
+        or subscription.pending_bytes > subscription.max_pending_bytes
+    )
 
 
 def _next_pending(subscription: Subscription) -> Entry:

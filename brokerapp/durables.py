@@ -77,6 +77,10 @@ class Durables:
         """The one whose messages are in this log."""
         return self._by_log[log.name]
 
+    def known(self, log: str) -> Durable | None:
+        """The one whose messages are in the log of this name, if there is one."""
+        return self._by_log.get(log)
+
     def of_topic(self, topic: Destination) -> list[Durable]:
         """Those that keep messages of this topic, online or not."""
         feeds = self._broker.topology.feeds_of(topic.name)
@@ -99,7 +103,7 @@ class Durables:
 
         A new one begins with what its topics remember when it is `retroactive`. One that may hold what its next
         consumer may not read begins anew. Raises RequestRefused when its consumers, or the kind it is of, stand in
-        the way.
+        the way, AccessDenied when that drops what the next consumer could not even have asked for.
         """
         found = self._by_key.get(wanted.key)
         if found is not None:
@@ -110,6 +114,8 @@ class Durables:
                 if not found.active:
                     self._adopt(found, wanted.groups)
                 return found
+            if not same:
+                self._check_may_drop(wanted, found)
             self._discard_log(found)
         durable = self.create(wanted)
         if retroactive:
@@ -135,6 +141,14 @@ class Durables:
             return True
         principal = Principal("", frozenset(wanted.groups or ()))
         return all(access.may(principal, "read", topic) for topic in found.subscription.topics)
+
+    def _check_may_drop(self, wanted: NamedSubscription, found: Durable) -> None:
+        """Who wants something else under a name drops what it keeps: only who could consume that may."""
+        access, principal = self._broker.access, Principal("", frozenset(wanted.groups or ()))
+        for topic in found.subscription.topics if access is not None else ():
+            may = access.may_some if topic.is_pattern else access.may
+            if not may(principal, "read", topic):
+                raise AccessDenied(f"the {found.subscription} keeps {topic}, which this user may not read")
 
     def create(self, subscription: NamedSubscription) -> Durable:
         """Let it exist. Raises RequestRefused when it does already, SelectorSyntaxError."""

@@ -228,7 +228,7 @@ class Publishing:
         """Let it happen, all or nothing; then tell the client if it asked. `undo` is called when a limit refuses it."""
         appends = appends_of(placed)
         stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
-        if not appends and not stored and not client.pending and not jobs:
+        if not appends and not stored and not client.pending and not jobs and self._broker.flow.is_free(placed):
             self._broker.settling.account(settled)
             self.happened(placed, 0)
             self._broker.confirm(client, receipt)
@@ -239,7 +239,7 @@ class Publishing:
             request.jobs = jobs
         client.started_unit(request.size)
         flow = self._broker.flow
-        if flow.places:
+        if flow.watchful:
             flow.submit(request)
         else:
             self._broker.committer.submit(request)

@@ -198,6 +198,7 @@ async def answer(
         "step": steps.step,
         "edit": steps.edit,
         "send": Sending(broker).send,
+        "routes": Sending(broker).routes,
     }
     verb = verbs.get(request["verb"])
     if verb is None:

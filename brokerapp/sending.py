@@ -24,6 +24,10 @@ from brokerapp.message import DEFAULT_PRIORITY, escape
 MAX_COUNT = 10_000
 #: Sent before the first of them must be confirmed: bounds what is under way.
 AT_ONCE = 500
+#: Steps of a route that are told.
+MAX_HOPS_TOLD = 200
+#: Messages of which it can be asked at once where they would come.
+MAX_ROUTES = 500
 #: Seconds a message waits for room before who sent it is told that there is none: other requests wait behind.
 PATIENCE = 3.0
 
@@ -86,7 +90,19 @@ class Sending:
                 sent += size
         finally:
             self._broker.stops_producing(self._client)
-        return {"id": first, "count": sent, **self._places(wanted)}
+        return {"id": first, "count": sent, **self._places(wanted.destination, wanted.properties)}
+
+    async def routes(self, messages: list[tuple[str, dict[str, str]]]) -> list[dict[str, Any]]:
+        """Where messages with these headers would come if they were sent now; of each that has no way, why."""
+        if len(messages) > MAX_ROUTES:
+            raise RequestRefused(f"{len(messages)} routes at once: {MAX_ROUTES} can be asked for")
+        found = []
+        for destination, headers in messages:
+            try:
+                found.append(self._places(destination, headers))
+            except BrokerError as error:
+                found.append({"queues": [], "topics": [], "error": str(error)})
+        return found
 
     def _give(self, send: Send) -> asyncio.Future[None]:
         receipt = str(next(self._numbers))
@@ -107,13 +123,18 @@ class Sending:
         for each in under_way:
             each.result()
 
-    def _places(self, wanted: TestSend) -> dict[str, Any]:
+    def _places(self, destination: str, headers: Mapping[str, str]) -> dict[str, Any]:
         """Where a message like this comes, by the routing in force."""
-        targets = Destination.parse_list(wanted.destination)
-        sent_to = as_one(targets) if len(targets) > 1 else None
-        headers = {**wanted.properties, "destination": (sent_to or targets[0]).stomp}
-        routes = [explain(headers, each, self._broker.topology)[0] for each in targets]
+        targets = Destination.parse_list(destination)
+        headers = {**headers, "destination": as_one(targets).stomp}
+        explained = [explain(headers, each, self._broker.topology) for each in targets]
+        routes = [found for found, _ in explained]
         return {
+            "hops": [
+                [str(hop.at), hop.definition, str(hop.target), hop.selector, hop.outcome]
+                for _, hops in explained
+                for hop in hops[:MAX_HOPS_TOLD]
+            ],
             "queues": [str(copy.destination) for found in routes for copy in found.queues],
             "topics": [
                 [str(copy.destination), len(self._broker.delivery.subscribers(copy.destination))]

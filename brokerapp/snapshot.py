@@ -192,3 +192,4 @@ class StepOutcome:
     seq: int
     outcome: str  #: done, held (by a consumer), gone, or refused
     detail: str  #: where it came to, or why it was refused
+    id: str = ""  #: message-id; "" for one that is gone

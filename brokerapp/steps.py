@@ -49,6 +49,7 @@ class Deal:
     target: Callable[[Entry], Destination | None] | None
     actor: str
     outcomes: dict[int, tuple[str, str]] = field(default_factory=dict)  #: by number: how it ended, and a detail
+    ids: dict[int, str] = field(default_factory=dict)  #: by number: message-ids of those that were found
 
     @property
     def takes(self) -> bool:
@@ -65,7 +66,7 @@ class Steps:
     async def step(
         self, action: str, queue: str, seqs: list[int], target: str | None = None, actor: str = ""
     ) -> list[list[Any]]:
-        """Do this to these messages: number, outcome and detail of each, in their order."""
+        """Do this to these messages: number, outcome, detail and message-id of each, in their order."""
         if action not in ACTIONS:
             raise RequestRefused(f"{action!r} is none of {', '.join(ACTIONS)}")
         if len(seqs) > MAX_STEP:
@@ -74,7 +75,7 @@ class Steps:
         await self._each_page(log, sorted(set(seqs)), lambda found: self._done_with(deal, found))
         await self._broker.committer.barrier()
         self._broker.delivery.touched[log] = None
-        return [[seq, *deal.outcomes.get(seq, (GONE, ""))] for seq in seqs]
+        return [[seq, *deal.outcomes.get(seq, (GONE, "")), deal.ids.get(seq, "")] for seq in seqs]
 
     async def edit(self, queue: str, seq: int, message: dict[str, Any], actor: str) -> dict[str, Any]:
         """Send a message in place of this one, which is gone in the same moment; id and places of the new one.
@@ -159,6 +160,7 @@ class Steps:
         """Take what can be taken, and let it be stored where it goes."""
         ways: dict[int, tuple[Entry, Placed | None]] = {}
         for entry in [entry_of(deal.log.name, each) for each in found]:
+            deal.ids[entry.seq] = entry.message.id
             try:
                 ways[entry.seq] = entry, self._way(deal, entry)
             except RequestRefused as error:

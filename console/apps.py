@@ -1,4 +1,4 @@
-"""The console as Django's application: whoever's rights change, their sockets are told."""
+"""The console as an app of Django: what it listens to."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from django.db.models.signals import m2m_changed, post_delete, post_save
 
 
 class ConsoleConfig(AppConfig):
-    """See the module."""
+    """Connects what others tell with what the console records, and changed rights with the sockets they are for."""
 
     name = "console"
 
     def ready(self) -> None:
-        """Listen for what changes rights: assignments, groups of users, accounts."""
+        """Listen to operators without a browser, and to assignments, groups of users and accounts."""
         from django.contrib.auth import get_user_model
 
+        from brokerapp.management.operations import operated
+        from console import operations
         from console.models import Assignment
 
+        operated.connect(operations.record, dispatch_uid="console")
         user = get_user_model()
         for signal in (post_save, post_delete):
             signal.connect(_changed, sender=Assignment, dispatch_uid=f"rights {signal}")

@@ -8,7 +8,8 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 
-from console.access import Verb, rights_of, roles_of
+from console.access import Verb, may, rights_of, roles_of
+from console.alerts import showing
 from console.models import UserSetting
 
 
@@ -33,7 +34,8 @@ RAIL = (
         "routing",
         frozenset({"routing", "new-definition", "edit-definition", "routing-history", "routing-import"}),
     ),
-    Entry("connections", "Connections", "connection", frozenset({"connections"})),
+    Entry("subscribers", "Subscribers", "subscriber", frozenset({"subscribers", "delete-subscription"})),
+    Entry("connections", "Connections", "connection", frozenset({"connections", "connection", "close-connection"})),
     Entry("analyses", "Analyses", "analysis", frozenset({"analyses", "run", "new-schedule", "start-run"})),
     Entry("audit", "Audit", "audit", frozenset({"audit"}), Verb.AUDIT),
 )
@@ -52,8 +54,13 @@ def house(request: HttpRequest) -> dict[str, Any]:
         "theme": _theme_of(user),
         "themes": [("auto", "System"), ("light", "Light"), ("dark", "Dark")],
         "broker": settings.SLUICE.broker_name,
+        "bell": _bell(user),
         "rail": [(entry, here in entry.pages) for entry in RAIL if rights[entry.verb.name.lower()]],
     }
+
+
+def _bell(user: Any) -> dict[str, Any]:
+    return showing.cells(user) if may(user, Verb.SEE) else {}
 
 
 def _theme_of(user: Any) -> str:

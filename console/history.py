@@ -78,9 +78,7 @@ def marks_of_whole(kept: Iterable[Whole], window: Window) -> list[Mark]:
     ]
 
 
-def marks_of(
-    kept: Sequence[Point], looked: Sequence[Whole], window: Window, pending: int | None
-) -> list[Mark]:
+def marks_of(kept: Sequence[Point], looked: Sequence[Whole], window: Window, pending: int | None) -> list[Mark]:
     """A destination's points as a chart's: it stood still where it has none, as long as somebody looked.
 
     `pending`: what it holds now; None when it is gone.

@@ -40,10 +40,13 @@ def parts(environment: Environment) -> list[Part]:
     )
     address = f"--host {environment.bind} --port {environment.console_port}"
     closing = f"--timeout-graceful-shutdown {CLOSING_SECONDS}"
+    # Nobody is believed who says for whom they ask, but the proxies that are named: locks and the audit trail go by it.
+    proxies = f"--forwarded-allow-ips {environment.proxies}" if environment.proxies else "--no-proxy-headers"
+    serving = f"--ws websockets-sansio --no-access-log {proxies} {closing}"
     others = [
         Part(
             "web",
-            _module(f"uvicorn console.asgi:application {address} --ws websockets-sansio --no-access-log {closing}"),
+            _module(f"uvicorn console.asgi:application {address} {serving}"),
             environment={"SLUICE_HOST_NODE": "1"},
             ready=lambda: console_answers(environment) and stomp_connects(environment),
             grace=WEB_GRACE_SECONDS,

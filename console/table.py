@@ -13,7 +13,7 @@ T = TypeVar("T")
 SIZE = 50
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Column(Generic[T]):
     """One column: what the URL calls it, what the page does, and what rows are sorted by."""
 
@@ -24,7 +24,7 @@ class Column(Generic[T]):
     is_number: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Table(Generic[T]):
     """What a table has: columns, chips that choose rows, and the text of a row that a search looks into."""
 
@@ -53,7 +53,7 @@ class Table(Generic[T]):
         return TablePage(self, shown, len(found), len(rows), number, pages, chips, text, chip, sort)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TablePage(Generic[T]):
     """The rows shown, of `total` that match out of `existing`, and what its links are made of."""
 

@@ -17,12 +17,13 @@ VALUES = (
 )  # fmt: skip
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
-    "brokerapp.advisories", "brokerapp.broker", "brokerapp.browsing", "brokerapp.client", "brokerapp.client_unit",
-    "brokerapp.committer", "brokerapp.creation", "brokerapp.delivery", "brokerapp.durables", "brokerapp.expiry",
-    "brokerapp.failures", "brokerapp.flow_control", "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs",
-    "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas", "brokerapp.recovery", "brokerapp.redelivering",
-    "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics",
-    "brokerapp.stats", "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.advisories", "brokerapp.bounds", "brokerapp.broker", "brokerapp.browsing", "brokerapp.client",
+    "brokerapp.client_unit", "brokerapp.committer", "brokerapp.creation", "brokerapp.delivery", "brokerapp.durables",
+    "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control", "brokerapp.group", "brokerapp.inactivity",
+    "brokerapp.jobs", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas", "brokerapp.recovery",
+    "brokerapp.redelivering", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling",
+    "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.stats", "brokerapp.subscribing",
+    "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",
@@ -108,8 +109,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.peers_admin",
     ),
     "brokerapp.node": (
-        *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.peers", "brokerapp.requests", "brokerapp.listeners", "brokerapp.stomp",
-        "brokerapp.store.redis", "brokerapp.store.room",
+        *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.peers", "brokerapp.requests", "brokerapp.listeners",
+        "brokerapp.stomp", "brokerapp.store.redis", "brokerapp.store.room",
     ),
     "brokerapp.wiring": (
         "brokerapp.config", "brokerapp.connector", "brokerapp.destination", "brokerapp.engine", "brokerapp.environment",

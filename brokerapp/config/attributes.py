@@ -33,11 +33,11 @@ _SPELT = {
 _FORMER = {"inactive_timeout_before_gc": ("inactiveTimoutBeforeGC",)}
 
 #: Fields that hold bytes, which may be written with a unit.
-_SIZES = frozenset({"memory_limit"})
+_SIZES = frozenset({"memory_limit", "store_limit"})
 
 
 #: Fields ActiveMQ knows nothing of: attributes in a namespace of their own, which it passes over.
-_EXTENSIONS = frozenset({"strict", "advisory_for_dispatched", "auto_create", "expire_after"})
+_EXTENSIONS = frozenset({"strict", "advisory_for_dispatched", "auto_create", "expire_after", "store_limit"})
 
 #: Types of fields that fit into an attribute.
 FIELD_TYPES = frozenset(_READ)

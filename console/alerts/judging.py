@@ -92,12 +92,12 @@ def _judge_one(row: AlertRule, rule: Rule, readings: Readings) -> None:
     now = datetime.fromtimestamp(readings.now, UTC)
     with transaction.atomic():
         firings = {each.subject: each for each in row.firings.exclude(state=State.ENDED)}
-        known = {
-            subject: Open(each.since.timestamp(), each.state == State.FIRING) for subject, each in firings.items()
-        }
+        known = {subject: Open(each.since.timestamp(), each.state == State.FIRING) for subject, each in firings.items()}
         step = moves(rule, known, breaking, readings.now)
         for subject in list(step.begin)[: max(0, MAX_OPEN - len(firings) + len(step.end))]:
-            firings[subject] = AlertFiring(rule=row, rule_name=row.name, subject=subject, since=now, worst=breaking[subject])
+            firings[subject] = AlertFiring(
+                rule=row, rule_name=row.name, subject=subject, since=now, worst=breaking[subject]
+            )
         for subject in breaking.keys() & firings.keys():
             _update(row, rule, firings[subject], breaking[subject], now if subject in step.fire else None)
         for subject in step.end:

@@ -187,7 +187,9 @@ def concerned(rule: Rule, picture: Picture) -> list[DestinationStats]:
 def sentence(rule: Rule, subject: str, value: float) -> str:
     """What to tell somebody: `queue://orders: depth is 1,204 messages, above 1,000 messages`."""
     sense = "below" if rule.below else "above"
-    said = f"{rule.meaning.label.lower()} is {amount(rule.metric, value)}, {sense} {amount(rule.metric, rule.threshold)}"
+    said = (
+        f"{rule.meaning.label.lower()} is {amount(rule.metric, value)}, {sense} {amount(rule.metric, rule.threshold)}"
+    )
     return f"{subject}: {said}"
 
 
@@ -211,7 +213,9 @@ class Moves:
 def moves(rule: Rule, known: Mapping[str, Open], breaking: Mapping[str, float], now: float) -> Moves:
     """What changes, given who is open and who breaks the rule now."""
     begin = frozenset(breaking) - frozenset(known)
-    due = {each for each in breaking if each in known and not known[each].fired and now - known[each].since >= rule.hold}
+    due = {
+        each for each in breaking if each in known and not known[each].fired and now - known[each].since >= rule.hold
+    }
     at_once = begin if rule.hold <= 0 else frozenset()
     return Moves(begin, frozenset(due) | at_once, frozenset(known) - frozenset(breaking))
 

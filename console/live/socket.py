@@ -20,14 +20,13 @@ from channels.generic.websocket import AsyncJsonWebsocketConsumer
 
 from brokerapp.errors import BrokerError
 from brokerapp.history import FINE
-from console import runs
 from console.access import lacking, may, still_here, visible
 from console.live.frames import Cells, delta, together
 from console.live.mirror import Mirror, mirror
 from console.live.notices import RIGHTS_CHANGED, notices
 from console.live.picture import Picture
 from console.live.sparks import sparks_soon
-from console.live.topics import CELLS, RIGHTS, Topic
+from console.live.topics import CELLS, FROM_DATABASE, RIGHTS, Topic
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +52,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self._sent: dict[str, Cells] = {}
         self._interval = INTERVAL
         self._wanted = asyncio.Event()  # something is asked for at once
-        self._runs_read = 0.0
+        self._read: dict[str, float] = {}  # when topics were last read from the database
         self._sparked: dict[str, float] = {}  # when lines of a list were last sent
         self._checked = time.monotonic()
         self._pump: asyncio.Task | None = None
@@ -90,7 +89,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     def _noticed(self, notice: str) -> None:
         if notice == RIGHTS_CHANGED:
             self._checked = -RECHECK
-        self._runs_read = 0.0
+        self._read.clear()
         self._wanted.set()
 
     # -- subscriptions
@@ -106,7 +105,6 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             return
         self._forget(text)
         self._topics[text] = topic
-        self._runs_read = 0.0
         self._wanted.set()
 
     async def _may_watch(self, topic: Topic) -> bool:
@@ -117,7 +115,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         await self.send_json({"type": "refused", "topic": text, "reason": reason})
 
     def _forget(self, text: str) -> None:
-        for each in (self._topics, self._sent, self._sparked):
+        for each in (self._topics, self._sent, self._sparked, self._read):
             each.pop(text, None)
 
     # -- frames
@@ -146,7 +144,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
 
     async def _cells(self, picture: Picture, text: str, topic: Topic) -> Cells:
         if topic.name not in CELLS:
-            return await self._run_cells(topic)
+            return await self._cells_from_database(text, topic)
         cells = CELLS[topic.name](picture, topic, self._sees)
         if topic.name == "list":
             await self._add_sparks(picture, text, topic, cells)
@@ -155,7 +153,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     async def _add_sparks(self, picture: Picture, text: str, topic: Topic, cells: Cells) -> None:
         """Once a step of the history: nothing is drawn more finely."""
         now = time.monotonic()
-        if picture.trouble or now - self._sparked.get(text, now - FINE.step) < FINE.step:
+        if picture.trouble or now - self._sparked.setdefault(text, now) < FINE.step:  # the page came with some
             return
         self._sparked[text] = now
         shown = [each for each in topic.destinations if self._sees(each)]
@@ -163,14 +161,12 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             for destination, line in (await sparks_soon(picture, shown)).items():
                 cells["rows"][destination.name]["spark"] = line
 
-    async def _run_cells(self, topic: Topic) -> Cells:
+    async def _cells_from_database(self, text: str, topic: Topic) -> Cells:
         now = time.monotonic()
-        key = str(topic)
-        if now - self._runs_read < RUNS_RECHECK and key in self._sent:
+        if now - self._read.get(text, -RUNS_RECHECK) < RUNS_RECHECK:
             return {}
-        cells = await database_sync_to_async(runs.cells)(topic.argument, topic.rows)
-        self._runs_read = now
-        return cells
+        self._read[text] = now
+        return await database_sync_to_async(FROM_DATABASE[topic.name])(self.scope["user"], topic)
 
     async def _recheck(self) -> bool:
         """Whether the user may still be here; forgets topics that are no longer theirs."""

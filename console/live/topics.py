@@ -15,13 +15,16 @@ from django.template.loader import render_to_string
 from brokerapp.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.errors import InvalidDestination
 from brokerapp.snapshot import ConnectionStats, DestinationStats
-from console import figures, health
-from console.access import Verb
+from console import figures, health, runs
+from console.access import AnyUser, Verb, visible
+from console.alerts import showing
 from console.connections import connections_of
-from console.live.frames import Cells
 from console.listing import COLUMNS, Sees, everything, row_of, visible_of
+from console.live.frames import Cells
 from console.live.picture import Mark, Picture
-from console.nodes import NodeFacts
+from console.nodes import NodeFacts, gauges_of
+from console.repair import jobs
+
 
 @dataclass(frozen=True, slots=True)
 class Topic:
@@ -83,6 +86,7 @@ def overview_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> C
         "nodes_html": render_to_string(
             "console/parts/nodes.html", {"nodes": [NodeFacts(each) for each in picture.nodes]}
         ),
+        "gauges_html": render_to_string("console/parts/gauges.html", {"gauges": gauges_of(picture.nodes)}),
         "exists": bool(picture.stats),
         "mark": picture.past[-1] and chart_mark(picture.past[-1]) if picture.past else None,
     }
@@ -143,17 +147,21 @@ def subscribers_cells(picture: Picture, topic: Topic, sees: Sees = everything) -
     rows = {}
     for name in topic.rows:
         stats = picture.subscriptions.get(Destination(Kind.SUBSCRIPTION, name))
-        rows[name] = {"gone": True} if stats is None else {
-            "pending": figures.whole(stats.QueueSize),
-            "flight": figures.whole(stats.InFlightCount),
-            "dispatched": figures.whole(stats.DispatchCount),
-            "enqueued": figures.whole(stats.EnqueueCount),
-            "dequeued": figures.whole(stats.DequeueCount),
-        }
+        rows[name] = (
+            {"gone": True}
+            if stats is None
+            else {
+                "pending": figures.whole(stats.QueueSize),
+                "flight": figures.whole(stats.InFlightCount),
+                "dispatched": figures.whole(stats.DispatchCount),
+                "enqueued": figures.whole(stats.EnqueueCount),
+                "dequeued": figures.whole(stats.DequeueCount),
+            }
+        )
     return {"count": len(picture.subscriptions), "rows": rows}
 
 
-#: Topics made of the picture alone; runs of analyses come from the database (live/socket.py).
+#: Topics made of the picture alone.
 CELLS: dict[str, Callable[[Picture, Topic, Sees], Cells]] = {
     "overview": overview_cells,
     "list": list_cells,
@@ -163,5 +171,37 @@ CELLS: dict[str, Callable[[Picture, Topic, Sees], Cells]] = {
     "subscribers": subscribers_cells,
 }
 
+
+def run_cells(user: AnyUser, topic: Topic) -> Cells:
+    """One run of an analysis, or those of the rows shown."""
+    return runs.cells(topic.argument, topic.rows)
+
+
+def job_cells(user: AnyUser, topic: Topic) -> Cells:
+    """One job on messages, or those of the rows shown; of queues that the user may browse."""
+    return jobs.cells(topic.argument, topic.rows, visible(user, Verb.BROWSE))
+
+
+def alert_cells(user: AnyUser, topic: Topic) -> Cells:
+    """What fires, of what the user sees."""
+    return showing.cells(user)
+
+
+#: Topics that are read from the database, now and then, and when somebody says that something moved on.
+FROM_DATABASE: dict[str, Callable[[AnyUser, Topic], Cells]] = {
+    "run": run_cells,
+    "runs": run_cells,
+    "job": job_cells,
+    "jobs": job_cells,
+    "alerts": alert_cells,
+}
+
 #: The right each topic needs.
-RIGHTS: dict[str, Verb] = {**dict.fromkeys(CELLS, Verb.SEE), "run": Verb.SEE, "runs": Verb.SEE}
+RIGHTS: dict[str, Verb] = {
+    **dict.fromkeys(CELLS, Verb.SEE),
+    "run": Verb.SEE,
+    "runs": Verb.SEE,
+    "job": Verb.BROWSE,
+    "jobs": Verb.BROWSE,
+    "alerts": Verb.SEE,
+}

@@ -67,7 +67,9 @@ def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
     form = RuleForm(request.POST or None, instance=row, initial=_wanted(request))
     if request.method == "POST" and form.is_valid():
         before = _said(row) if row else None
-        with audit.recording(request, "change alert rule" if row else "create alert rule", _name(form), before) as change:
+        with audit.recording(
+            request, "change alert rule" if row else "create alert rule", _name(form), before
+        ) as change:
             form.instance.author = request.user.get_username()
             saved = form.save()
             change.after = _said(saved)

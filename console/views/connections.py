@@ -51,7 +51,9 @@ def close_connection(request: HttpRequest, connection_id: str) -> HttpResponse:
     about = {"client": peer.name, "user": peer.stats.user, "from": peer.stats.remote_address}
     with audit.recording(request, "close connection", connection_id, before=about):
         gateway().run(gateway().admin.peers.close(connection_id))
-    messages.success(request, f"The connection of {peer.name} is closed. A client that reconnects by itself comes back.")
+    messages.success(
+        request, f"The connection of {peer.name} is closed. A client that reconnects by itself comes back."
+    )
     return redirect("connections")
 
 

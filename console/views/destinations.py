@@ -1,8 +1,6 @@
-"""Queues and topics: the lists, one destination, and what an admin may do to it."""
+"""Queues and topics: finding one, and what an operator may do to it."""
 
 from __future__ import annotations
-
-from datetime import UTC, datetime
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -10,19 +8,15 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from brokerapp.destination import NAMED_KINDS, QUALIFIER, Destination, Kind, is_pattern
+from brokerapp.destination import QUALIFIER, Destination, Kind, is_pattern
 from brokerapp.errors import BrokerError, InvalidDestination
 from brokerapp.snapshot import DestinationStats
 from console import audit
-from console.access import Verb, named, needs, queue_named, require
-from console.connections import consumers_of
+from console.access import Verb, named, needs, queue_named, require, visible
 from console.figures import counted
 from console.gateway import gateway
-from console.listing import COLUMNS, PAGE_SIZES, ListQuery, columns_of, page_of
 from console.live.mirror import mirror
 from console.live.picture import Picture
-from console.live.topics import chart_mark, mark_of, numbers_of
-from console.routing_graph import feeders_of
 
 MAX_FOUND = 50
 

@@ -113,9 +113,7 @@ def _policy(request: HttpRequest, picture: Picture, stats: DestinationStats, win
     return {"policy": entry, "options": policies.options_of(entry) if entry else []}
 
 
-def _history(
-    request: HttpRequest, picture: Picture, stats: DestinationStats, window: history.Window
-) -> dict[str, Any]:
+def _history(request: HttpRequest, picture: Picture, stats: DestinationStats, window: history.Window) -> dict[str, Any]:
     if not request.GET.get("window") and window.is_live:
         window = history.Window.read({"window": "24h"}, time.time())
     may_read = may(request.user, Verb.AUDIT)

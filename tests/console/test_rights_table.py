@@ -50,6 +50,7 @@ PAGES = [
     ("new-schedule", {}, "post", Verb.SCHEDULE),
     ("change-schedule", {"schedule_id": 1, "action": "switch"}, "post", Verb.SCHEDULE),
     ("audit", {}, "get", Verb.AUDIT),
+    ("audit-export", {"format": "csv"}, "get", Verb.AUDIT),
 ]
 #: For everybody, or for everybody who is logged in.
 OPEN = {"login", "logout", "healthz", "theme"}
@@ -63,6 +64,8 @@ TOPICS = {
     "connections": Verb.SEE,
     "run": Verb.SEE,
     "runs": Verb.SEE,
+    "job": Verb.BROWSE,
+    "jobs": Verb.BROWSE,
 }
 
 #: Operations of the API: method, path, the right each needs; tried below as the pages are.
