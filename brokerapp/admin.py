@@ -26,8 +26,8 @@ from brokerapp.errors import (
 )
 from brokerapp.message import Message
 from brokerapp.named_subscription import SUBSCRIPTION, NamedSubscription
-from brokerapp.selectors import Seen, compile_selector
 from brokerapp.peers_admin import PeersAdmin
+from brokerapp.selectors import Seen, compile_selector
 from brokerapp.snapshot import (
     BrowsedMessage,
     BrowsePage,

@@ -82,25 +82,27 @@ def _subscribers(request: HttpRequest) -> list[Subscriber]:
 
 @require_http_methods(["GET", "POST"])
 @needs(Verb.CLOSE)
-def delete_subscription(request: HttpRequest, name: str) -> HttpResponse:
+def delete_subscription(request: HttpRequest, log: str) -> HttpResponse:
     """Remove a durable subscription with what it keeps, after its name was typed."""
-    log = Destination(Kind.SUBSCRIPTION, name)
-    subscriber = next((each for each in _subscribers(request) if each.log == str(log)), None)
+    kept = Destination(Kind.SUBSCRIPTION, log)
+    subscriber = next((each for each in _subscribers(request) if each.log == str(kept)), None)
     if subscriber is None:
-        raise Http404(f"There is no subscription {name}.")
+        raise Http404(f"There is no subscription {log}.")
     for topic in subscriber.topics:
         require(request, Verb.CLOSE, topic)
     error = ""
     if request.method == "POST":
         if request.POST.get("name") == subscriber.name:
-            with audit.recording(request, "delete subscription", log, before={"pending": subscriber.pending}) as change:
-                count = gateway().delete(log)
+            with audit.recording(
+                request, "delete subscription", kept, before={"pending": subscriber.pending}
+            ) as change:
+                count = gateway().delete(kept)
                 change.after = {"removed": count}
-            mirror().settle(lambda picture: log not in picture.subscriptions)
-            messages.success(request, f"The subscription {name} is gone, and {counted(count, 'message')} with it.")
+            mirror().settle(lambda picture: kept not in picture.subscriptions)
+            messages.success(request, f"The subscription {log} is gone, and {counted(count, 'message')} with it.")
             return redirect("subscribers")
         error = f"{request.POST.get('name', '')!r} is not {subscriber.name!r}."
-    context = {"each": subscriber, "log": log, "error": error}
+    context = {"each": subscriber, "log": kept, "error": error}
     return render(request, "console/subscription_delete.html", context, status=400 if error else 200)
 
 
