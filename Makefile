@@ -16,6 +16,8 @@ APT_INSTALL = echo "installing with apt-get:" && $(APT) update && $(APT) install
 
 FOR ?= 120
 T ?= tests
+# Processes that share the tests: what one waits for, the other uses.
+N ?= 2
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 14
@@ -28,8 +30,8 @@ run: setup ## start everything on this machine and keep it running until Ctrl-C
 demo: setup ## run a small order business against a running Sluice (FOR=120 seconds)
 	@$(PYTHON) manage.py demo --seconds $(FOR)
 
-test: setup browser clients ## all tests, or a part of them (T=tests/supervisor)
-	@$(PYTHON) -m pytest $(T)
+test: setup browser clients ## all tests, or a part of them (T=tests/supervisor), by two processes (N=0: by this one)
+	@$(PYTHON) -m pytest -n $(N) --dist loadscope --no-loadscope-reorder $(T)
 
 bench: setup peers ## measure against ActiveMQ and RabbitMQ, side by side
 	@$(PYTHON) -m benchmarks

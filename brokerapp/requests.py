@@ -102,7 +102,7 @@ class Desk:
     async def forget_selectors(self, destination: str, selector: str | None) -> bool:
         """Remember one selector of a queue's former consumers no longer, or none; whether there was any."""
         log = self._broker.queues.find(Destination.parse(destination))
-        found = self._broker.queues.forget_selectors(log, selector)
+        found = self._broker.queues.remembering.forget(log, selector)
         await self._committer.barrier()
         return found
 

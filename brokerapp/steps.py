@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from brokerapp import clock
 from brokerapp.broker import Broker
 from brokerapp.client import Placed
 from brokerapp.delivery import entry_of
@@ -194,7 +195,7 @@ class Steps:
     def _resubmitted(entry: Entry, actor: str) -> Mapping[str, str | None]:
         before = entry.message.headers.get(COUNT, "0")
         times = int(before) + 1 if before.isdecimal() and len(before) < 10 else 1
-        return {**FAILURE, COUNT: str(times), ACTOR: actor or None, TIME: str(time.time_ns() // 1_000_000)}
+        return {**FAILURE, COUNT: str(times), ACTOR: actor or None, TIME: str(clock.now_ms())}
 
     def _remove(self, deal: Deal, entries: list[Entry]) -> None:
         self._transfers.leave(deal.log, entries)

@@ -8,8 +8,10 @@ import uuid
 from django.conf import settings
 from django.db import models
 
+from console.masking_rules import Rule
 from console.repair.models import Edit, Job, JobOutcome, SavedSelector, Template
 from console.rights import Grant
+from console.routing.models import Draft, DraftRemark  # noqa: F401  (Django looks for models here)
 
 __all__ = [
     "AnalysisRun",
@@ -129,6 +131,34 @@ class Assignment(models.Model):
     def grant(self) -> Grant:
         """What it gives."""
         return Grant.of(self.role, self.scopes, self.extras)
+
+
+class MaskingRule(models.Model):
+    """What some roles do not see of messages; see `console.masking_rules`."""
+
+    order = models.IntegerField(default=0)
+    active = models.BooleanField(default=True)
+    role = models.CharField(max_length=16, blank=True)  #: a Role; "": every one
+    scope = models.CharField(max_length=500, default=">")
+    place = models.CharField(max_length=16)
+    pattern = models.CharField(max_length=500, blank=True)
+    action = models.CharField(max_length=16)
+    replacement = models.CharField(max_length=200, blank=True)
+    comment = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        ordering = ["order", "id"]
+
+    @property
+    def rule(self) -> Rule:
+        """What it does."""
+        return Rule.of(self.role, self.scope, self.place, self.pattern, self.action, self.replacement)
+
+
+class RightsVersion(models.Model):
+    """One row: how often anybody's rights have changed; see `console.rights_version`."""
+
+    version = models.BigIntegerField(default=0)
 
 
 class UserSetting(models.Model):

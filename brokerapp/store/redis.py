@@ -240,6 +240,11 @@ class RedisStore:
             "fsync": fsync if on else "off",
         }
 
+    async def used(self) -> tuple[int, dict[str, int]]:
+        """Bytes of messages: of all that is stored, and of each log."""
+        total, by_log = await self._many([("HGET", self.keys.state, "bytes"), ("HGETALL", self.keys.used)])
+        return int(total or 0), {name.decode(): int(size) for name, size in _pairs(by_log)}
+
     # -- numbers
 
     async def write_stats(

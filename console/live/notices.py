@@ -1,8 +1,7 @@
-"""Notices between processes: a run of an analysis moved on, or somebody's rights changed. One reader a process passes
-them to its sockets.
+"""Notices between processes: a run of an analysis moved on. One reader a process passes them to its sockets.
 
 Sockets have no channel of their own, so that they work, and can say so, while the store is away. A lost notice costs a
-few seconds only: sockets look at runs, and at rights, by themselves now and then.
+few seconds only: sockets look at runs by themselves now and then.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import logging
 import threading
 from collections.abc import Callable
 
-from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 
 from console.gateway import Gateway, gateway
@@ -20,18 +18,8 @@ from console.runs import GROUP
 
 logger = logging.getLogger(__name__)
 
-#: The notice that somebody's rights changed; others are ids of runs.
-RIGHTS_CHANGED = "rights"
 #: Seconds until the channel layer is asked again after it failed.
 RETRY = 2.0
-
-
-def rights_changed() -> None:
-    """Have all sockets of all processes look at once what their users still may."""
-    try:
-        async_to_sync(get_channel_layer().group_send)(GROUP, {"type": "run.changed", "run": RIGHTS_CHANGED})
-    except Exception:  # any driver's error: sockets look every half minute anyway
-        logger.warning("no socket was told of changed rights: the store does not answer")
 
 
 class Notices:

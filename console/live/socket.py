@@ -23,10 +23,11 @@ from brokerapp.history import FINE
 from console.access import lacking, may, still_here, visible
 from console.live.frames import Cells, delta, together
 from console.live.mirror import Mirror, mirror
-from console.live.notices import RIGHTS_CHANGED, notices
+from console.live.notices import notices
 from console.live.picture import Picture
 from console.live.sparks import sparks_soon
 from console.live.topics import CELLS, FROM_DATABASE, RIGHTS, Topic
+from console.rights_version import rights_version
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +56,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self._read: dict[str, float] = {}  # when topics were last read from the database
         self._sparked: dict[str, float] = {}  # when lines of a list were last sent
         self._checked = time.monotonic()
+        self._version = 0  #: of everybody's rights
         self._pump: asyncio.Task | None = None
         await self.accept()
         if not self.scope["user"].is_authenticated:
@@ -63,7 +65,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self._mirror: Mirror = await asyncio.to_thread(mirror)
         loop = asyncio.get_running_loop()
         reader = await asyncio.to_thread(notices)
-        self._stop_listening = reader.listen(lambda notice: loop.call_soon_threadsafe(self._noticed, notice))
+        self._stop_listening = reader.listen(lambda notice: loop.call_soon_threadsafe(self._noticed))
         self._sees = await database_sync_to_async(visible)(self.scope["user"])
         self._pump = asyncio.create_task(self._send_frames())
 
@@ -86,9 +88,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             case _:
                 await self.send_json({"type": "refused", "topic": "", "reason": "This is no request of a live socket."})
 
-    def _noticed(self, notice: str) -> None:
-        if notice == RIGHTS_CHANGED:
-            self._checked = -RECHECK
+    def _noticed(self) -> None:
         self._read.clear()
         self._wanted.set()
 
@@ -123,7 +123,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     async def _send_frames(self) -> None:
         while True:
             self._wanted.clear()
-            if time.monotonic() - self._checked >= RECHECK and not await self._recheck():
+            if await self._must_recheck() and not await self._recheck():
                 return
             await self.send_json(await self._frame())
             with contextlib.suppress(TimeoutError):
@@ -167,6 +167,12 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             return {}
         self._read[text] = now
         return await database_sync_to_async(FROM_DATABASE[topic.name])(self.scope["user"], topic)
+
+    async def _must_recheck(self) -> bool:
+        """Whether anybody's rights changed, or a session may have ended by itself."""
+        version = await database_sync_to_async(rights_version)()
+        changed, self._version = version != self._version, version
+        return changed or time.monotonic() - self._checked >= RECHECK
 
     async def _recheck(self) -> bool:
         """Whether the user may still be here; forgets topics that are no longer theirs."""

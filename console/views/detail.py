@@ -23,7 +23,7 @@ from console.live.picture import Picture
 from console.live.topics import numbers_of
 from console.models import AuditEntry, Star
 from console.peers import consumers_of, peers_now, producers_of
-from console.routing_graph import feeders_of
+from console.routing.graph import feeders_of
 from console.views.destinations import existing
 
 #: Entries of the audit trail that a page shows of one destination.
