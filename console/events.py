@@ -63,7 +63,7 @@ def _definitions() -> list[Event]:
             each["time_ms"] / 1000,
             "routing",
             f"Routing version {each['version']}" + (f" by {each['author']}" if each.get("author") else ""),
-            reverse("routing-history"),
+            reverse("routing-version", args=[each["version"]]),
         )
         for each in versions
         if "time_ms" in each
