@@ -20,6 +20,7 @@ PAGES = [
     ("overview", {}, "get", Verb.SEE),
     ("demo", {}, "post", Verb.DEMO),
     ("find", {}, "get", Verb.SEE),
+    ("palette", {}, "get", Verb.SEE),
     ("queues", {}, "get", Verb.SEE),
     ("topics", {}, "get", Verb.SEE),
     ("queue", QUEUE, "get", Verb.SEE),
@@ -93,7 +94,7 @@ PAGES = [
     ("audit-export", {"format": "csv"}, "get", Verb.AUDIT),
 ]
 #: For everybody, or for everybody who is logged in.
-OPEN = {"login", "logout", "invitation", "healthz", "readyz", "theme"}
+OPEN = {"login", "logout", "invitation", "healthz", "readyz", "theme", "keys"}
 
 #: Topics of the live socket, and the right each needs.
 TOPICS = {
