@@ -198,13 +198,19 @@ def page_of(picture: Picture, query: ListQuery, sees: Sees = everything, starred
     matching = [stats for stats in named if is_in(stats, starred)] if query.chip else list(named)
     matching.sort(key=lambda stats: stats.destination.name.lower(), reverse=query.sort == "name" and query.descending)
     if query.sort != "name":
-        value = COLUMNS[query.sort].value
-        matching.sort(key=lambda stats: value(stats, picture.rates(stats.destination)), reverse=query.descending)
+        matching.sort(key=_sort_key(COLUMNS[query.sort], picture), reverse=query.descending)
     pages = max(1, -(-len(matching) // query.size))
     number = min(query.page, pages)
     shown = matching[(number - 1) * query.size : number * query.size]
     rows = [row_of(picture, stats) for stats in shown]
     return Page(query, rows, len(matching), len(existing), number, pages, chips)
+
+
+def _sort_key(column: Column, picture: Picture) -> Callable[[DestinationStats], float]:
+    """What rows are sorted by; rates are computed only where they are asked for."""
+    if column.is_jmx:
+        return lambda stats: column.value(stats, Rates())
+    return lambda stats: column.value(stats, picture.rates(stats.destination))
 
 
 def visible_of(picture: Picture, kind: Kind, sees: Sees = everything) -> list[DestinationStats]:

@@ -158,9 +158,9 @@ def test_ten_thousand_queues_make_a_page_quickly():
 
     rows = [stats(Destination.queue(f"load.{number}"), QueueSize=number, enqueued=number) for number in range(10_000)]
     picture = updated(first(100, 1, rows, Picture()), 101, 2, rows, [])
-    started = time.perf_counter()
+    started = time.process_time()  # others may be at work on this machine too
     page_of(picture, ListQuery.read(Kind.QUEUE, {"sort": "-EnqueueRate"}))
-    assert time.perf_counter() - started < 0.3
+    assert time.process_time() - started < 0.3
 
 
 # -- health
