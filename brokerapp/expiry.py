@@ -93,7 +93,7 @@ class Expiry:
             elif window != log.window:  # some of it may be settled meanwhile
                 self._step(log, skip)
             else:
-                taken = log.seize([each.seq for each in late])
+                taken = log.seize(late)
                 for each in late:
                     if each.seq in taken:
                         self._broker.failures.expire(log, entry_of(log.name, each))

@@ -36,6 +36,8 @@ from brokerapp.timers import Timers
 OPEN = "open"
 #: Why a queue gives out nothing for a moment: it waits for more consumers (consumersBeforeDispatchStarts).
 GATHERING = "gathering"
+#: Another one: its policy asks for priorities, and what it held before is put in order.
+ORDERING = "put in order"
 
 
 class Queues:
@@ -103,6 +105,10 @@ class Queues:
             self._declared.add(log.name)
         log.paused = bool(state.attributes.get("paused"))
         self.remembering.load(log, state.attributes.get("selectors", {}))
+        if bool(state.attributes.get("prioritized")) != log.rules.prioritized:
+            self._describe(log)
+        if log.depth:
+            self._give_places(log)
 
     def restore(self, state: LogState, last: int) -> MessageLog:
         """A log as the last node left it."""
@@ -190,6 +196,8 @@ class Queues:
             attributes["declared"] = True
         if paused:
             attributes["paused"] = True
+        if rules_of(self.topology.policy_for(queue)).prioritized:
+            attributes["prioritized"] = True
         if selectors := self.remembering.entries_of(str(queue)):
             attributes["selectors"] = selectors
         return attributes
@@ -211,8 +219,28 @@ class Queues:
     def retune(self) -> None:
         """Give out messages by the policies that are in force."""
         for log in self._logs.values():
+            was_prioritized = log.rules.prioritized
             log.tune(rules_of(self.topology.policy_for(log.destination)))
+            if log.rules.prioritized != was_prioritized:
+                self._describe(log)
+                self._give_places(log)
             self._delivery.touched[log] = None
+
+    def _give_places(self, log: MessageLog) -> None:
+        """Let the store put what a prioritized queue holds in order, part by part; nothing is given out meanwhile."""
+        if not log.rules.prioritized:
+            return
+        reason = f"{ORDERING} by definitions {self.topology.definitions.version}"
+        log.stopped.add(reason)
+
+        def came_to(number: int) -> None:
+            if number:
+                self._committer.prioritize(log.name, number, came_to)
+            else:
+                log.stopped.discard(reason)
+                self._delivery.touched[log] = None
+
+        self._committer.prioritize(log.name, 0, came_to)
 
     def pause(self, log: MessageLog, paused: bool) -> None:
         """Give out nothing of a queue any more, also after a restart, or do again. What comes is kept."""

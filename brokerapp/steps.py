@@ -96,7 +96,7 @@ class Steps:
             publishing.check(target)
             new = publishing.message(wanted.send({name: text for name, text in marks.items() if text is not None}))
             placed = publishing.on_its_way(new, target)
-            if not log.seize([seq]):
+            if not log.seize([entry]):
                 raise RequestRefused(f"message {seq} is held by a consumer")
             answer.update(id=new.id, places=_places(placed))
             self._transfers.leave(log, [entry])
@@ -167,7 +167,7 @@ class Steps:
             except RequestRefused as error:
                 deal.outcomes[entry.seq] = REFUSED, str(error)
         if deal.takes:
-            seized = deal.log.seize(ways)
+            seized = deal.log.seize([entry for entry, _ in ways.values()])
             deal.outcomes |= dict.fromkeys(ways.keys() - seized, (HELD, "a consumer holds it"))
             ways = {seq: ways[seq] for seq in ways if seq in seized}
         if not ways:

@@ -125,8 +125,9 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
-    "__future__", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "hashlib", "heapq",
-    "ipaddress", "itertools", "json", "lxml", "math", "operator", "re", "types", "typing", "urllib", "xml", "zlib",
+    "__future__", "bisect", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "hashlib",
+    "heapq", "ipaddress", "itertools", "json", "lxml", "math", "operator", "re", "types", "typing", "urllib", "xml",
+    "zlib",
 }  # fmt: skip
 PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",
