@@ -11,6 +11,7 @@ from django.db import models
 from console.masking_rules import Rule
 from console.repair.models import Edit, Job, JobOutcome, SavedSelector, Template
 from console.rights import Grant
+from console.routing.models import Draft, DraftRemark  # noqa: F401  (Django looks for models here)
 
 __all__ = [
     "AnalysisRun",

@@ -13,6 +13,7 @@ from django.urls import path
 
 from console import oidc
 from console.monitoring import probes
+from console.routing import urls as routing
 from console.views import (
     account,
     analyses,
@@ -24,8 +25,6 @@ from console.views import (
     overview,
     people,
     preferences,
-    routing,
-    routing_files,
     schedules,
 )
 
@@ -65,14 +64,7 @@ urlpatterns = [
     path("topics/new", destinations.create, {"kind": "topic"}, name="new-topic"),
     path("topics/<path:name>/delete", destinations.delete, {"kind": "topic"}, name="delete-topic"),
     path("topics/<path:name>/", destinations.detail, {"kind": "topic"}, name="topic"),
-    path("routing/", routing.routing, name="routing"),
-    path("routing/new/<str:kind>", routing.edit, name="new-definition"),
-    path("routing/edit", routing.edit, name="edit-definition"),
-    path("routing/delete", routing.delete, name="delete-definition"),
-    path("routing/check/<str:kind>", routing.check, name="check-definition"),
-    path("routing/history/", routing.history, name="routing-history"),
-    path("routing/import/", routing_files.import_file, name="routing-import"),
-    path("routing/export", routing_files.export_file, name="routing-export"),
+    *routing.urlpatterns,
     path("connections/", connections.connections, name="connections"),
     path("analytics/", analyses.analyses, name="analyses"),
     path("analytics/start", analyses.start, name="start-run"),
