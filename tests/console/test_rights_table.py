@@ -21,6 +21,7 @@ PAGES = [
     ("overview", {}, "get", Verb.SEE),
     ("demo", {}, "post", Verb.DEMO),
     ("find", {}, "get", Verb.SEE),
+    ("palette", {}, "get", Verb.SEE),
     ("queues", {}, "get", Verb.SEE),
     ("topics", {}, "get", Verb.SEE),
     ("queue", QUEUE, "get", Verb.SEE),
@@ -77,7 +78,7 @@ PAGES = [
 ]
 #: For everybody, or for everybody who is logged in.
 OPEN = {
-    "login", "logout", "invitation", "account", "change-password", "end-sessions", "healthz", "readyz", "theme",
+    "login", "logout", "invitation", "account", "change-password", "end-sessions", "healthz", "readyz", "theme", "keys",
     *(pattern.name for pattern in allauth_urls),
 }  # fmt: skip
 
