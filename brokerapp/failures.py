@@ -68,7 +68,7 @@ class Failures:
             appends,
             [entry] if entry.seq else (),
             moves=True,
-            then=lambda seq, _refused: self._broker.publishing.happened([placed], seq),
+            then=lambda seq, _refused: self._broker.publishing.happened([placed], seq, now_us),
         )
         self._broker.committer.submit(unit)
 
@@ -78,6 +78,7 @@ class Failures:
         log.settled([entry])
         log.counts.DequeueCount += 1
         log.counts.DroppedCount += 1
+        log.counts.DiscardedCount += 1
         self._broker.stats.changed.add(log.counts)
         self._broker.committer.settle([entry])
 

@@ -306,18 +306,26 @@ class Publishing:
         """The store holds these messages until they are due."""
         self._broker.jobs.note(min([each.due_ms for each in jobs]))
 
-    def happened(self, placed: Sequence[Placed], seq: int) -> None:
-        """The store did it."""
+    def happened(self, placed: Sequence[Placed], seq: int, moved_us: int = 0) -> None:
+        """The store did it. `moved_us`: when, of messages that were in another place before."""
         for each in placed:
             for group in each.route.groups:
                 if group.logs:
-                    self.stored([each.message], [len(each.stored)], group, str(each.destination), seq)
+                    self.stored([each.message], [len(each.stored)], group, str(each.destination), seq, moved_us)
                 seq += 1
             for copy in each.route.topics:
                 if not copy.destination.is_temporary or copy.destination in self._broker.temporaries:
                     self._broker.delivery.publish(each.message, copy, each.sender)
 
-    def stored(self, messages: Sequence[Message], sizes: Sequence[int], group: Group, sent_to: str, seq: int) -> None:
+    def stored(
+        self,
+        messages: Sequence[Message],
+        sizes: Sequence[int],
+        group: Group,
+        sent_to: str,
+        seq: int,
+        moved_us: int = 0,
+    ) -> None:
         """The store holds copies of these messages, the first as number `seq`: count them, offer them to consumers."""
         count, body_bytes = len(messages), sum([message.size for message in messages])
         numbers = range(seq, seq + count)
@@ -338,7 +346,7 @@ class Publishing:
                 log.offer_unseen(count)
             if advisories.watching:
                 advisories.delivered(log.destination, messages, heard=bool(log.consumers))
-        self._broker.recorder.run(FORWARD, messages[0].born_us, messages, group.names, sent_to)
+        self._broker.recorder.run(FORWARD, moved_us or messages[0].born_us, messages, group.names, sent_to)
 
     def _leave_out(self, placed: Sequence[Placed], dropped: Sequence[tuple[int, int]]) -> None:
         """These copies, see Unit, found their queues full, and their virtual topics want them dropped then."""

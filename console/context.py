@@ -25,7 +25,12 @@ class Entry:
 
 RAIL = (
     Entry("overview", "Overview", "overview", frozenset({"overview"})),
-    Entry("queues", "Queues", "queue", frozenset({"queues", "queue", "messages", "message", "new-queue", "purge"})),
+    Entry(
+        "queues",
+        "Queues",
+        "queue",
+        frozenset({"queues", "queue", "messages", "message", "new-queue", "purge", "act", "edit-message"}),
+    ),
     Entry("topics", "Topics", "topic", frozenset({"topics", "topic", "new-topic"})),
     Entry(
         "routing",
@@ -33,6 +38,10 @@ RAIL = (
         "routing",
         frozenset({"routing", "new-definition", "edit-definition", "routing-history", "routing-import"}),
     ),
+    Entry("dlq", "Dead letters", "dlq", frozenset({"dlq", "message-page"}), Verb.BROWSE),
+    Entry("jobs", "Jobs", "history", frozenset({"jobs", "job"}), Verb.BROWSE),
+    Entry("scheduled", "Scheduled", "clock", frozenset({"scheduled"}), Verb.BROWSE),
+    Entry("send", "Send", "play", frozenset({"send"}), Verb.SEND),
     Entry("connections", "Connections", "connection", frozenset({"connections"})),
     Entry("analyses", "Analyses", "analysis", frozenset({"analyses", "run", "new-schedule", "start-run"})),
     Entry("audit", "Audit", "audit", frozenset({"audit"}), Verb.AUDIT),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime
 
 from django import template
 from django.templatetags.static import static
@@ -57,6 +58,20 @@ def breakable(name: str) -> SafeString:
 def get(mapping: dict, key: object) -> object:
     """The value of a key that is not known before."""
     return mapping.get(key)
+
+
+@register.filter
+def millis(moment: datetime) -> int:
+    """A moment as milliseconds since the epoch."""
+    return int(moment.timestamp() * 1000)
+
+
+@register.filter
+def millispan(ms: float) -> str:
+    """0.4 ms, 120 ms, 1.4 s, 12 min"""
+    if ms < 1000:
+        return f"{ms:.1f} ms" if ms < 10 else f"{ms:.0f} ms"
+    return figures.span(round(ms / 1000, 1))
 
 
 @register.filter

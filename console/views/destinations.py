@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from brokerapp.destination import NAMED_KINDS, QUALIFIER, Destination, Kind, is_pattern
+from brokerapp.destination import Destination, Kind, is_pattern
 from brokerapp.errors import BrokerError, InvalidDestination
 from brokerapp.snapshot import DestinationStats
 from console import audit
@@ -24,7 +24,19 @@ from console.live.picture import Picture
 from console.live.topics import chart_mark, mark_of, numbers_of
 from console.routing_graph import feeders_of
 
-MAX_FOUND = 50
+#: Message groups shown on a queue's page.
+MAX_GROUPS = 200
+#: Numbers of a queue that are seldom looked at: label, name, explanation.
+REST = (
+    ("Blocked sends", "BlockedSends", "sends that found no room and had to wait"),
+    ("Time blocked", "TotalBlockedTime", "milliseconds they waited, all together"),
+    ("Dropped", "DroppedCount", "not kept: copies for a full queue, or for a slow subscriber"),
+    ("Expired", "ExpiredCount", "messages whose time to live was over"),
+    ("Redelivered", "RedeliveredCount", "messages that came back from a consumer, to be delivered again"),
+    ("Discarded", "DiscardedCount", "of the dropped, those that failed and that no dead-letter queue takes"),
+    ("Bytes in", "EnqueueBytes", "bytes of the messages that came"),
+    ("Bytes out", "DequeueBytes", "bytes of the messages that left"),
+)
 
 
 @require_GET
@@ -75,21 +87,6 @@ def _aria_sort(query: ListQuery, name: str) -> str:
 
 
 @require_GET
-@needs(Verb.SEE)
-def find(request: HttpRequest) -> HttpResponse:
-    """Queues and topics whose name holds the text; goes straight to the only one, or to that of exactly this name."""
-    text = request.GET.get("q", "").strip()
-    everything = sorted(each for each in mirror().current().stats if each.kind in NAMED_KINDS)
-    name = text.partition(QUALIFIER)[2] or text  # of a fully qualified name, the queue's
-    found = [each for each in everything if name.lower() in each.name.lower()]
-    exact = [each for each in found if each.name == name]
-    if text and (len(found) == 1 or len(exact) == 1):
-        one = (exact or found)[0]
-        return redirect(one.kind, name=one.name)
-    return render(request, "console/find.html", {"text": text, "found": found[:MAX_FOUND], "total": len(found)})
-
-
-@require_GET
 @needs(Verb.SEE, named)
 def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
     """One queue or topic: its numbers, its last minutes, who consumes, what feeds it."""
@@ -107,8 +104,20 @@ def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
         "consumers": consumers_of(picture, destination),
         "feeders": feeders_of(destination, gateway().definitions()),
         "selectors": _remembered(destination),
+        "groups": _groups(destination),
+        "rest": [(label, name, words, getattr(stats, name)) for label, name, words in REST],
     }
     return render(request, "console/destination.html", context)
+
+
+def _groups(destination: Destination) -> list[list[str]]:
+    """The message groups that have an owner, with that one; none while no node tells."""
+    if not destination.is_queue:
+        return []
+    try:
+        return gateway().groups(destination)[:MAX_GROUPS]
+    except BrokerError:
+        return []
 
 
 def _remembered(destination: Destination) -> list[tuple[str, datetime]]:
@@ -129,6 +138,19 @@ def pause(request: HttpRequest, name: str, paused: bool) -> HttpResponse:
         gateway().pause(destination, paused)
     mirror().settle(lambda picture: destination in picture.stats and picture.stats[destination].Paused == paused)
     messages.success(request, f"{name} is paused: it keeps what comes." if paused else f"{name} goes on.")
+    return redirect("queue", name=name)
+
+
+@require_POST
+@needs(Verb.PAUSE, queue_named)
+def forget_groups(request: HttpRequest, name: str) -> HttpResponse:
+    """Let a message group of a queue, or all, be assigned anew with the next message."""
+    destination, group = Destination.queue(name), request.POST.get("group") or None
+    _existing(destination)
+    with audit.recording(request, "forget groups", destination, before={"group": group or "all"}) as change:
+        count = gateway().forget_groups(destination, group)
+        change.after = {"had an owner": count}
+    messages.success(request, f"{counted(count, 'group')} will be assigned anew with the next message.")
     return redirect("queue", name=name)
 
 
