@@ -110,6 +110,10 @@ class BrokerAdmin:
         known = NodeStatus.__dataclass_fields__
         return [NodeStatus(**{name: value for name, value in status.items() if name in known})]
 
+    async def used(self) -> tuple[int, dict[str, int]]:
+        """Bytes that all messages in the store take, and those of each log, by its native name."""
+        return await self._store.used()
+
     # -- messages
 
     async def browse(

@@ -106,7 +106,10 @@ class Delivery:
             load((entry_of(log.name, each) for each in found), window)
             self.touched[log] = None
 
-        self._committer.read(log.name, after, PAGE, loaded)
+        if log.rules.prioritized:
+            self._committer.ask(lambda store: store.read_urgent(log.name, after, PAGE), loaded)
+        else:
+            self._committer.read(log.name, after, PAGE, loaded)
 
     def resume(self, subscription: Subscription) -> None:
         """It may be given messages again."""
@@ -130,7 +133,7 @@ class Delivery:
             if expired and log.ready:
                 self.touched[log] = None
         client: Client = subscription.client
-        log.counts.DispatchCount += len(entries)
+        log.counts.handed_out([entry.message.born_us for entry in entries], now_us)
         self._stats.changed.add(log.counts)
         client.delivered += len(entries)
         self.dirty[client] = None
@@ -211,8 +214,7 @@ class Delivery:
         """Give a message to the subscribers of its topic, but for those who do not want what their own client sends."""
         message = self.remember(message, copy)
         stats = self._stats.of(copy.destination)
-        stats.EnqueueCount += 1
-        stats.EnqueueBytes += len(message.body)
+        stats.arrived((message.size,))
         self._stats.changed.add(stats)
         wants = Wants(topic_entry(message, copy), copy.destination)
         subscribers = self.subscribers(copy.destination)
@@ -271,7 +273,7 @@ class Delivery:
     def _give_from_topic(self, subscription: Subscription, entry: Entry, now_us: int) -> None:
         topic = Destination.parse(entry.shown)
         stats = self._stats.of(topic)
-        stats.DispatchCount += 1
+        stats.handed_out((entry.message.born_us,), now_us)
         consumer = subscription.client.client_id
         self._recorder.event(
             DISPATCH, now_us, entry.message, entry.log, native(entry.original or entry.shown), consumer, None

@@ -101,8 +101,7 @@ class Publishing:
         if not given:
             return False
         now_us = messages[0].born_us
-        log.counts.EnqueueCount += len(messages)
-        log.counts.EnqueueBytes += sum([message.size for message in messages])
+        log.counts.arrived([message.size for message in messages])
         self._broker.recorder.run(FORWARD, now_us, messages, group.names, sent_to)
         if self._broker.advisories.watching:
             self._broker.advisories.delivered(log.destination, messages)
@@ -152,7 +151,7 @@ class Publishing:
             self.check(destination)
             if destination.is_temporary:
                 self._broker.temporaries.sent_by(client, destination)
-            self._broker.produces_to(client, destination)
+            self._broker.producers.began(client, destination)
         return self.on_its_way(message, destination, sent_to, client)
 
     def check(self, destination: Destination) -> None:
@@ -327,7 +326,7 @@ class Publishing:
         moved_us: int = 0,
     ) -> None:
         """The store holds copies of these messages, the first as number `seq`: count them, offer them to consumers."""
-        count, body_bytes = len(messages), sum([message.size for message in messages])
+        count, bodies = len(messages), [message.size for message in messages]
         numbers = range(seq, seq + count)
         payloads = numbers if group.shared else (0,) * count
         deliveries = messages[0].deliveries
@@ -335,8 +334,7 @@ class Publishing:
         advisories = self._broker.advisories
         for log, (name, original, shown) in zip(group.logs, group.rows, strict=True):
             counts = log.counts
-            counts.EnqueueCount += count
-            counts.EnqueueBytes += body_bytes
+            counts.arrived(bodies)
             changed.add(counts)
             if log.consumers:
                 facts = zip(numbers, messages, payloads, sizes, strict=True)

@@ -12,6 +12,7 @@ class ConsoleConfig(AppConfig):
 
     def ready(self) -> None:
         from brokerapp.management.operations import operated
-        from console import operations
+        from console import operations, rights_version
 
+        rights_version.watch()
         operated.connect(operations.record, dispatch_uid="console")

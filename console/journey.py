@@ -98,11 +98,13 @@ class Journey:
 
 
 _ONE = {
-    "dead": "is a dead letter", "waiting": "waits", "held": "is with a consumer", "processed": "was processed", "failed": "failed",
+    "dead": "is a dead letter", "waiting": "waits", "held": "is with a consumer", "processed": "was processed",
+    "failed": "failed",
     "expired": "expired", "dropped": "was dropped", "taken": "was taken away by an operator",
 }  # fmt: skip
 _STATES = {
-    "dead": "in dead letters", "waiting": "waiting", "held": "with a consumer", "processed": "processed", "failed": "failed",
+    "dead": "in dead letters", "waiting": "waiting", "held": "with a consumer", "processed": "processed",
+    "failed": "failed",
     "expired": "expired", "dropped": "dropped", "taken": "taken away by an operator",
 }  # fmt: skip
 

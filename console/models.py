@@ -8,8 +8,10 @@ import uuid
 from django.conf import settings
 from django.db import models
 
+from console.masking_rules import Rule
 from console.repair.models import Edit, Job, JobOutcome, SavedSelector, Template
 from console.rights import Grant
+from console.routing.models import Draft, DraftRemark  # noqa: F401  (Django looks for models here)
 
 __all__ = [
     "AnalysisRun",
@@ -131,15 +133,47 @@ class Assignment(models.Model):
         return Grant.of(self.role, self.scopes, self.extras)
 
 
+class MaskingRule(models.Model):
+    """What some roles do not see of messages; see `console.masking_rules`."""
+
+    order = models.IntegerField(default=0)
+    active = models.BooleanField(default=True)
+    role = models.CharField(max_length=16, blank=True)  #: a Role; "": every one
+    scope = models.CharField(max_length=500, default=">")
+    place = models.CharField(max_length=16)
+    pattern = models.CharField(max_length=500, blank=True)
+    action = models.CharField(max_length=16)
+    replacement = models.CharField(max_length=200, blank=True)
+    comment = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        ordering = ["order", "id"]
+
+    @property
+    def rule(self) -> Rule:
+        """What it does."""
+        return Rule.of(self.role, self.scope, self.place, self.pattern, self.action, self.replacement)
+
+
+class RightsVersion(models.Model):
+    """One row: how often anybody's rights have changed; see `console.rights_version`."""
+
+    version = models.BigIntegerField(default=0)
+
+
 class UserSetting(models.Model):
     """What a user chose for their own screen."""
 
     class Theme(models.TextChoices):
         """The system's own choice, or an override."""
 
-        AUTO = "auto"
-        LIGHT = "light"
-        DARK = "dark"
+        AUTO = "auto", "System"
+        LIGHT = "light", "Light"
+        DARK = "dark", "Dark"
+        CONTRAST = "contrast", "Contrast"  #: high contrast, light or dark as the system says
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="setting")
     theme = models.CharField(max_length=8, choices=Theme, default=Theme.AUTO)
+    single_keys = models.BooleanField(
+        default=True
+    )  #: whether single letters do something (WCAG 2.1.4 lets users say no)

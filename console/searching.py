@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from django.conf import settings
 
+from analytics.trace import Event
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError
 from brokerapp.snapshot import BrowsedMessage, DestinationStats
@@ -61,6 +62,10 @@ class Found:
     names: tuple[str, ...] = ()
 
 
+#: A message in a queue, as somebody may see it.
+Shown = Callable[[BrowsedMessage, Destination], BrowsedMessage]
+
+
 def parse(text: str) -> tuple[str, tuple[str, ...]]:
     """What is searched for, and the properties it may be the value of: `order:4711` names one, `4711` none."""
     indexed = settings.SLUICE.indexed
@@ -70,14 +75,19 @@ def parse(text: str) -> tuple[str, tuple[str, ...]]:
     return text.strip(), tuple(indexed)
 
 
-def search(text: str, stats: Iterable[DestinationStats], sees: Callable[[Destination], bool]) -> Found:
-    """Messages with this id, correlation id or value of an indexed property; dead letters first, then the newest."""
+def search(
+    text: str, stats: Iterable[DestinationStats], sees: Callable[[Destination], bool], shown: Shown
+) -> Found:  # fmt: skip
+    """Messages with this id, correlation id or value of an indexed property; dead letters first, then the newest.
+
+    `shown` gives a message as whoever searches may see it: what is masked for them finds nothing.
+    """
     wanted, names = parse(text)
     found = Found(names=names)
     by_place: dict[tuple[str, Destination], Hit] = {}
     _in_queues(wanted, names, [each for each in stats if each.destination.is_queue and sees(each.destination)],
-               found, by_place)  # fmt: skip
-    _in_trace(wanted, names, sees, found, by_place)
+               shown, found, by_place)  # fmt: skip
+    _in_trace(wanted, names, sees, shown, found, by_place)
     found.hits = _by_message(by_place.values())[:MAX_HITS]
     return found
 
@@ -104,7 +114,7 @@ def why(message: BrowsedMessage, wanted: str, names: Sequence[str]) -> str:
 
 
 def _in_queues(
-    wanted: str, names: Sequence[str], queues: list[DestinationStats], found: Found,
+    wanted: str, names: Sequence[str], queues: list[DestinationStats], shown: Shown, found: Found,
     hits: dict[tuple[str, Destination], Hit],
 ) -> None:  # fmt: skip
     """Dead letters first, then small queues: a large one would use up the time."""
@@ -123,7 +133,7 @@ def _in_queues(
             messages = [message for message in page.messages if before is None or message.seq < before]
             found.read += len(messages)
             for message in messages:
-                if matched := why(message, wanted, names):
+                if why(message, wanted, names) and (matched := why(shown(message, each.destination), wanted, names)):
                     state = "dead" if is_dead_letter_queue(each) else "waiting"
                     hits[message.id, each.destination] = _hit(message, each.destination, state, matched)
             if len(messages) < PAGE:
@@ -142,15 +152,11 @@ def _hit(message: BrowsedMessage, place: Destination, state: str, matched: str) 
 
 
 def _in_trace(
-    wanted: str, names: Sequence[str], sees: Callable[[Destination], bool], found: Found,
+    wanted: str, names: Sequence[str], sees: Callable[[Destination], bool], shown: Shown, found: Found,
     hits: dict[tuple[str, Destination], Hit],
 ) -> None:  # fmt: skip
     sent = trace.search(wanted, names, TRACE_PATIENCE)
-    matched = {
-        each.msg_id: "message id" if each.msg_id == wanted
-        else next((name for name in names if each.properties.get(name) == wanted), "")
-        for each in sent.events
-    }  # fmt: skip
+    matched = {each.msg_id: reason for each in sent.events if (reason := why(_recorded(each, shown), wanted, names))}
     found.complete = found.complete and sent.complete
     if not matched:
         return
@@ -163,6 +169,13 @@ def _in_trace(
                 hits[id, copy.place] = Hit(id, copy.place, copy.state, copy.since, reason, cause=copy.detail)
         if not way.copies and way.sent_to is not None and sees(way.sent_to):
             hits[id, way.sent_to] = Hit(id, way.sent_to, "sent", way.steps[0].time, reason)
+
+
+def _recorded(event: Event, shown: Shown) -> BrowsedMessage:
+    """What was recorded of a message when it was sent."""
+    place = Destination.parse(event.destination)
+    headers = {"message-id": event.msg_id, **event.properties}
+    return shown(BrowsedMessage(0, event.msg_id, place.stomp, None, headers, b"", event.size), place)
 
 
 def locate(id: str, queue: Destination, came: datetime) -> list[BrowsedMessage]:

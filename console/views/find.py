@@ -9,6 +9,7 @@ from django.views.decorators.http import require_GET
 from brokerapp.destination import NAMED_KINDS, QUALIFIER
 from console.access import Verb, may, needs, visible
 from console.live.mirror import mirror
+from console.masking import masked
 from console.searching import search
 
 MAX_FOUND = 50
@@ -42,5 +43,8 @@ def messages(request: HttpRequest) -> HttpResponse:
     """Messages with this id, correlation id or value of an indexed property, within one's scopes."""
     text = request.GET.get("q", "").strip()[:300]
     stats = list(mirror().current().stats.values())
-    found = search(text, stats, visible(request.user, Verb.BROWSE)) if text else None
+    found = None
+    if text:
+        sees = visible(request.user, Verb.BROWSE)
+        found = search(text, stats, sees, lambda message, place: masked(request.user, message, place))
     return render(request, "console/parts/found.html", {"text": text, "found": found})

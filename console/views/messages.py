@@ -23,7 +23,7 @@ from console.bodies import readings
 from console.gateway import SCAN, gateway
 from console.listed import Listed
 from console.live.mirror import mirror
-from console.masking import masked
+from console.masking import check_selector, masked
 from console.repair.models import SavedSelector
 
 PAGE_SIZE = 50
@@ -89,7 +89,7 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
     }  # fmt: skip
     try:
         if selector:
-            compile_selector(selector)
+            check_selector(request.user, compile_selector(selector), destination)
         if request.GET.get("end") == "1":
             after = context["after"] = gateway().place(destination, _seq(request.GET.get("before")) or None, PAGE_SIZE)
         page = _browse(destination, after, selector)

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods
 
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError, RequestRefused
+from brokerapp.selectors import compile_selector
 from brokerapp.snapshot import BrowsedMessage
 from console import audit, trace
 from console.access import Verb, lacking, may, needs, queue_named, require
@@ -22,6 +23,7 @@ from console.figures import counted
 from console.gateway import gateway
 from console.listed import Listed
 from console.live.mirror import mirror
+from console.masking import check_selector, masked
 from console.repair import jobs
 from console.repair.blast import MAX_ROUTED, Radius, radius
 from console.repair.draft import Draft
@@ -58,6 +60,8 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
     error = ""
     try:
         wish = _wish(queue, given)
+        if wish.selector:  # what it finds must not tell what its user may not see
+            check_selector(request.user, compile_selector(wish.selector), queue)
         if request.method == "POST" and not (error := _not_typed(wish, given)):
             return _asked(request, wish)
     except BrokerError as refused:
@@ -69,7 +73,7 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
         "chosen": chosen, "radius": _radius(wish, chosen), "few": FEW, "given": given, "must_type": _must_type(wish),
         "may_at_once": may(request.user, wish.verb, queue), "needs": lacking(wish.verb, queue),
         "destinations": sorted(each.name for each in mirror().current().stats if each.is_queue)[:1000],
-        "one": Listed(chosen.sample[0]) if wish.seqs and len(chosen.sample) == 1 else None,
+        "one": Listed(masked(request.user, chosen.sample[0], queue)) if wish.seqs and len(chosen.sample) == 1 else None,
     }  # fmt: skip
     template = "console/parts/act.html" if request.htmx else "console/act.html"
     return render(request, template, context, status=400 if error and not request.htmx else 200)
