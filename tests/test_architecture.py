@@ -154,7 +154,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     ),
     "stomp": ("console.demo",),
     "websockets": ("brokerapp.stomp.websocket",),
-    "cryptography": ("brokerapp.stomp.tls",),
+    "cryptography": ("brokerapp.stomp.tls", "console.login"),
+    "allauth": ("console",),
     "uvloop": ("brokerapp.management", "console"),
     # the broker's core waits for nothing: whoever does has a name here
     "asyncio": (

@@ -10,6 +10,7 @@ from django.urls import reverse
 from console.live.topics import CELLS, RIGHTS
 from console.models import AuditEntry
 from console.rights import ROLES_BY_VERB, Role, Verb
+from console.urls import allauth_urls
 from tests.console.conftest import make_user
 
 RUN = "11111111-1111-1111-1111-111111111111"
@@ -93,7 +94,10 @@ PAGES = [
     ("audit-export", {"format": "csv"}, "get", Verb.AUDIT),
 ]
 #: For everybody, or for everybody who is logged in.
-OPEN = {"login", "logout", "invitation", "healthz", "readyz", "theme", "keys"}
+OPEN = {
+    "login", "logout", "invitation", "account", "change-password", "end-sessions", "healthz", "readyz", "theme", "keys",
+    *(pattern.name for pattern in allauth_urls),
+}  # fmt: skip
 
 #: Topics of the live socket, and the right each needs.
 TOPICS = {
