@@ -331,7 +331,7 @@ def test_a_queue_shows_its_message_groups_and_forgets_them(admin, console, name,
     client = console.client()
     client.subscribe(f"/queue/{name}", id="1", ack="client-individual")
     console.send(f"/queue/{name}", "x", JMSXGroupID="g-1")
-    address = reverse("queue", kwargs={"name": name})
+    address = reverse("queue", kwargs={"name": name}) + "?tab=losses"
     seen(name, 1)
     assert until(lambda: admin.get(address).context["groups"], "the group")[0][0] == "g-1"
     assert "RedeliveredCount" in text(admin.get(address))
