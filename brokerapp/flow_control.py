@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -85,7 +85,7 @@ class FlowControl:
         """Like the committer's, while some place is full: who would overtake those who wait there waits too."""
         place = self._place_of(unit)
         if place is None or unit.settles or unit.droppable:  # what it settles may be what makes room
-            self._broker.committer.submit(unit)
+            self._broker.committer.submit(unit, unit.given)
         elif (reason := self._join(unit, place)) is not None:
             self._broker.publishing.refuse(unit, reason)
 
@@ -119,6 +119,10 @@ class FlowControl:
             advisories.full(destination, "store" if place.name == STORE else "memory")
         if not unit.client.waiting:
             advisories.fast_producer(unit.client, destination)
+
+    def is_full(self, logs: Collection[str]) -> bool:
+        """Whether who sends to one of these logs would have to wait behind others."""
+        return bool(self.places) and (STORE in self.places or not self.places.keys().isdisjoint(logs))
 
     def _place_of(self, unit: Unit | Run) -> FullPlace | None:
         ways = unit.ways

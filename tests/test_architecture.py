@@ -18,7 +18,8 @@ VALUES = (
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
     "brokerapp.advisories", "brokerapp.broker", "brokerapp.browsing", "brokerapp.client", "brokerapp.client_unit",
-    "brokerapp.committer", "brokerapp.creation", "brokerapp.delivery", "brokerapp.durables", "brokerapp.expiry",
+    "brokerapp.committer", "brokerapp.creation", "brokerapp.delivery", "brokerapp.durables", "brokerapp.early_delivery",
+    "brokerapp.expiry",
     "brokerapp.failures", "brokerapp.flow_control", "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs",
     "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas", "brokerapp.recovery", "brokerapp.redelivering",
     "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics",
@@ -73,7 +74,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         *VALUES, "brokerapp.config", "brokerapp.selectors", "brokerapp.engine", "brokerapp.settings",
     ),
     **dict.fromkeys(CORE_WITH_PARTS, PARTS_OF_CORE),
-    "brokerapp.committer": ("brokerapp.errors", "=brokerapp.store"),
+    "brokerapp.committer": ("brokerapp.engine.entry", "brokerapp.errors", "=brokerapp.store"),
     "brokerapp.stomp": (),
     "brokerapp.stomp.heads": ("brokerapp.errors", "brokerapp.message"),
     "brokerapp.stomp.runs": ("brokerapp.errors", "brokerapp.message", "brokerapp.stomp.heads"),

@@ -83,8 +83,8 @@ class RedisStore:
         for each in droppable:
             args += each
         fixed = (keys.state, keys.logs, keys.used, keys.marks, keys.expiring, keys.due, keys.jobs)
-        base, refused, dropped = await self._call("commit", [*fixed, *(prefix + log for log in logs)], args + body)
-        return committed(base, refused, dropped, logs)
+        answer = await self._call("commit", [*fixed, *(prefix + log for log in logs)], args + body)
+        return committed(*answer, logs)
 
     async def read(self, log: str, after: int, count: int) -> list[StoredEntry]:
         """Up to `count` entries with a number above `after`, in order.
