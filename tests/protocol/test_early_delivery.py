@@ -89,9 +89,7 @@ def test_what_is_acknowledged_before_it_is_stored_is_gone_when_it_is(store, node
     until(lambda: node.bodies(name) == [], "it is removed")
 
 
-def test_an_ack_with_a_receipt_is_confirmed_when_its_message_is_stored_and_removed(
-    store, node, sender, consumer, name
-):
+def test_an_ack_with_a_receipt_is_confirmed_when_its_message_is_stored_and_removed(store, node, sender, consumer, name):
     with stopped(store):
         send(sender, f"/queue/{name}", "a")
         asked = {"id": consumer.take()[0].headers["ack"]}
@@ -268,3 +266,35 @@ def test_messages_that_one_consumer_acknowledges_by_hearing_them_are_removed_whe
         assert consumer.bodies(3) == list("abc")
     assert all(is_confirmed(sender, each, 10) for each in receipts)
     until(lambda: node.bodies(name) == [], "they are removed")
+
+
+def limit_store(node, size):
+    """It holds so many bytes from now on."""
+
+    def change():
+        node.node._store_limit = node.node._limits.total = size
+
+    node.look(change)
+
+
+def test_what_was_given_early_and_finds_no_room_after_all_is_stored_when_there_is_some(
+    store, node, sender, consumer, name
+):
+    before = node.look(lambda: node.node._store_limit)
+    try:
+        with stopped(store):
+            receipts = send(sender, f"/queue/{name}", "a")  # under way
+            held = consumer.take()
+            receipts += send(sender, f"/queue/{name}", "b")  # behind it
+            held += consumer.take()
+            limit_store(node, 1)
+        assert is_confirmed(sender, receipts[0], 10)
+        until(lambda: node.numbers(Destination.queue(name)).BlockedSends == 1, "the second waits for room")
+        consumer.ack(held[1], wait=False)
+        until(lambda: node.depth(name) == 1, "the ACK is heard")
+        assert not is_confirmed(sender, receipts[1])
+    finally:
+        limit_store(node, before)
+    assert is_confirmed(sender, receipts[1], 10)
+    until(lambda: node.bodies(name) == ["a"], "it is removed")
+    assert consumer.has_no_more()
