@@ -3,6 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
+.NOTPARALLEL:  # two apt-get at a time stand in each other's way
 .PHONY: help setup run demo test bench lint clean java browser clients peers
 
 PYTHON := .venv/bin/python
@@ -15,6 +16,8 @@ APT_INSTALL = echo "installing with apt-get:" && $(APT) update && $(APT) install
 
 FOR ?= 120
 T ?= tests
+# Processes that share the tests: what one waits for, the other uses.
+N ?= 2
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 14
@@ -27,8 +30,8 @@ run: setup ## start everything on this machine and keep it running until Ctrl-C
 demo: setup ## run a small order business against a running Sluice (FOR=120 seconds)
 	@$(PYTHON) manage.py demo --seconds $(FOR)
 
-test: setup browser clients ## all tests, or a part of them (T=tests/supervisor)
-	@$(PYTHON) -m pytest $(T)
+test: setup browser clients ## all tests, or a part of them (T=tests/supervisor), by two processes (N=0: by this one)
+	@$(PYTHON) -m pytest -n $(N) --dist loadscope --no-loadscope-reorder $(T)
 
 bench: setup peers ## measure against ActiveMQ and RabbitMQ, side by side
 	@$(PYTHON) -m benchmarks
@@ -56,7 +59,7 @@ $(INSTALLED): requirements.txt
 	    echo "error: Sluice needs Python 3.11, and neither python3.11 nor python3 is that here" >&2
 	    exit 1
 	  fi
-	  "$$python" -c 'import ensurepip' 2>/dev/null || { $(APT_INSTALL) python3-venv; }
+	  "$$python" -c 'import ensurepip' 2>/dev/null || { $(APT_INSTALL) python3.11-venv; }
 	  "$$python" -m venv .venv
 	fi
 	echo "installing requirements.txt into .venv: this takes some minutes, once"
@@ -76,7 +79,10 @@ browser:
 clients: $(STOMPJS)/.installed $(STOMP_PY_8)/.installed
 
 $(STOMPJS)/.installed: tests/clients/stompjs/package-lock.json
-	@command -v node >/dev/null && command -v npm >/dev/null || { $(APT_INSTALL) nodejs npm; }
+	@missing=
+	command -v node >/dev/null || missing=nodejs
+	command -v npm >/dev/null || missing="$$missing npm"  # nodejs of another maker brings its own
+	[ -z "$$missing" ] || { $(APT_INSTALL) $$missing; }
 	npm ci --prefix tests/clients/stompjs --no-audit --no-fund --loglevel=error
 	touch $@
 
@@ -86,7 +92,8 @@ $(STOMP_PY_8)/.installed: tests/clients/stomp.py-8.txt $(INSTALLED)
 
 # What the benchmark compares with. It runs its own instances on free ports, whatever the packages start.
 peers:
-	@[ -e /usr/share/activemq/bin/activemq.jar ] || { $(APT_INSTALL) activemq; }
+	@[ -e /usr/share/activemq/bin/activemq.jar -a -e /usr/share/java/xstream.jar -a -e /usr/share/java/jettison.jar ] ||
+	  { $(APT_INSTALL) activemq libxstream-java libjettison-java; }  # its STOMP needs what it only recommends
 	[ -e /usr/lib/rabbitmq/bin/rabbitmq-server ] || { $(APT_INSTALL) rabbitmq-server; }
 
 .ONESHELL:

@@ -1,6 +1,7 @@
 """The archive of one broker: Parquet files by day and hour, and the commit record that makes them exact.
 
     archive/broker=B/day=YYYY-MM-DD/hour=HH/part-<id>.parquet    <id>: the last stream entry in it; UTC
+    archive/broker=B/day=.../hour=HH/_keys                       the index (key_index.py)
     archive/broker=B/_commit.json                                the commit record
     archive/broker=B/_as_of                                      how fresh the archive is
 
@@ -27,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analytics import durable
+from analytics import durable, key_index
 from brokerapp.recording.schema import VERSION, VERSION_KEY
 
 #: Before the first entry of a stream.
@@ -56,9 +57,12 @@ def _nothing(step: str) -> None:
 class BrokerArchive:
     """The archive of one broker. One process may append; any may read."""
 
-    def __init__(self, root: Path, broker: str, at: Callable[[str], None] = _nothing) -> None:
+    def __init__(
+        self, root: Path, broker: str, at: Callable[[str], None] = _nothing, indexed: tuple[str, ...] = ()
+    ) -> None:
         self.folder = root / f"broker={quote(broker, safe='')}"
         self._at = at
+        self._indexed = indexed  #: properties by whose values messages are found, beside their ids
 
     @property
     def commit(self) -> Commit:
@@ -95,17 +99,19 @@ class BrokerArchive:
     def append(self, events: pa.Table, commit: Commit) -> Commit:
         """Add the events and make `commit` the record, with the files written."""
         durable.make_folder(self.folder)
-        files = []
+        files = {}
         for hour, of_hour in _by_hour(events):
             path = f"{hour}/part-{commit.offset}.parquet"
             self._stage(path, of_hour)
-            files.append(path)
+            files[path] = key_index.keys_of(of_hour, self._indexed)
             self._at("staged")
         commit = replace(commit, files=tuple(files))
         self._at("before-commit")
         durable.replace(self._record, json.dumps(asdict(commit)).encode())
         self._at("committed")
         self._publish(commit)
+        for path, keys in files.items():  # a file that is not in the index is found all the same, only not as fast
+            key_index.add((self.folder / path).parent, Path(path).name, keys)
         return commit
 
     @property

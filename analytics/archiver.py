@@ -128,7 +128,7 @@ def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s archiver: %(message)s")
     environment = Environment.read()
     at = fault_of(os.environ.get(FAULT_VARIABLE, ""))
-    archive = BrokerArchive(environment.archive, environment.broker_name, at)
+    archive = BrokerArchive(environment.archive, environment.broker_name, at, environment.indexed)
     durable.make_folder(archive.folder)
     with (archive.folder / "_lock").open("w") as lock:
         try:

@@ -59,14 +59,21 @@ _DECIMAL = rf"\A(?:{DECIMAL_NUMBER})\z"
 _INFINITY = float("inf")
 
 
+class NotRecorded(ValueError):
+    """A selector that asks for what no recorded message has, and so cannot be a column."""
+
+
 def to_column(tree: Node, ps: str = "ps", pn: str = "pn") -> Column:
-    """The selector as a nullable boolean over the map columns named `ps` and `pn`."""
+    """The selector as a nullable boolean over the map columns named `ps` and `pn`. Raises NotRecorded."""
     return _Compiler(ps, pn).condition(tree)
 
 
 class _Compiler:
     def __init__(self, ps: str, pn: str) -> None:
         self.ps, self.pn = F.col(ps), F.col(pn)
+        self.conditions = {
+            "REGEX": self.regex, "INLIST": self.in_list, "XPATH": self.xpath, "XQUERY": lambda _: F.lit(False),
+        }  # fmt: skip
 
     # -- conditions
 
@@ -85,7 +92,7 @@ class _Compiler:
             case IsNull(operand):
                 return self.value(operand).isNull()
             case Call(function, arguments):
-                return {"REGEX": self.regex, "INLIST": self.in_list}[function](*arguments)
+                return self.conditions[function](*arguments)
             case Like() | In():
                 return self.text_test(node)
         return self.truth(node)
@@ -210,6 +217,9 @@ class _Compiler:
         read = {NUMBER: _number, BOOLEAN: _truth}.get(type_of(value), _same)
         found = F.exists(parts, lambda part: F.coalesce(read(part) == wanted, F.lit(False)))
         return F.when(text.isNotNull() & wanted.isNotNull(), found)
+
+    def xpath(self, expression: Literal) -> Column:
+        raise NotRecorded(f"XPATH {expression.value!r} asks for bodies, and what is recorded of messages has none")
 
 
 # -- pieces of columns

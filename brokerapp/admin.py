@@ -7,7 +7,7 @@ done on the store itself when no node is alive.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,13 +24,15 @@ from brokerapp.errors import (
     RequestRefused,
     StoreUnavailable,
 )
+from brokerapp.message import Message
 from brokerapp.named_subscription import SUBSCRIPTION, NamedSubscription
-from brokerapp.selectors import compile_selector
+from brokerapp.selectors import Seen, compile_selector
 from brokerapp.snapshot import (
     BrowsedMessage,
     BrowsePage,
     DestinationStats,
     NodeStatus,
+    StepOutcome,
     SubscriptionStats,
     WaitingMessage,
 )
@@ -108,6 +110,10 @@ class BrokerAdmin:
         known = NodeStatus.__dataclass_fields__
         return [NodeStatus(**{name: value for name, value in status.items() if name in known})]
 
+    async def used(self) -> tuple[int, dict[str, int]]:
+        """Bytes that all messages in the store take, and those of each log, by its native name."""
+        return await self._store.used()
+
     # -- messages
 
     async def browse(
@@ -129,7 +135,7 @@ class BrokerAdmin:
             for entry in page:
                 message = _browsed(entry, destination)
                 scanned, after = scanned + 1, entry.seq
-                if wanted is None or wanted.matches(message.headers):
+                if wanted is None or wanted.matches(Seen(message.headers, message.body)):
                     found.append(message)
                     if len(found) == limit:
                         more = await self._store.read(log, after, 1)
@@ -144,6 +150,35 @@ class BrokerAdmin:
         page = await self._store.read(log, seq - 1, 1)
         found = [_browsed(entry, destination) for entry in page if entry.seq == seq]
         return BrowsePage(found, len(page), None)
+
+    async def place(self, destination: Destination, before: int | None = None, count: int = 50) -> int:
+        """The number after which the last `count` messages before `before` begin; without it, the newest ones."""
+        return await self._store.back(await self._log(destination), before, count)
+
+    async def last(self, destination: Destination) -> int:
+        """The number of the newest message; 0 when there is none."""
+        return await self._store.newest(await self._log(destination))
+
+    async def depth(self, destination: Destination) -> int:
+        """How many messages it holds."""
+        log = await self._log(destination)
+        return (await self._store.depths([log]))[log]
+
+    async def place_at(self, destination: Destination, time_ms: int) -> int:
+        """The number after which messages begin that came at this moment (ms since the epoch) or later.
+
+        Messages are in the order in which they came, so that some thirty of a million need to be looked at.
+        """
+        log = await self._log(destination)
+        low, high = 0, await self._store.newest(log)
+        while low < high:
+            middle = (low + high) // 2
+            [entry] = await self._store.read(log, middle, 1) or [None]
+            if entry is None or came_ms(entry.message) >= time_ms:
+                high = middle
+            else:
+                low = entry.seq
+        return low
 
     async def _log(self, destination: Destination) -> str:
         """The log of a queue or subscription that exists."""
@@ -210,6 +245,30 @@ class BrokerAdmin:
     async def remove(self, queue: Destination, **which: Any) -> int:
         """Remove messages; how many."""
         return await self._ask("remove", queue=str(queue), **_checked(which))
+
+    async def step(
+        self, action: str, queue: Destination, seqs: Sequence[int], target: Destination | None = None, actor: str = ""
+    ) -> list[StepOutcome]:
+        """Move, copy, retry or remove these messages, named by their numbers, at most 500; how it ended for each.
+
+        Messages leave the queue and come to where they go in one moment: who repeats a step that moves, retries or
+        removes does nothing twice.
+        """
+        to = str(target) if target is not None else None
+        found = await self._ask("step", action=action, queue=str(queue), seqs=list(seqs), target=to, actor=actor)
+        return [StepOutcome(*each) for each in found]
+
+    async def edit(self, queue: Destination, seq: int, message: dict[str, Any], actor: str = "") -> dict[str, Any]:
+        """Send a message (TestSend as JSON) in place of this one, in one moment; its id, and `places` it came to."""
+        return await self._ask("edit", queue=str(queue), seq=seq, message=message, actor=actor)
+
+    async def send(self, message: dict[str, Any], count: int = 1, actor: str = "") -> dict[str, Any]:
+        """Send messages (TestSend as JSON) as a client would; the first's `id`, `count`, `queues` and `topics`."""
+        return await self._ask("send", message=message, count=count, actor=actor)
+
+    async def routes(self, messages: Sequence[tuple[Destination, dict[str, str]]]) -> list[dict[str, Any]]:
+        """Where messages with these headers would come now: of each `queues`, `topics`, or an `error`."""
+        return await self._ask("routes", messages=[[str(destination), headers] for destination, headers in messages])
 
     async def groups(self, queue: Destination) -> list[list[str]]:
         """The message groups of a queue, each with the client and the subscription that own it."""
@@ -305,6 +364,15 @@ def check(definitions: Definitions) -> None:
     loop = find_loop(definitions)
     if loop:
         raise DefinitionRefused("a message would go round for ever: " + " -> ".join(map(str, loop)))
+
+
+def came_ms(message: Message) -> int:
+    """When a message came to the queue it is in, as far as it says: failed, was sent again, or was sent."""
+    for name in ("dlqTime", "resubmittedTime"):
+        text = message.headers.get(name, "")
+        if text.isdecimal() and len(text) < 15:
+            return int(text)
+    return message.born_us // 1000
 
 
 def _browsed(entry: StoredEntry, destination: Destination) -> BrowsedMessage:

@@ -39,7 +39,7 @@ class ClientUnit(Unit):
         self.settled, self.given = settled, given
         self.appends, self.settles, self.moves = appends, settles, False
         self.publishing, self.client, self.placed, self.receipt, self.undo = publishing, client, placed, receipt, undo
-        self.size = sum([len(each.stored) for each in placed])
+        self.size = sum([len(each.stored) or each.message.size for each in placed])
         self.droppable, self.dropped = (), ()
         self.waiting: Waiting | None = None  #: its turn at a full place
         for each in placed:

@@ -124,6 +124,10 @@ class RecoveryPolicy:
     recover_duration: int | None = None
 
 
+#: The cursor of ActiveMQ that holds all messages of a queue in memory, so that memoryLimit bounds it.
+VM_CURSOR = "vmQueueCursor"
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
     """Policy of the destinations matching `destination` (a pattern); the most specific entry wins.
@@ -141,6 +145,8 @@ class PolicyEntry:
     producer_flow_control: bool | None = None
     send_fail_if_no_space_after_timeout: int | None = None
     blocked_producer_warning_interval: int | None = None
+    store_limit: int | None = None  #: of each queue, and of each named subscription of a topic
+    queue_cursor: str | None = None  #: ActiveMQ's pendingQueuePolicy: the name of an element
     pending_message_limit: PendingMessageLimit | None = None
     message_eviction: MessageEviction | None = None
     slow_consumer: SlowConsumerStrategy | None = None

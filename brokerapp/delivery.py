@@ -30,9 +30,6 @@ from brokerapp.store import StoredEntry
 if TYPE_CHECKING:
     from brokerapp.advisories import Advisories
 
-#: Bytes of bodies that wait for one subscriber of topics; beyond it, or their number, some go, which is recorded.
-MAX_TOPIC_PENDING_BYTES = 16 * 1024 * 1024
-
 #: Topics whose subscribers are remembered: their names come from clients.
 MAX_REMEMBERED = 10_000
 MAX_REMEMBERED_SUBSCRIBERS = 1_000_000
@@ -71,6 +68,7 @@ class Delivery:
         self.dirty: dict[Client, None] = {}
         #: Notes what reaches a topic; what its subscribers get of it.
         self.remember: Callable[[Message, Copy], Message] = lambda message, _copy: message
+        self.drained: Callable[[], None] | None = None  #: told when subscribers of topics were given what waited
         self.stopped = False  #: the node ends: nothing more is given out
         self.advisories: Advisories  #: the broker's
 
@@ -91,6 +89,8 @@ class Delivery:
         while ready := [each for each in self.waiting if each.ready or not each.pending]:
             for subscription in ready:
                 self._drain(subscription)
+            if self.drained is not None:
+                self.drained()
         dirty, self.dirty = self.dirty, {}
         for client in dirty:
             client.sink.flush()
@@ -106,7 +106,10 @@ class Delivery:
             load((entry_of(log.name, each) for each in found), window)
             self.touched[log] = None
 
-        self._committer.read(log.name, after, PAGE, loaded)
+        if log.rules.prioritized:
+            self._committer.ask(lambda store: store.read_urgent(log.name, after, PAGE), loaded)
+        else:
+            self._committer.read(log.name, after, PAGE, loaded)
 
     def resume(self, subscription: Subscription) -> None:
         """It may be given messages again."""
@@ -130,7 +133,7 @@ class Delivery:
             if expired and log.ready:
                 self.touched[log] = None
         client: Client = subscription.client
-        log.counts.DispatchCount += len(entries)
+        log.counts.handed_out([entry.message.born_us for entry in entries], now_us)
         self._stats.changed.add(log.counts)
         client.delivered += len(entries)
         self.dirty[client] = None
@@ -211,8 +214,7 @@ class Delivery:
         """Give a message to the subscribers of its topic, but for those who do not want what their own client sends."""
         message = self.remember(message, copy)
         stats = self._stats.of(copy.destination)
-        stats.EnqueueCount += 1
-        stats.EnqueueBytes += len(message.body)
+        stats.arrived((message.size,))
         self._stats.changed.add(stats)
         wants = Wants(topic_entry(message, copy), copy.destination)
         subscribers = self.subscribers(copy.destination)
@@ -271,7 +273,7 @@ class Delivery:
     def _give_from_topic(self, subscription: Subscription, entry: Entry, now_us: int) -> None:
         topic = Destination.parse(entry.shown)
         stats = self._stats.of(topic)
-        stats.DispatchCount += 1
+        stats.handed_out((entry.message.born_us,), now_us)
         consumer = subscription.client.client_id
         self._recorder.event(
             DISPATCH, now_us, entry.message, entry.log, native(entry.original or entry.shown), consumer, None
@@ -325,7 +327,10 @@ def partition(entries: list[Entry], wanted: Callable[[Entry], bool]) -> tuple[li
 
 
 def _too_much_waits(subscription: Subscription) -> bool:
-    return len(subscription.pending) > subscription.max_pending or subscription.pending_bytes > MAX_TOPIC_PENDING_BYTES
+    return (
+        len(subscription.pending) > subscription.max_pending
+        or subscription.pending_bytes > subscription.max_pending_bytes
+    )
 
 
 def _next_pending(subscription: Subscription) -> Entry:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import itertools
 import logging
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from brokerapp import clock
 from brokerapp.destination import Destination
 from brokerapp.engine.access import Principal
 from brokerapp.engine.feeds import Feed
@@ -60,7 +60,7 @@ class Durables:
         self._discarded: set[str] = set()  # names of logs that are not gone yet
         if broker.settings.offline_durable_subscriber_timeout > 0:
             period = max(SHORTEST_SCHEDULE_MS, broker.settings.offline_durable_subscriber_task_schedule)
-            broker.timers.every(period, self._remove_abandoned, _now_ms())
+            broker.timers.every(period, self._remove_abandoned, clock.now_ms())
 
     def __iter__(self) -> Iterator[Durable]:
         return iter(self._by_key.values())
@@ -76,6 +76,10 @@ class Durables:
     def of_log(self, log: MessageLog) -> Durable:
         """The one whose messages are in this log."""
         return self._by_log[log.name]
+
+    def known(self, log: str) -> Durable | None:
+        """The one whose messages are in the log of this name, if there is one."""
+        return self._by_log.get(log)
 
     def of_topic(self, topic: Destination) -> list[Durable]:
         """Those that keep messages of this topic, online or not."""
@@ -99,7 +103,7 @@ class Durables:
 
         A new one begins with what its topics remember when it is `retroactive`. One that may hold what its next
         consumer may not read begins anew. Raises RequestRefused when its consumers, or the kind it is of, stand in
-        the way.
+        the way, AccessDenied when that drops what the next consumer could not even have asked for.
         """
         found = self._by_key.get(wanted.key)
         if found is not None:
@@ -110,6 +114,8 @@ class Durables:
                 if not found.active:
                     self._adopt(found, wanted.groups)
                 return found
+            if not same:
+                self._check_may_drop(wanted, found)
             self._discard_log(found)
         durable = self.create(wanted)
         if retroactive:
@@ -136,6 +142,14 @@ class Durables:
         principal = Principal("", frozenset(wanted.groups or ()))
         return all(access.may(principal, "read", topic) for topic in found.subscription.topics)
 
+    def _check_may_drop(self, wanted: NamedSubscription, found: Durable) -> None:
+        """Who wants something else under a name drops what it keeps: only who could consume that may."""
+        access, principal = self._broker.access, Principal("", frozenset(wanted.groups or ()))
+        for topic in found.subscription.topics if access is not None else ():
+            may = access.may_some if topic.is_pattern else access.may
+            if not may(principal, "read", topic):
+                raise AccessDenied(f"the {found.subscription} keeps {topic}, which this user may not read")
+
     def create(self, subscription: NamedSubscription) -> Durable:
         """Let it exist. Raises RequestRefused when it does already, SelectorSyntaxError."""
         if subscription.key in self._by_key:
@@ -148,7 +162,7 @@ class Durables:
 
     def _add(self, feed: Feed, log: MessageLog) -> Durable:
         subscription = feed.subscription
-        durable = Durable(log, feed, _now_ms())
+        durable = Durable(log, feed, clock.now_ms())
         self._by_key[subscription.key] = self._by_log[log.name] = durable
         self._broker.topology.add_feed(feed)
         self._broker.advisories.listeners_changed()
@@ -203,7 +217,7 @@ class Durables:
         self._note_topics(durable)
         if durable.active:
             return
-        durable.offline_since_ms = _now_ms()
+        durable.offline_since_ms = clock.now_ms()
         if durable.subscription.durable:
             self._only_persistent(durable)
         else:
@@ -222,11 +236,7 @@ class Durables:
 
     def _remove_abandoned(self) -> None:
         """Those nobody consumed for offlineDurableSubscriberTimeout go."""
-        latest = _now_ms() - self._broker.settings.offline_durable_subscriber_timeout
+        latest = clock.now_ms() - self._broker.settings.offline_durable_subscriber_timeout
         for durable in [each for each in self if not each.active and each.offline_since_ms <= latest]:
             logger.info("%s was offline for too long: removed", durable.subscription)
             self._discard_log(durable)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -14,6 +14,9 @@ from pathlib import Path
 #: Ways to STOMP that are served where a port is given, by scheme.
 EXTRA_PORTS = {"stomp+ssl": "SLUICE_STOMP_SSL_PORT", "ws": "SLUICE_WS_PORT", "wss": "SLUICE_WSS_PORT"}
 
+#: Properties that messages of many businesses have, and are asked for by.
+INDEXED = "order,orderId,order-id,customer,invoice"
+
 PROJECT = Path(__file__).resolve().parent.parent
 
 
@@ -36,6 +39,12 @@ class Environment:
     tls_certificate: str | None = None
     tls_key: str | None = None
     tls_password: str | None = field(default=None, repr=False)
+    #: Properties by whose values recorded messages can be found.
+    indexed: tuple[str, ...] = ("correlation-id",)
+    #: Addresses and networks of proxies before the console, comma separated: what they say of a browser is believed.
+    proxies: str = ""
+    #: Days for which the audit trail is kept; 0: for ever.
+    audit_days: int = 0
 
     @staticmethod
     def read(variables: Mapping[str, str] = os.environ) -> Environment:
@@ -56,6 +65,9 @@ class Environment:
             tls_certificate=variables.get("SLUICE_TLS_CERTIFICATE"),
             tls_key=variables.get("SLUICE_TLS_KEY"),
             tls_password=variables.get("SLUICE_TLS_PASSWORD"),
+            indexed=_indexed(variables.get("SLUICE_INDEXED", INDEXED)),
+            proxies="".join(variables.get("SLUICE_PROXIES", "").split()),
+            audit_days=int(variables.get("SLUICE_AUDIT_DAYS", 0)),
         )
 
     @property
@@ -82,6 +94,11 @@ class Environment:
     def spark(self) -> Path:
         """Spark's configuration, token and scratch space."""
         return self.data / "spark"
+
+
+def _indexed(names: str) -> tuple[str, ...]:
+    """The correlation id, and what these names, separated by commas, say."""
+    return tuple(dict.fromkeys(("correlation-id", *(name.strip() for name in names.split(",") if name.strip()))))
 
 
 def _embedded_url(folder: Path) -> str:

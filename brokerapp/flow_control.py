@@ -1,8 +1,8 @@
 """Flow control: a send that finds no room waits, in its turn, until there is some, and its client is held back.
 
-Sends wait at a *full place*, a queue at its memoryLimit or the whole store, in order of arrival. When something of the
-place was settled the first of them are tried again, more at once as they succeed. While sends wait at a queue, later
-ones to it go to the end of the row, so that none overtakes another.
+Sends wait at a *full place*, a queue, topic or named subscription at its bound (see bounds.py) or the whole store, in
+order of arrival. When something of the place was settled the first of them are tried again, more at once as they
+succeed. While sends wait at a place, later ones to it go to the end of the row, so that none overtakes another.
 
 A client that only produces is not read from while a send of it waits. One that also consumes is: its acknowledgements
 may be what makes room. What it may have waiting is bounded instead, and what goes beyond is refused.
@@ -11,14 +11,14 @@ may be what makes room. What it may have waiting is bounded instead, and what go
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from brokerapp.client import Client
+from brokerapp import clock
+from brokerapp.client import Client, Placed
 from brokerapp.destination import Destination
-from brokerapp.engine.patience import limit_of, patience_ms, warning_interval_ms
+from brokerapp.engine.patience import patience_ms, warning_interval_ms
 from brokerapp.errors import RequestRefused
 from brokerapp.store import GONE, STORE, Batch, Run, Unit
 from brokerapp.timers import Timer
@@ -55,7 +55,7 @@ class Waiting:
 
 
 class FullPlace:
-    """A queue, or the store, without room for those who wait."""
+    """A queue, a topic, or the store, without room for those who wait."""
 
     __slots__ = ("at_once", "name", "row", "since_ms", "tried", "tried_ms", "warned_ms")
 
@@ -81,9 +81,23 @@ class FlowControl:
 
     # -- what comes
 
+    @property
+    def watchful(self) -> bool:
+        """Whether sends are to come by here, rather than go to the store at once."""
+        return bool(self.places) or self._broker.bounds.of_topics
+
+    def is_free(self, placed: Sequence[Placed]) -> bool:
+        """Whether no topic on the way of these messages is full, nor waited for."""
+        if not self.watchful:
+            return True
+        return not self._topic_in_row(placed) and self._broker.bounds.full_topic(placed) is None
+
     def submit(self, unit: ClientUnit) -> None:
-        """Like the committer's, while some place is full: who would overtake those who wait there waits too."""
+        """Like the committer's, while `watchful`: who finds a topic full, or would overtake those who wait, waits."""
         place = self._place_of(unit)
+        if place is None and (full := self._broker.bounds.full_topic(unit.placed)) is not None:
+            place = FullPlace(full, clock.now_ms())
+            self._tell(unit, place)
         if place is None or unit.settles or unit.droppable:  # what it settles may be what makes room
             self._broker.committer.submit(unit, unit.given)
         elif (reason := self._join(unit, place)) is not None:
@@ -94,19 +108,19 @@ class FlowControl:
         if full == GONE:
             return "it is done already"
         if self._closed:
-            return f"{self.describe(full)}, and the broker stops"
+            return f"{self._broker.bounds.describe(full)}, and the broker stops"
         if not unit.placed:  # what is to be delivered later has no way yet on which it could wait
-            return self.describe(full)
+            return self._broker.bounds.describe(full)
         waiting = unit.waiting
         if waiting is None:
-            place = self.places.get(full) or FullPlace(full, _now_ms())
+            place = self.places.get(full) or FullPlace(full, clock.now_ms())
             self._refusing[place] = None
             self._tell(unit, place)
             return self._join(unit, place)
         self._tried(waiting)
         if full != waiting.place.name:
             self._leave_row(waiting)
-            place = waiting.place = self._opened(self.places.get(full) or FullPlace(full, _now_ms()))
+            place = waiting.place = self._opened(self.places.get(full) or FullPlace(full, clock.now_ms()))
             place.row[waiting] = None
         waiting.place.at_once = 1
         self._refusing[waiting.place] = None
@@ -130,7 +144,14 @@ class FlowControl:
             for name, _, _ in rows:
                 if name in self.places:
                     return self.places[name]
+        if (place := self._topic_in_row(getattr(unit, "placed", ()))) is not None:
+            return place
         return self.places.get(STORE) if ways else None
+
+    def _topic_in_row(self, placed: Sequence[Placed]) -> FullPlace | None:
+        """The first topic on the way of these messages at which others wait."""
+        names = (str(copy.destination) for each in placed for copy in each.route.topics)
+        return next((self.places[name] for name in names if name in self.places), None)
 
     def _follows(self, unit: Unit | Run, place: FullPlace) -> bool:
         """Whether it would overtake, on its way to the store, those who wait."""
@@ -140,11 +161,11 @@ class FlowControl:
         """Wait at the end of the row; or the reason why not."""
         client, patience = unit.client, self._patience(unit, place)
         if patience == 0:
-            return self.describe(place.name)
+            return self._broker.bounds.describe(place.name)
         reason = self._too_much(client, unit.size)
         if reason is not None:
-            return f"{self.describe(place.name)}, and {reason}"
-        now_ms = _now_ms()
+            return f"{self._broker.bounds.describe(place.name)}, and {reason}"
+        now_ms = clock.now_ms()
         unit.waiting = Waiting(unit, self._opened(place), now_ms, None if patience is None else now_ms + patience)
         place.row[unit.waiting] = None
         self.bytes += unit.size
@@ -171,7 +192,7 @@ class FlowControl:
     def _patience(self, unit: Unit, place: FullPlace) -> int | None:
         first = next((rows[0][0] for rows in unit.ways if rows), "")
         name = first if place.name == STORE else place.name
-        policy = self._broker.topology.policy_for(Destination.parse(name)) if name else None
+        policy = self._broker.bounds.policy_of(name) if name else None
         settings = self._broker.settings
         return patience_ms(policy, settings.send_fail_if_no_space, settings.send_fail_if_no_space_after_timeout)
 
@@ -181,6 +202,7 @@ class FlowControl:
             self.places[place.name] = place
             if len(self.places) == 1:
                 self._broker.committer.done = self._look
+                self._broker.delivery.drained = self._try_topics
                 self._tick_soon()
         return place
 
@@ -195,7 +217,7 @@ class FlowControl:
         self._passing[place] = None
         self.bytes -= unit.size
         stats = self._broker.stats.of(self._blamed(unit, place))
-        stats.TotalBlockedTime += _now_ms() - waiting.since_ms
+        stats.TotalBlockedTime += clock.now_ms() - waiting.since_ms
         self._broker.stats.changed.add(stats)
         client.started_unit(unit.size)
         client.waiting -= 1
@@ -216,7 +238,9 @@ class FlowControl:
         if waiting:
             logger.warning("%d sends that waited for room are refused: the broker stops", len(waiting))
         for each in waiting:
-            self._broker.publishing.refuse(each.unit, f"{self.describe(each.place.name)}, and the broker stops")
+            self._broker.publishing.refuse(
+                each.unit, f"{self._broker.bounds.describe(each.place.name)}, and the broker stops"
+            )
 
     def _leave_row(self, waiting: Waiting) -> None:
         place = waiting.place
@@ -224,7 +248,7 @@ class FlowControl:
         if not place.row and self.places.get(place.name) is place:
             del self.places[place.name]
             if not self.places:
-                self._broker.committer.done = None
+                self._broker.committer.done = self._broker.delivery.drained = None
 
     def _tried(self, waiting: Waiting) -> None:
         if waiting.tried:
@@ -260,11 +284,11 @@ class FlowControl:
         """Let the first in the row try again, more than the last time when that went well; one try after the other."""
         if place.tried:
             return
-        candidates = list(islice(place.row, place.at_once))
+        candidates = self._fitting(place)
         if all_that_settle:
             candidates += [each for each in islice(place.row, place.at_once, None) if each.unit.settles]
         place.at_once = min(2 * place.at_once, MAX_AT_ONCE)
-        place.tried_ms = _now_ms()
+        place.tried_ms = clock.now_ms()
         for each in candidates:
             try:
                 self._broker.publishing.renew(each.unit)
@@ -275,18 +299,34 @@ class FlowControl:
             place.tried += 1
             self._broker.committer.submit(each.unit)
 
+    def _fitting(self, place: FullPlace) -> list[Waiting]:
+        """The first in the row, as many as are to try at once; of those at a topic as many as it has room for."""
+        fitting, room = [], self._broker.bounds.room(place.name)
+        for each in islice(place.row, place.at_once):
+            if room <= 0:
+                break
+            fitting.append(each)
+            room -= each.unit.size
+        return fitting
+
+    def _try_topics(self) -> None:
+        """Subscribers of topics took what waited for them."""
+        for place in list(self.places.values()):
+            if place.name != STORE and not Destination.parse(place.name).is_queue:
+                self._try(place)
+
     def _tick_soon(self) -> None:
         if self._ticking is None:
-            self._ticking = self._broker.timers.at(_now_ms() + TICK_MS, self._tick)
+            self._ticking = self._broker.timers.at(clock.now_ms() + TICK_MS, self._tick)
 
     def _tick(self) -> None:
         """Who waited long enough is refused; who waits is warned about; and the first try again now and then."""
-        self._ticking, now_ms = None, _now_ms()
+        self._ticking, now_ms = None, clock.now_ms()
         for place in list(self.places.values()):
             for each in [each for each in place.row if each.until_ms is not None and each.until_ms <= now_ms]:
                 if not each.tried:
                     waited = now_ms - each.since_ms
-                    sentence = f"{self.describe(place.name)}, and there was no room within {waited} ms"
+                    sentence = f"{self._broker.bounds.describe(place.name)}, and there was no room within {waited} ms"
                     self._broker.publishing.refuse(each.unit, sentence)
             self._warn(place, now_ms)
             if now_ms - place.tried_ms >= TRY_AGAIN_MS:
@@ -296,29 +336,18 @@ class FlowControl:
 
     # -- what is said
 
-    def describe(self, full: str) -> str:
-        """What is full, for whoever is told so."""
-        if full == STORE:
-            return "the broker's store is full"
-        limit = limit_of(self._broker.topology.policy_for(Destination.parse(full)))
-        return f"{full} is full (memoryLimit {limit} bytes)"
-
     def _warn(self, place: FullPlace, now_ms: int) -> None:
-        policy = None if place.name == STORE else self._broker.topology.policy_for(Destination.parse(place.name))
+        policy = None if place.name == STORE else self._broker.bounds.policy_of(place.name)
         interval = warning_interval_ms(policy)
         if place.row and interval and now_ms - place.warned_ms >= interval:
             place.warned_ms = now_ms
             logger.warning(
                 "%s: %d sends of %d connections wait for room, the first since %d ms",
-                self.describe(place.name), len(place.row), len({each.unit.client for each in place.row}),
+                self._broker.bounds.describe(place.name), len(place.row), len({each.unit.client for each in place.row}),
                 now_ms - next(iter(place.row)).since_ms,
             )  # fmt: skip
 
     @staticmethod
     def _blamed(unit: ClientUnit, place: FullPlace) -> Destination:
-        """Where the wait is counted: at the queue that is full, else where the message was sent."""
+        """Where the wait is counted: at what is full, else where the message was sent."""
         return unit.placed[0].destination if place.name == STORE else Destination.parse(place.name)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -88,7 +88,13 @@ class Listeners:
     def stats(self) -> list[ListenerStats]:
         """Numbers of each."""
         return [
-            ListenerStats(each.endpoint.name, each.address, each.endpoint.connections, each.endpoint.refused)
+            ListenerStats(
+                each.endpoint.name,
+                each.address,
+                each.endpoint.connections,
+                each.endpoint.refused,
+                each.endpoint.accepted,
+            )
             for each in self._open
         ]
 

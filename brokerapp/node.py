@@ -20,7 +20,6 @@ from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions, from_json, to_json
 from brokerapp.destination import Destination
 from brokerapp.engine.access import Access, Grant
-from brokerapp.engine.patience import limit_of
 from brokerapp.engine.slowness import is_slow
 from brokerapp.errors import Fenced, StoreUnavailable
 from brokerapp.listeners import Listen, Listeners
@@ -98,7 +97,7 @@ class Node:
         last = await self._store.claim(self.session)
         self._snapshot = await self._store.clear_stats()
         self._store_limit = store_limit(self.config.store_limit, await self._store.memory())
-        self._limits = Limits(total=self._store_limit, of_log=self._limit_of)
+        self._limits = Limits(total=self._store_limit, of_log=lambda log: self.broker.bounds.of_log(log))
         self._committer = Committer(self._store, self.session, self._limits, self._pump)
         self.recorder = Recorder(self.config.broker) if self.config.trace else NoRecorder(self.config.broker)
         self._stats = Stats()
@@ -136,13 +135,6 @@ class Node:
             await self._store.drop(state.name, self.session)
         logger.warning("deleteAllMessagesOnStartup: all messages and destinations of the store are deleted")
         return []
-
-    def _limit_of(self, log: str) -> int:
-        """Bytes one queue may hold. Asked for every log of every batch."""
-        if not self.broker.topology.definitions.policies:
-            return 0
-        queue = self.broker.queues.get(log)
-        return limit_of(self.broker.topology.policy_for(queue.destination)) if queue is not None else 0
 
     async def _take_over(self) -> None:
         """Wait until a former node of this broker is gone for certain."""

@@ -89,6 +89,8 @@ class Publishing:
         self._broker.confirm(client, send.receipt)
 
     def _give_early(self, placed: Placed) -> Given:
+        if not self._broker.flow.is_free((placed,)):
+            return NOTHING
         return self._broker.early.give([placed.message], [len(placed.stored)], placed.route.groups)
 
     def _passed_through(self, placed: Sequence[Placed]) -> bool:
@@ -106,11 +108,16 @@ class Publishing:
         if not given:
             return False
         now_us = messages[0].born_us
-        self.arrived(log, messages, sum([message.size for message in messages]))
+        self.arrived(log, messages, [message.size for message in messages])
         self._broker.recorder.run(FORWARD, now_us, messages, group.names, sent_to)
         for consumer, entries in given:
             self._broker.delivery.give(log, consumer, entries, now_us)
         return True
+
+    @property
+    def last_id(self) -> str:
+        """The message-id that was given last."""
+        return f"{self._prefix}{self._messages}"
 
     def next_id(self) -> str:
         """A message-id nobody had."""
@@ -149,7 +156,7 @@ class Publishing:
             self.check(destination)
             if destination.is_temporary:
                 self._broker.temporaries.sent_by(client, destination)
-            self._broker.produces_to(client, destination)
+            self._broker.producers.began(client, destination)
         return self.on_its_way(message, destination, sent_to, client)
 
     def check(self, destination: Destination) -> None:
@@ -229,7 +236,7 @@ class Publishing:
         """
         appends = appends_of(placed)
         stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
-        if not appends and not stored and not client.pending and not jobs:
+        if not appends and not stored and not client.pending and not jobs and self._broker.flow.is_free(placed):
             self._broker.settling.account(settled)
             self.happened(placed, 0)
             self._broker.confirm(client, receipt)
@@ -240,7 +247,7 @@ class Publishing:
             request.jobs = jobs
         client.started_unit(request.size)
         flow = self._broker.flow
-        if flow.places:
+        if flow.watchful:
             flow.submit(request)
         else:
             self._broker.committer.submit(request, given)
@@ -332,7 +339,7 @@ class Publishing:
 
         To those who were `given` them early they are only numbered.
         """
-        count, body_bytes = len(messages), sum([message.size for message in messages])
+        count, bodies = len(messages), [message.size for message in messages]
         numbers = range(seq, seq + count)
         payloads = numbers if group.shared else (0,) * count
         deliveries = messages[0].deliveries
@@ -341,7 +348,7 @@ class Publishing:
             if given and name in given:
                 self._broker.early.stored(log, given[name], numbers, payloads)
                 continue
-            self.arrived(log, messages, body_bytes)
+            self.arrived(log, messages, bodies)
             if log.consumers:
                 facts = zip(numbers, messages, payloads, sizes, strict=True)
                 log.offer_run([Entry(name, *each, original, shown, deliveries) for each in facts])
@@ -350,11 +357,10 @@ class Publishing:
                 log.offer_unseen(count)
         self._broker.recorder.run(FORWARD, messages[0].born_us, messages, group.names, sent_to)
 
-    def arrived(self, log: MessageLog, messages: Sequence[Message], body_bytes: int) -> None:
-        """Messages came to a log: count them, tell those who listen."""
+    def arrived(self, log: MessageLog, messages: Sequence[Message], sizes: Sequence[int]) -> None:
+        """Messages came to a log, with bodies of these sizes: count them, tell those who listen."""
         counts = log.counts
-        counts.EnqueueCount += len(messages)
-        counts.EnqueueBytes += body_bytes
+        counts.arrived(sizes)
         self._broker.stats.changed.add(counts)
         if self._broker.advisories.watching:
             self._broker.advisories.delivered(log.destination, messages, heard=bool(log.consumers))

@@ -13,6 +13,8 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.named_subscription import NamedSubscription
+from brokerapp.sending import Sending
+from brokerapp.steps import Steps
 from brokerapp.store import StoredEntry
 from brokerapp.transfers import Transfers
 
@@ -67,7 +69,7 @@ class Desk:
         window, done = log.window, asyncio.get_running_loop().create_future()
 
         def read(found: list[StoredEntry]) -> None:
-            gone = log.take_out([each.seq for each in found]) if window == log.window else set()
+            gone = log.take_out(found) if window == log.window else set()
             self._committer.settle([entry_of(log.name, each) for each in found if each.seq in gone])
             log.counts.DequeueCount += len(gone)
             self._broker.stats.changed.add(log.counts)
@@ -99,7 +101,7 @@ class Desk:
     async def forget_selectors(self, destination: str, selector: str | None) -> bool:
         """Remember one selector of a queue's former consumers no longer, or none; whether there was any."""
         log = self._broker.queues.find(Destination.parse(destination))
-        found = self._broker.queues.forget_selectors(log, selector)
+        found = self._broker.queues.remembering.forget(log, selector)
         await self._committer.barrier()
         return found
 
@@ -172,7 +174,7 @@ async def answer(
     request: dict[str, Any],
 ) -> dict[str, Any]:
     """The reply to a request: {"result": ...} or {"error": sentence, "code": code}."""
-    desk, transfers = Desk(broker, committer, pump, refresh), Transfers(broker)
+    desk, transfers, steps = Desk(broker, committer, pump, refresh), Transfers(broker), Steps(broker)
     verbs: dict[str, Callable[..., Awaitable[Any]]] = {
         "purge": desk.purge,
         "create": desk.create,
@@ -188,6 +190,10 @@ async def answer(
         "copy": transfers.copy,
         "retry": transfers.retry,
         "remove": transfers.remove,
+        "step": steps.step,
+        "edit": steps.edit,
+        "send": Sending(broker).send,
+        "routes": Sending(broker).routes,
     }
     verb = verbs.get(request["verb"])
     if verb is None:

@@ -95,6 +95,8 @@ class Runs:
         route = self._broker.topology.plans.get(destination)
         if route is None or route.groups is None or len(route.groups) != 1 or route.dropping:
             return None
+        if route.topics and self._broker.flow.watchful:
+            return None
         return destination, route
 
     def _passed_through(

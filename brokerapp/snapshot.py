@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -28,10 +29,46 @@ class DestinationStats:
     ProducerCount: int = 0  #: connections that sent here and are still open
     EnqueueBytes: int = 0
     DequeueBytes: int = 0
+    MinMessageSize: int = 0  #: bytes of the smallest body that arrived
+    MaxMessageSize: int = 0
+    EnqueueTimeUs: int = 0  #: microseconds from reaching the broker until handed out, of all dispatched together
+    MinEnqueueTime: int = 0  #: milliseconds of the one that was handed out soonest
+    MaxEnqueueTime: int = 0
     Options: str = ""  #: written behind its name by the first who named it, `consumer.priority=1&...`
     Paused: bool = False
     DLQ: bool = False  #: whether dead letters arrived here
     version: int = 0  #: of the snapshot in which these numbers last changed
+
+    def arrived(self, sizes: Sequence[int]) -> None:
+        """Messages with bodies of these sizes came, at least one."""
+        if self.EnqueueCount:
+            self.MinMessageSize = min(self.MinMessageSize, *sizes)
+            self.MaxMessageSize = max(self.MaxMessageSize, *sizes)
+        else:
+            self.MinMessageSize, self.MaxMessageSize = min(sizes), max(sizes)
+        self.EnqueueCount += len(sizes)
+        self.EnqueueBytes += sum(sizes)
+
+    def handed_out(self, born_us: Sequence[int], now_us: int) -> None:
+        """Messages that reached the broker at these times went to a consumer. All are microseconds since the epoch."""
+        if not born_us:
+            return
+        soonest, latest = max(0, now_us - max(born_us)) // 1000, max(0, now_us - min(born_us)) // 1000
+        if self.DispatchCount:
+            soonest, latest = min(self.MinEnqueueTime, soonest), max(self.MaxEnqueueTime, latest)
+        self.MinEnqueueTime, self.MaxEnqueueTime = soonest, latest
+        self.DispatchCount += len(born_us)
+        self.EnqueueTimeUs += max(0, now_us * len(born_us) - sum(born_us))
+
+    @property
+    def AverageEnqueueTime(self) -> float:
+        """Milliseconds from reaching the broker until handed to a consumer, as a mean; 0 where none was."""
+        return self.EnqueueTimeUs / 1000 / (self.DispatchCount or 1)
+
+    @property
+    def AverageMessageSize(self) -> int:
+        """Bytes of the bodies that arrived, as a mean."""
+        return self.EnqueueBytes // (self.EnqueueCount or 1)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; the destination in its native form."""
@@ -86,6 +123,7 @@ class ListenerStats:
     address: str  #: as a URI
     connections: int = 0  #: of the connector, open now
     refused: int = 0  #: connections of the connector that were one too many
+    accepted: int = 0  #: connections of the connector since the node started
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -143,3 +181,13 @@ class BrowsePage:
     messages: list[BrowsedMessage]
     scanned: int  #: messages looked at for this page
     next: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutcome:
+    """What became of one message of a step."""
+
+    seq: int
+    outcome: str  #: done, held (by a consumer), gone, or refused
+    detail: str  #: where it came to, or why it was refused
+    id: str = ""  #: message-id; "" for one that is gone

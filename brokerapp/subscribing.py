@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from brokerapp.actions import Subscribe, Unsubscribe
+from brokerapp.bounds import MESSAGE_BYTES
 from brokerapp.client import Client
 from brokerapp.delivery import from_log
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.eviction import pending_limit
-from brokerapp.engine.subscription import Subscription
+from brokerapp.engine.patience import topic_bound_of
+from brokerapp.engine.subscription import MAX_PENDING_BYTES, Subscription
 from brokerapp.errors import RequestRefused
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.recording.schema import REDELIVER
@@ -103,6 +105,10 @@ class Subscribing:
         policy = self._broker.topology.policy_for(subscription.destinations[0])
         limit = policy.pending_message_limit if policy else None
         subscription.max_pending = pending_limit(limit, subscription.prefetch, wanted)
+        bound = topic_bound_of(policy).bytes
+        subscription.max_pending_bytes = MAX_PENDING_BYTES + bound  # its producers wait before anything goes
+        if limit is None:
+            subscription.max_pending += bound // MESSAGE_BYTES
         subscription.eviction = policy.message_eviction if policy else None
 
     def _sources(self, client: Client, subscribe: Subscribe) -> tuple[Destination, ...]:

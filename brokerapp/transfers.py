@@ -7,8 +7,9 @@ beginning is left alone, so that a transfer ends also where messages come back b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from brokerapp.broker import Broker
 from brokerapp.client import Placed
@@ -24,6 +25,8 @@ from brokerapp.store import StoredEntry, Unit
 
 #: Where a message goes, None: nowhere (it is left alone). Raises RequestRefused.
 Target = Callable[[Entry], Destination | None]
+#: No headers changed.
+NOTHING: Mapping[str, str | None] = MappingProxyType({})
 
 
 @dataclass
@@ -58,37 +61,41 @@ class Transfers:
 
     async def remove(self, queue: str, **which) -> int:
         """Remove messages; how many."""
-        log = self._log(queue)
+        log = self.log_of(queue)
         return await self._each_page(log, _selection(which), lambda entries: self._remove(log, entries))
 
     async def move(self, queue: str, target: str, **which) -> int:
         """Move messages to another destination, where they are routed like what is sent there; how many."""
-        return await self._move(queue, which, self._checked(self._log(queue), target))
+        return await self._move(queue, which, self.checked(self.log_of(queue), target))
 
     async def retry(self, queue: str, **which) -> int:
         """Move messages back to where they failed; how many. What does not say where it came from stays."""
-        return await self._move(queue, which, self._came_from)
+        return await self._move(queue, which, self.came_from)
 
     async def copy(self, queue: str, target: str, **which) -> int:
         """Copy messages to another destination; how many. Raises LimitExceeded when that is full."""
-        log, to = self._log(queue), self._checked(self._log(queue), target)
+        log, to = self.log_of(queue), self.checked(self.log_of(queue), target)
         return await self._each_page(
             log, _selection(which), lambda entries: self._copy(log, entries, to), to, seize=False
         )
 
     async def _move(self, queue: str, which: dict, target: Target) -> int:
-        log = self._log(queue)
+        log = self.log_of(queue)
         return await self._each_page(
             log, _selection(which), lambda entries: self._forward(log, entries, target), target
         )
 
-    def _log(self, queue: str) -> MessageLog:
+    # -- what steps (steps.py) have in common with transfers
+
+    def log_of(self, queue: str) -> MessageLog:
+        """The log of this queue. Raises RequestRefused, DestinationNotFound."""
         wanted = Destination.parse(queue)
         if not wanted.is_queue or wanted.kind is Kind.SUBSCRIPTION:
             raise RequestRefused(f"{wanted} is no queue")
         return self._broker.queues.find(wanted)
 
-    def _checked(self, log: MessageLog, target: str) -> Target:
+    def checked(self, log: MessageLog, target: str) -> Target:
+        """Everything goes to this one destination. Raises RequestRefused when it cannot."""
         to = Destination.parse(target)
         if to.physical == log.destination:
             raise RequestRefused(f"{to} is where the messages are already")
@@ -105,7 +112,7 @@ class Transfers:
             self._broker.queues.ensure(to)
         return to
 
-    def _came_from(self, entry: Entry) -> Destination | None:
+    def came_from(self, entry: Entry) -> Destination | None:
         """Where a dead letter failed; None when nobody can say, or it was temporary."""
         original = entry.message.headers.get("original-destination")
         if not original:
@@ -151,7 +158,7 @@ class Transfers:
                 if selection.limit is not None:
                     wanted = wanted[: selection.limit - selection.done]
                 if seize:
-                    seized = log.seize([entry.seq for entry in wanted])
+                    seized = log.seize(wanted)
                     wanted = [entry for entry in wanted if entry.seq in seized]
                 selection.done += len(wanted)
                 answer.set_result((found, deal(wanted) if wanted else None))
@@ -161,29 +168,33 @@ class Transfers:
                 return page
 
     def _remove(self, log: MessageLog, entries: list[Entry]) -> None:
-        self._leave(log, entries)
+        self.leave(log, entries)
         self._broker.committer.settle(entries)
 
-    def _leave(self, log: MessageLog, entries: list[Entry]) -> None:
+    def leave(self, log: MessageLog, entries: list[Entry]) -> None:
+        """These are in the log no more."""
         log.settled(entries)
         log.counts.DequeueCount += len(entries)
         self._broker.stats.changed.add(log.counts)
 
     def _forward(self, log: MessageLog, entries: list[Entry], target: Target):
-        self._leave(log, entries)
-        return self._submit([self._placed(log, entry, target(entry)) for entry in entries], entries)
+        self.leave(log, entries)
+        return self.submit([self.placed(log, entry, target(entry)) for entry in entries], entries)
 
     def _copy(self, log: MessageLog, entries: list[Entry], target: Target):
-        return self._submit([self._placed(log, entry, target(entry)) for entry in entries], ())
+        return self.submit([self.placed(log, entry, target(entry)) for entry in entries], ())
 
-    def _placed(self, log: MessageLog, entry: Entry, target: Destination) -> Placed:
-        message = entry.message.with_headers({"original-destination": log.destination.stomp})
+    def placed(
+        self, log: MessageLog, entry: Entry, target: Destination, headers: Mapping[str, str | None] = NOTHING
+    ) -> Placed:
+        """The message on its way to another destination, with these headers changed. Raises RequestRefused."""
+        message = entry.message.with_headers({"original-destination": log.destination.stomp, **headers})
         found = route(message, target, self._broker.topology)
         if found.groups is None:
             found.groups = self._broker.publishing.groups(found)
         return Placed(message, message.stored(), target, found)
 
-    def _submit(self, placed: list[Placed], settles: list[Entry] | tuple[()]) -> asyncio.Future[str]:
+    def submit(self, placed: list[Placed], settles: list[Entry] | tuple[()]) -> asyncio.Future[str]:
         """Let it be stored; what stands in the way, or nothing."""
         done = asyncio.get_running_loop().create_future()
 

@@ -1,4 +1,4 @@
-"""The audit trail: every change and every denial leaves one entry."""
+"""The audit trail: every change, every login and every denial leaves one entry."""
 
 from __future__ import annotations
 
@@ -15,6 +15,30 @@ from console.models import AuditEntry
 
 logger = logging.getLogger(__name__)
 
+#: Characters kept of an object's name, and of what a browser says it is.
+MAX_OBJECT, MAX_AGENT = 500, 300
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who does something, from where, with what."""
+
+    who: str
+    address: str = ""
+    agent: str = ""  #: what the browser or program says it is
+    via: str = AuditEntry.Via.CONSOLE
+
+    @staticmethod
+    def of(request: HttpRequest) -> Actor:
+        """Whoever sent the request. The address is the peer's, or what a proxy named in SLUICE_PROXIES says it is."""
+        user = getattr(request, "user", None)
+        return Actor(
+            user.get_username() if user is not None else "",
+            request.META.get("REMOTE_ADDR", "") or "",
+            request.META.get("HTTP_USER_AGENT", "")[:MAX_AGENT],
+            getattr(request, "audited_via", AuditEntry.Via.CONSOLE),
+        )
+
 
 @dataclass(slots=True)
 class Change:
@@ -25,33 +49,44 @@ class Change:
 
 
 @contextmanager
-def recording(request: HttpRequest, action: str, object: object, before: Any = None) -> Iterator[Change]:
-    """Record the change made by the block: as done, or as refused or failed when it raises BrokerError."""
+def recording(actor: HttpRequest | Actor, action: str, object: object, before: Any = None) -> Iterator[Change]:
+    """Record the change made by the block: as done, or as refused or failed when it raises an error."""
     change = Change(before)
     try:
         yield change
-    except BrokerError as error:
-        outcome = "failed" if isinstance(error, StoreUnavailable) else "refused"
-        _write(request, action, object, change, outcome, str(error))
+    except Exception as error:
+        is_refused = isinstance(error, BrokerError) and not isinstance(error, StoreUnavailable)
+        outcome = AuditEntry.Outcome.REFUSED if is_refused else AuditEntry.Outcome.FAILED
+        record(actor, action, object, outcome, str(error) or type(error).__name__, change)
         raise
-    _write(request, action, object, change, "done", "")
+    record(actor, action, object, AuditEntry.Outcome.DONE, change=change)
 
 
-def denied(request: HttpRequest, action: str, object: object, reason: str) -> None:
+def denied(actor: HttpRequest | Actor, action: str, object: object, reason: str) -> None:
     """Record that somebody asked for what they have no right to."""
-    _write(request, action, object, Change(), "denied", reason)
+    record(actor, action, object, AuditEntry.Outcome.DENIED, reason)
 
 
-def _write(request: HttpRequest, action: str, object: object, change: Change, outcome: str, detail: str) -> None:
-    who, address = request.user.get_username(), request.META.get("REMOTE_ADDR", "") or ""
+def record(
+    actor: HttpRequest | Actor,
+    action: str,
+    object: object,
+    outcome: AuditEntry.Outcome,
+    detail: str = "",
+    change: Change | None = None,
+) -> None:
+    """Write one entry."""
+    by, change = actor if isinstance(actor, Actor) else Actor.of(actor), change or Change()
     AuditEntry.objects.create(
-        who=who,
-        address=address,
+        who=by.who[:150],
+        address=by.address[:64],
+        agent=by.agent,
+        via=by.via,
         action=action,
-        object=str(object)[:500],
+        object=str(object)[:MAX_OBJECT],
         before=change.before,
         after=change.after,
         outcome=outcome,
         detail=detail,
     )
-    logger.info("%s from %s: %s %s: %s %s", who, address, action, object, outcome, detail)
+    logger.info("%s from %s: %s %s: %s %s", by.who, by.address or by.via, action, object, outcome, detail)

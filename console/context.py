@@ -23,6 +23,12 @@ class Entry:
     verb: Verb = Verb.SEE
 
 
+#: The pages about users, groups, roles and masking.
+PEOPLE = frozenset(
+    {"users", "user", "new-user", "change-user", "groups", "group", "roles"}
+    | {"masking", "masking-rule", "new-masking-rule"}
+)
+
 RAIL = (
     Entry("overview", "Overview", "overview", frozenset({"overview"})),
     Entry("queues", "Queues", "queue", frozenset({"queues", "queue", "messages", "message", "new-queue", "purge"})),
@@ -31,11 +37,47 @@ RAIL = (
         "routing",
         "Routing",
         "routing",
-        frozenset({"routing", "new-definition", "edit-definition", "routing-history", "routing-import"}),
+        frozenset(
+            {
+                "routing",
+                "choose-definition",
+                "new-definition",
+                "edit-definition",
+                "delete-definition",
+                "routing-policies",
+                "routing-changes",
+                "routing-version",
+                "draft",
+                "routing-import",
+                "route-preview",
+                "selector-tester",
+                "routing-findings",
+            }
+        ),
     ),
     Entry("connections", "Connections", "connection", frozenset({"connections"})),
     Entry("analyses", "Analyses", "analysis", frozenset({"analyses", "run", "new-schedule", "start-run"})),
     Entry("audit", "Audit", "audit", frozenset({"audit"}), Verb.AUDIT),
+    Entry(
+        "users",
+        "Users",
+        "user",
+        frozenset(
+            {
+                "users",
+                "user",
+                "new-user",
+                "change-user",
+                "groups",
+                "group",
+                "roles",
+                "masking",
+                "masking-rule",
+                "new-masking-rule",
+            }
+        ),
+        Verb.USERS,
+    ),
 )
 
 

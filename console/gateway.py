@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -18,12 +18,14 @@ from brokerapp.admin import BrokerAdmin, check
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
 from brokerapp.errors import StoreUnavailable
-from brokerapp.snapshot import BrowsePage, NodeStatus
+from brokerapp.snapshot import BrowsePage, NodeStatus, StepOutcome, WaitingMessage
 
 #: Seconds a page waits for the broker.
 PATIENCE = 5.0
 #: Seconds for what may move many messages.
 LONG_PATIENCE = 60.0
+#: Messages looked at for one page of a browser: a tenth of a second or so.
+SCAN = 10_000
 
 
 class Gateway:
@@ -71,9 +73,61 @@ class Gateway:
         """The live nodes."""
         return self.run(self.admin.nodes())
 
-    def browse(self, destination: Destination, after: int, limit: int, selector: str | None) -> BrowsePage:
+    def browse(
+        self, destination: Destination, after: int, limit: int, selector: str | None, scan: int = SCAN
+    ) -> BrowsePage:
         """Messages with seq > after; see BrokerAdmin.browse."""
-        return self.run(self.admin.browse(destination, after=after, limit=limit, selector=selector))
+        return self.run(self.admin.browse(destination, after=after, limit=limit, selector=selector, scan=scan))
+
+    def place(self, queue: Destination, before: int | None, count: int) -> int:
+        """Where the last messages before a number begin; see BrokerAdmin.place."""
+        return self.run(self.admin.place(queue, before, count))
+
+    def place_at(self, queue: Destination, time_ms: int) -> int:
+        """Where messages of a moment begin; see BrokerAdmin.place_at."""
+        return self.run(self.admin.place_at(queue, time_ms))
+
+    def last(self, queue: Destination) -> int:
+        """The number of a queue's newest message, or 0."""
+        return self.run(self.admin.last(queue))
+
+    def depth(self, queue: Destination) -> int:
+        """Messages in a queue."""
+        return self.run(self.admin.depth(queue))
+
+    def step(
+        self, action: str, queue: Destination, seqs: Sequence[int], target: Destination | None, actor: str
+    ) -> list[StepOutcome]:
+        """Do something to these messages; see BrokerAdmin.step."""
+        return self.run(self.admin.step(action, queue, seqs, target, actor), LONG_PATIENCE)
+
+    def edit(self, queue: Destination, seq: int, message: dict[str, Any], actor: str) -> dict[str, Any]:
+        """Send a message in place of one; see BrokerAdmin.edit."""
+        return self.run(self.admin.edit(queue, seq, message, actor))
+
+    def send(self, message: dict[str, Any], count: int, actor: str) -> dict[str, Any]:
+        """Send test messages; see BrokerAdmin.send."""
+        return self.run(self.admin.send(message, count, actor), LONG_PATIENCE)
+
+    def routes(self, messages: Sequence[tuple[Destination, dict[str, str]]]) -> list[dict[str, Any]]:
+        """Where messages would come now; see BrokerAdmin.routes."""
+        return self.run(self.admin.routes(messages))
+
+    def groups(self, queue: Destination) -> list[list[str]]:
+        """The message groups of a queue; see BrokerAdmin.groups."""
+        return self.run(self.admin.groups(queue))
+
+    def forget_groups(self, queue: Destination, group: str | None) -> int:
+        """Let groups be assigned anew; how many had an owner."""
+        return self.run(self.admin.forget_groups(queue, group))
+
+    def waiting(self, skip: int, limit: int) -> tuple[int, list[WaitingMessage]]:
+        """Messages that wait until they are due; see BrokerAdmin.waiting."""
+        return self.run(self.admin.waiting(skip=skip, limit=limit))
+
+    def forget_waiting(self, job: str) -> None:
+        """Let a message that waits be delivered no more."""
+        self.run(self.admin.forget_waiting(job))
 
     def message(self, destination: Destination, seq: int) -> BrowsePage:
         """The one message at seq, or none."""

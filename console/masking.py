@@ -1,22 +1,29 @@
 """Masking: a browsed message as a user may see it, before its bytes leave the server.
 
-Whoever may not read bodies gets none. A role of `MASKED` gets a body's structure with every value covered; what has no
-structure that could be told from its values is withheld whole.
+Whoever may not read bodies gets none. Roles of `rights.MASKED` get a body's structure without its values, but for what
+rules show; what has no structure that could be told from its values is withheld. Rules take away from everybody they
+are for. Of several roles that somebody has for a destination, the mightiest one decides.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, fields
 from typing import Any
 
 from brokerapp.destination import Destination
+from brokerapp.errors import RequestRefused
+from brokerapp.selectors import Selector
 from brokerapp.snapshot import BrowsedMessage
-from console.access import AnyUser, Verb, grants_of, lacking
-from console.rights import MASKED
+from console.access import AnyUser, Role, Verb, grants_of, lacking
+from console.masking_rules import COVER, MaskedBody, Rule, hides_header, mask_body, mask_headers
+from console.models import MaskingRule
+from console.rights import MASKED, Grant
+from console.rights_version import rights_state
 
-#: What stands where a value was.
-COVER = "••••"
+__all__ = ["COVER", "MaskedMessage", "check_selector", "masked", "masked_for", "rules"]
+
+#: Roles by might, the least first.
+_BY_MIGHT = (Role.VIEWER, Role.ANALYST, Role.SUPPORT, Role.OPERATOR, Role.ADMIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,44 +31,76 @@ class MaskedMessage(BrowsedMessage):
     """A browsed message without what its reader may not see; `size` is still that of the whole body."""
 
     withheld: str = ""  #: why the body is not shown at all; "": it is, perhaps masked
-    masked: tuple[str, ...] = ()  #: what was covered, in words: `values of the body`
+    masked: tuple[str, ...] = ()  #: what was masked, in words: `card`, `$.customer.card`, `all values`
+
+
+_known: tuple[object, tuple[Rule, ...]] = (None, ())
+
+
+def rules() -> tuple[Rule, ...]:
+    """All rules, in their order."""
+    global _known
+    state = rights_state()
+    if _known[0] != state:
+        _known = (state, tuple(each.rule for each in MaskingRule.objects.filter(active=True)))
+    return _known[1]
 
 
 def masked(user: AnyUser, message: BrowsedMessage, where: Destination | None = None) -> MaskedMessage:
     """The message as this user may see it, browsed in the queue `where` (or else the destination it was sent to)."""
     where = where or Destination.parse(message.destination)
-    readers = [grant for grant in grants_of(user) if grant.allows(Verb.READ, where)]
-    if not readers:
-        return _copy(message, body=b"", withheld=lacking(Verb.READ))
-    if any(grant.role not in MASKED for grant in readers):
-        return _copy(message)
-    return _covered(message)
+    browser, reader = (_mightiest(grants_of(user), verb, where) for verb in (Verb.BROWSE, Verb.READ))
+    return masked_for(browser, reader, message, _ways(message, where), rules())
 
 
-def _copy(message: BrowsedMessage, **changes: Any) -> MaskedMessage:
+def _ways(message: BrowsedMessage, where: Destination) -> tuple[Destination, ...]:
+    """Where the message is and was: what is masked there stays masked when it is moved or becomes a dead letter."""
+    texts = (message.destination, message.original_destination)
+    return (where, *(each for text in texts if text for each in Destination.parse_list(text)))
+
+
+def masked_for(
+    browser: Role | None,
+    reader: Role | None,
+    message: BrowsedMessage,
+    ways: tuple[Destination, ...],
+    rules: tuple[Rule, ...],
+) -> MaskedMessage:
+    """The message as somebody sees it who browses it and reads its body (None: does not) in these roles."""
+    headers, names = mask_headers(_about(rules, browser, ways), message.headers)
+    if reader is None:
+        body = MaskedBody(b"", lacking(Verb.READ))
+    else:
+        body = mask_body(_about(rules, reader, ways), message.body, covered=reader in MASKED)
+    changes: dict[str, Any] = {
+        "headers": headers,
+        "body": body.body,
+        "withheld": body.withheld,
+        "masked": (*names, *body.places),
+    }
     return MaskedMessage(**{each.name: getattr(message, each.name) for each in fields(BrowsedMessage)} | changes)
 
 
-def _covered(message: BrowsedMessage) -> MaskedMessage:
-    if not message.body:
-        return _copy(message)
-    try:
-        document = json.loads(message.body)
-    except (ValueError, RecursionError):
-        document = None
-    if not isinstance(document, dict | list):
-        return _copy(
-            message, body=b"", withheld="Your role reads bodies masked, and this one cannot be masked in parts."
-        )
-    return _copy(message, body=json.dumps(_cover(document)).encode(), masked=("values of the body",))
+def check_selector(user: AnyUser, selector: Selector, where: Destination) -> None:
+    """Raise RequestRefused when the selector would tell this user of a header or body they do not see."""
+    # Whatever the scopes of rules: messages from there may be anywhere.
+    browser, reader = (_mightiest(grants_of(user), verb, where) for verb in (Verb.BROWSE, Verb.READ))
+    here = [rule for rule in rules() if rule.role in (None, browser)]
+    if hidden := sorted(name for name in selector.properties if hides_header(here, name)):
+        raise RequestRefused(f"{', '.join(hidden)} is masked for your role: a selector cannot ask for it")
+    sees_bodies = reader is not None and reader not in MASKED and not any(r.role in (None, reader) for r in rules())
+    if "XPATH" in selector.text.upper() and not sees_bodies:
+        raise RequestRefused("bodies are masked for your role: a selector cannot look into them")
 
 
-def _cover(value: Any) -> Any:
-    match value:
-        case dict():
-            return {name: _cover(each) for name, each in value.items()}
-        case list():
-            return [_cover(each) for each in value]
-        case bool() | None:
-            return value
-    return COVER
+def _mightiest(grants: tuple[Grant, ...], verb: Verb, where: Destination) -> Role | None:
+    having = [grant.role for grant in grants if grant.allows(verb, where) and grant.role in _BY_MIGHT]
+    return max(having, key=_BY_MIGHT.index, default=None)
+
+
+def _about(rules: tuple[Rule, ...], role: Role | None, ways: tuple[Destination, ...]) -> tuple[Rule, ...]:
+    return tuple(
+        rule
+        for rule in rules
+        if rule.role in (None, role) and (rule.scope.is_everything or any(map(rule.scope.holds, ways)))
+    )

@@ -8,7 +8,22 @@ import uuid
 from django.conf import settings
 from django.db import models
 
+from console.masking_rules import Rule
+from console.repair.models import Edit, Job, JobOutcome, SavedSelector, Template
 from console.rights import Grant
+from console.routing.models import Draft, DraftRemark  # noqa: F401  (Django looks for models here)
+
+__all__ = [
+    "AnalysisRun",
+    "Assignment",
+    "AuditEntry",
+    "Edit",
+    "Job",
+    "JobOutcome",
+    "SavedSelector",
+    "Template",
+    "UserSetting",
+]
 
 
 class AnalysisRun(models.Model):
@@ -63,9 +78,19 @@ class AuditEntry(models.Model):
         REFUSED = "refused"
         FAILED = "failed"
 
+    class Via(models.TextChoices):
+        """By which door."""
+
+        CONSOLE = "console"
+        API = "api"
+        BROKERCTL = "brokerctl"
+        WORKER = "worker"
+
     time = models.DateTimeField(auto_now_add=True, db_index=True)
     who = models.CharField(max_length=150)
-    address = models.CharField(max_length=64)  #: from where
+    address = models.CharField(max_length=64, blank=True)  #: from where
+    agent = models.CharField(max_length=300, blank=True)  #: the browser or program
+    via = models.CharField(max_length=16, choices=Via, default=Via.CONSOLE)
     action = models.CharField(max_length=64)  #: a verb, e.g. `purge`
     object = models.CharField(max_length=500)  #: what it was done to, e.g. `queue://orders`
     before = models.JSONField(null=True)
@@ -74,7 +99,13 @@ class AuditEntry(models.Model):
     detail = models.TextField(blank=True)  #: why it was denied, refused or failed
 
     class Meta:
-        ordering = ["-time", "-id"]
+        # The order in which they were written; each way to filter has an index that also orders, for millions of rows.
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["who", "-id"], name="audit_by_who"),
+            models.Index(fields=["action", "-id"], name="audit_by_action"),
+            models.Index(fields=["outcome", "-id"], name="audit_by_outcome"),
+        ]
 
 
 class Assignment(models.Model):
@@ -100,6 +131,34 @@ class Assignment(models.Model):
     def grant(self) -> Grant:
         """What it gives."""
         return Grant.of(self.role, self.scopes, self.extras)
+
+
+class MaskingRule(models.Model):
+    """What some roles do not see of messages; see `console.masking_rules`."""
+
+    order = models.IntegerField(default=0)
+    active = models.BooleanField(default=True)
+    role = models.CharField(max_length=16, blank=True)  #: a Role; "": every one
+    scope = models.CharField(max_length=500, default=">")
+    place = models.CharField(max_length=16)
+    pattern = models.CharField(max_length=500, blank=True)
+    action = models.CharField(max_length=16)
+    replacement = models.CharField(max_length=200, blank=True)
+    comment = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        ordering = ["order", "id"]
+
+    @property
+    def rule(self) -> Rule:
+        """What it does."""
+        return Rule.of(self.role, self.scope, self.place, self.pattern, self.action, self.replacement)
+
+
+class RightsVersion(models.Model):
+    """One row: how often anybody's rights have changed; see `console.rights_version`."""
+
+    version = models.BigIntegerField(default=0)
 
 
 class UserSetting(models.Model):

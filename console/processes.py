@@ -40,13 +40,24 @@ def parts(environment: Environment) -> list[Part]:
     )
     address = f"--host {environment.bind} --port {environment.console_port}"
     closing = f"--timeout-graceful-shutdown {CLOSING_SECONDS}"
+    # Nobody is believed who says for whom they ask, but the proxies that are named: locks and the audit trail go by it.
+    proxies = f"--forwarded-allow-ips {environment.proxies}" if environment.proxies else "--no-proxy-headers"
+    serving = f"--ws websockets-sansio --no-access-log {proxies} {closing}"
     others = [
         Part(
             "web",
-            _module(f"uvicorn console.asgi:application {address} --ws websockets-sansio --no-access-log {closing}"),
+            _module(f"uvicorn console.asgi:application {address} {serving}"),
             environment={"SLUICE_HOST_NODE": "1"},
             ready=lambda: console_answers(environment) and stomp_connects(environment),
             grace=WEB_GRACE_SECONDS,
+        ),
+        Part(
+            "monitor",
+            _module(
+                f"uvicorn console.monitoring.asgi:application --host {environment.bind} "
+                f"--port {environment.monitor_port} --lifespan off --no-access-log {closing}"
+            ),
+            ready=lambda: answers_http(environment.bind, environment.monitor_port, "/healthz"),
         ),
         Part("archiver", _module("analytics.archiver")),
         Part("spark", _module("analytics.spark_server")),
@@ -86,6 +97,7 @@ def ports(environment: Environment) -> list[Port]:
         Port(environment.console_port, "the console", "SLUICE_PORT"),
         Port(environment.stomp_port, "STOMP", "SLUICE_STOMP_PORT"),
         *(Port(port, scheme, EXTRA_PORTS[scheme]) for scheme, port in environment.extra_ports.items()),
+        Port(environment.monitor_port, "monitors", "SLUICE_MONITOR_PORT"),
         Port(environment.spark_port, "Spark", "SLUICE_SPARK_PORT"),
     ]
 
@@ -119,9 +131,14 @@ def _trouble(bind: str, number: int) -> str | None:
 
 def console_answers(environment: Environment) -> bool:
     """Whether an HTTP request to the console gets an answer that is no server error."""
-    connection = http.client.HTTPConnection(reachable(environment.bind), environment.console_port, timeout=ASK_SECONDS)
+    return answers_http(environment.bind, environment.console_port, "/")
+
+
+def answers_http(bind: str, port: int, path: str) -> bool:
+    """Whether an HTTP request there gets an answer that is no server error."""
+    connection = http.client.HTTPConnection(reachable(bind), port, timeout=ASK_SECONDS)
     try:
-        connection.request("HEAD", "/")
+        connection.request("HEAD", path)
         return connection.getresponse().status < 500
     except (OSError, http.client.HTTPException):
         return False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from brokerapp.destination import NAMED_KINDS, Destination, Kind, check_name
+from brokerapp.destination import ANY_REST, NAMED_KINDS, Destination, Kind, check_name
 from brokerapp.engine.destination_map import covers
 from brokerapp.errors import InvalidDestination
 
@@ -105,6 +105,11 @@ class Scope:
 
     def __str__(self) -> str:
         return f"{self.kind}://{self.pattern}" if self.kind else self.pattern
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether it names all queues and topics."""
+        return self.kind is None and self.pattern == ANY_REST
 
     def holds(self, destination: Destination) -> bool:
         """Whether the destination, or all that a pattern names, lies in it."""

@@ -72,7 +72,7 @@ def changed(run_id: str, state: str, info: dict[str, Any]) -> bool:
     if state in (State.STARTING, State.RUNNING):
         AnalysisRun.objects.filter(id=run_id, started=None).update(started=now)
     if is_new:
-        _notify(run_id)
+        notify(run_id)
     return is_new
 
 
@@ -116,7 +116,8 @@ def cells_of(run: AnalysisRun) -> dict[str, Any]:
     }
 
 
-def _notify(run_id: str) -> None:
+def notify(run_id: str) -> None:
+    """Tell sockets that a run, or a job on messages, moved on."""
     try:
         async_to_sync(get_channel_layer().group_send)(GROUP, {"type": "run.changed", "run": run_id})
     except Exception:  # any driver's error: the notice is a courtesy, sockets read runs every few seconds anyway

@@ -11,9 +11,11 @@ from csp.constants import NONE, SELF
 
 from brokerapp.environment import Environment
 from console.assets import fingerprint
+from console.monitoring.options import MonitorOptions
 from console.secret import secret_key
 
 SLUICE = Environment.read()
+MONITOR = MonitorOptions.read()
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 DEBUG = False

@@ -6,10 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 from celery import shared_task
+from django.conf import settings
 from django.utils import timezone
 
-from console import runs
+from console import audit_retention, runs
 from console.models import AnalysisRun
+from console.repair import jobs
+from console.repair.work import rouse_lost, work
 
 #: A run of which nothing was heard for so long has lost its worker. Spark reports at least once a minute.
 SILENCE = timedelta(minutes=10)
@@ -32,12 +35,26 @@ def start_scheduled(kind: str, window: str, schedule: str = "schedule") -> str:
 
 @shared_task(name="console.reap")
 def reap() -> int:
-    """Fail runs whose worker is gone; how many."""
+    """Fail runs whose worker is gone, how many; let other workers go on with jobs on messages."""
     silent = AnalysisRun.objects.filter(
         state__in=[AnalysisRun.State.STARTING, AnalysisRun.State.RUNNING], changed__lt=timezone.now() - SILENCE
     )
     reason = {"reason": "Its worker was lost: nothing was heard of it for ten minutes."}
+    jobs.forget_old()
+    rouse_lost()
     return sum(runs.changed(str(run.id), AnalysisRun.State.FAILED, reason) for run in silent)
+
+
+@shared_task(name="console.work")
+def work_on(job_id: str) -> str:
+    """Do a slice of a job on messages; its state then."""
+    return work(job_id)
+
+
+@shared_task(name="console.forget_audit")
+def forget_audit() -> int:
+    """Delete entries of the audit trail that are older than SLUICE_AUDIT_DAYS, which leaves an entry; how many."""
+    return audit_retention.forget(settings.SLUICE.audit_days)
 
 
 @shared_task(name="console.demo")

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import LoginView, LogoutView
-from django.http import HttpResponse
 from django.urls import path
 
+from console.monitoring import probes
+from console.routing import urls as routing
 from console.views import (
+    account,
     analyses,
     audit,
     connections,
     destinations,
+    masking,
     messages,
     overview,
+    people,
     preferences,
-    routing,
-    routing_files,
     schedules,
 )
-
-healthz = login_not_required(lambda request: HttpResponse("ok", content_type="text/plain"))
 
 urlpatterns = [
     path("", overview.overview, name="overview"),
@@ -40,14 +40,7 @@ urlpatterns = [
     path("topics/new", destinations.create, {"kind": "topic"}, name="new-topic"),
     path("topics/<path:name>/delete", destinations.delete, {"kind": "topic"}, name="delete-topic"),
     path("topics/<path:name>/", destinations.detail, {"kind": "topic"}, name="topic"),
-    path("routing/", routing.routing, name="routing"),
-    path("routing/new/<str:kind>", routing.edit, name="new-definition"),
-    path("routing/edit", routing.edit, name="edit-definition"),
-    path("routing/delete", routing.delete, name="delete-definition"),
-    path("routing/check/<str:kind>", routing.check, name="check-definition"),
-    path("routing/history/", routing.history, name="routing-history"),
-    path("routing/import/", routing_files.import_file, name="routing-import"),
-    path("routing/export", routing_files.export_file, name="routing-export"),
+    *routing.urlpatterns,
     path("connections/", connections.connections, name="connections"),
     path("analytics/", analyses.analyses, name="analyses"),
     path("analytics/start", analyses.start, name="start-run"),
@@ -56,10 +49,28 @@ urlpatterns = [
     path("analytics/schedules/new", schedules.create, name="new-schedule"),
     path("analytics/schedules/<int:schedule_id>/<str:action>", schedules.change, name="change-schedule"),
     path("audit/", audit.audit, name="audit"),
+    path("audit/export.<str:format>", audit.export, name="audit-export"),
+    path("admin/", people.users, name="users"),
+    path("admin/users/new", people.new_user, name="new-user"),
+    path("admin/users/<int:user_id>/", people.user, name="user"),
+    path("admin/users/<int:user_id>/<str:action>", people.change_user, name="change-user"),
+    path("admin/groups/", people.groups, name="groups"),
+    path("admin/groups/<int:group_id>/", people.group, name="group"),
+    path("admin/groups/<int:group_id>/delete", people.delete_group, name="delete-group"),
+    path("admin/roles/", people.roles, name="roles"),
+    path("admin/roles/<int:assignment_id>/take", people.withdraw, name="take-role"),
+    path("admin/user/<int:holder_id>/give", people.assign, {"holder": "user"}, name="give-role"),
+    path("admin/group/<int:holder_id>/give", people.assign, {"holder": "group"}, name="give-group-role"),
+    path("admin/masking/", masking.masking, name="masking"),
+    path("admin/masking/new", masking.edit, name="new-masking-rule"),
+    path("admin/masking/<int:rule_id>/", masking.edit, name="masking-rule"),
+    path("admin/masking/<int:rule_id>/<str:action>", masking.change, name="change-masking-rule"),
+    path("invitation/<str:uidb64>/<str:token>/", account.invitation, name="invitation"),
     path("theme", preferences.theme, name="theme"),
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
-    path("healthz", healthz, name="healthz"),
+    path("healthz", login_not_required(probes.healthz), name="healthz"),
+    path("readyz", login_not_required(probes.readyz), name="readyz"),
 ]
 
 handler403 = "console.views.problems.denied"

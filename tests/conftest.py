@@ -16,6 +16,17 @@ from brokerapp.config import BrokerConfig, TransportConnector
 from brokerapp.engine.access import Principal
 from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.wiring import node_config
+from tests.spread import Spread, urgency
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long begins first. Within a group the order stays."""
+    items.sort(key=lambda item: urgency(item.nodeid))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Spread:
+    """Who runs what when `-n` asks for several processes."""
+    return Spread(config, log)
 
 
 @pytest.fixture(scope="session")

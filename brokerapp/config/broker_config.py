@@ -21,17 +21,26 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"  #: not understood
 
 
+def place(file: str, line: int) -> str:
+    """How messages call a line of the configuration, or of a file it imports."""
+    return f"{file}, line {line}" if file else f"line {line}"
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report: what became of `element` (a tag, or `tag@attribute`) in `line`, and why."""
+    """One line of the report: what became of `element` (a tag, or `tag@attribute`) in `line`, and why.
+
+    `file` is the imported file it stands in, "" the configuration itself.
+    """
 
     line: int
     element: str
     what: Outcome
     why: str
+    file: str = ""
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.element} {self.what}: {self.why}"
+        return f"{place(self.file, self.line)}: {self.element} {self.what}: {self.why}"
 
 
 #: Beside letters and digits, what the value of a uri's option may hold as it is.

@@ -1,7 +1,7 @@
 """Text of a configuration file -> elements that know their line and notice what nobody took from them.
 
-Nothing outside the text is read: no network, no DTD, no entities. Namespaces are dropped: ActiveMQ's own (also the one
-of its first years), Spring's, and none at all mean the same here.
+Nothing outside the text is read here: no network, no DTD, no entities. Namespaces are dropped: those of ActiveMQ (also
+the one of its first years), of Spring, and none at all mean the same here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from lxml import etree
 
-from brokerapp.config.broker_config import Finding, Outcome
+from brokerapp.config.broker_config import Finding, Outcome, place
 from brokerapp.config.placeholders import resolve
 from brokerapp.config.surroundings import Surroundings
 from brokerapp.errors import ConfigurationRefused
@@ -160,11 +160,17 @@ class Element:
 
     def note(self, what: Outcome, why: str, attribute: str = "") -> None:
         """A line of the report about this element, or one of its attributes."""
-        self.report.append(Finding(self.line, f"{self.tag}@{attribute}" if attribute else self.tag, what, why))
+        element = f"{self.tag}@{attribute}" if attribute else self.tag
+        self.report.append(Finding(self.line, element, what, why, self.surroundings.file))
 
     def refused(self, rule: str) -> ConfigurationRefused:
         """The error to raise when this element cannot be used."""
-        return ConfigurationRefused(f"line {self.line}: {self.tag}: {rule}")
+        return ConfigurationRefused(f"{self.place}: {self.tag}: {rule}")
+
+    @property
+    def place(self) -> str:
+        """How messages call where it stands."""
+        return place(self.surroundings.file, self.line)
 
     def refuse_rest(self, *tags: str) -> None:
         """Refuse attributes nobody took and children other than these, as ActiveMQ does."""
@@ -189,17 +195,17 @@ def read_document(text: str | bytes, surroundings: Surroundings, report: list[Fi
         raise ConfigurationRefused(f"a configuration file may have {MAX_LENGTH} characters")
     encoding = "utf-8" if isinstance(text, str) else None
     data = text.encode() if isinstance(text, str) else text
-    root = _parsed(data, encoding)
+    root = _parsed(data, encoding, surroundings.file)
     declared = root.getroottree().docinfo.internalDTD
     if declared is not None:
         if any(declared.iterentities()):
             raise ConfigurationRefused("a configuration file declares no entities")
         # Entities of a DTD elsewhere would vanish: without the declaration they are errors.
-        root = _parsed(_DOCTYPE.sub(lambda found: b"\n" * found[0].count(b"\n"), data), encoding)
+        root = _parsed(_DOCTYPE.sub(lambda found: b"\n" * found[0].count(b"\n"), data), encoding, surroundings.file)
     return Element(root, surroundings, report)
 
 
-def _parsed(data: bytes, encoding: str | None) -> _Element:
+def _parsed(data: bytes, encoding: str | None, file: str) -> _Element:
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True,
         encoding=encoding,
@@ -207,4 +213,4 @@ def _parsed(data: bytes, encoding: str | None) -> _Element:
     try:
         return etree.fromstring(data, parser)
     except etree.XMLSyntaxError as wrong:
-        raise ConfigurationRefused(f"line {wrong.lineno}: this is not XML: {wrong.msg}") from wrong
+        raise ConfigurationRefused(f"{place(file, wrong.lineno)}: this is not XML: {wrong.msg}") from wrong

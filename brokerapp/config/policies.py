@@ -10,18 +10,20 @@ from lxml import etree
 from brokerapp.config.attributes import FIELD_TYPES, read_fields, written_fields
 from brokerapp.config.broker_config import Outcome
 from brokerapp.config.document import Element
+from brokerapp.config.group_maps import TAG as GROUP_MAP
+from brokerapp.config.group_maps import read_group_map
 from brokerapp.config.recovery import TAG as RECOVERY
 from brokerapp.config.recovery import read_recovery, written_recovery
 from brokerapp.config.strategies import NESTED, read_strategies, written_strategies
 from brokerapp.config.virtual_destinations import destinations, entry_targets, read_destination
-from brokerapp.config.without_effect import MEMORY_LIMIT_OF_TOPIC, why_option
-from brokerapp.definitions import DeadLetterStrategy, PolicyEntry
+from brokerapp.config.without_effect import MEMORY_LIMIT_OF_QUEUE, why_option
+from brokerapp.definitions import VM_CURSOR, DeadLetterStrategy, PolicyEntry
 from brokerapp.destination import ANY_REST, Destination, Kind
 from brokerapp.engine.message_groups import group_map
 from brokerapp.errors import DefinitionRefused
 
 #: Attributes that have a field of their own: whatever a PolicyEntry holds that fits into one.
-_FIELDS = tuple(each.name for each in fields(PolicyEntry) if each.type in FIELD_TYPES)
+_FIELDS = tuple(each.name for each in fields(PolicyEntry) if each.type in FIELD_TYPES and each.name != "queue_cursor")
 
 #: ActiveMQ's other attributes of a policyEntry: kept as options under these names.
 _OPTIONS = frozenset((
@@ -35,12 +37,12 @@ _OPTIONS = frozenset((
     "useCache", "usePrefetchExtension", "useTopicSubscriptionInflightStats",
 ))  # fmt: skip
 
-#: How memoryLimit differs from ActiveMQ's, where only vmQueueCursor makes it stop producers.
-_MEMORY_LIMIT = "bounds all that a queue holds, whatever its cursor: raise or remove it where longer backlogs are meant"
+#: What a pendingQueuePolicy may be; another one is kept as it is written.
+_CURSORS = (VM_CURSOR, "fileQueueCursor", "storeCursor")
 
 #: What a policyEntry may hold besides its dead letter strategy: kept as options, each as the XML it is.
 _NESTED = frozenset((
-    "dispatchPolicy", "messageGroupMapFactory", "networkBridgeFilterFactory", "pendingDurableSubscriberPolicy",
+    "dispatchPolicy", "networkBridgeFilterFactory", "pendingDurableSubscriberPolicy",
     "pendingQueuePolicy", "pendingSubscriberPolicy",
 ))  # fmt: skip
 
@@ -108,15 +110,17 @@ def _entries(element: Element) -> Iterator[PolicyEntry]:
 
 def _policy(element: Element, destination: Destination) -> PolicyEntry:
     values = read_fields(element, PolicyEntry, _FIELDS)
+    if (factory := element.child(GROUP_MAP)) is not None and (text := read_group_map(factory)) is not None:
+        values["message_group_map_factory_type"] = text
     try:
         group_map(values.get("message_group_map_factory_type"))
     except DefinitionRefused as error:
         raise element.refused(str(error)) from error
     element.note(Outcome.TAKEN, str(destination))
-    if values.get("memory_limit") and not destination.is_queue:
-        element.note(Outcome.IGNORED, MEMORY_LIMIT_OF_TOPIC, "memoryLimit")
-    elif values.get("memory_limit") and values.get("producer_flow_control") is not False:
-        element.note(Outcome.ADAPTED, _MEMORY_LIMIT, "memoryLimit")
+    values["queue_cursor"] = cursor = _queue_cursor(element)
+    flow_controlled = values.get("memory_limit") and values.get("producer_flow_control") is not False
+    if flow_controlled and destination.is_queue and cursor != VM_CURSOR:
+        element.note(Outcome.IGNORED, MEMORY_LIMIT_OF_QUEUE, "memoryLimit")
     strategy, recovery = element.child("deadLetterStrategy"), element.child(RECOVERY)
     return PolicyEntry(
         destination,
@@ -137,12 +141,21 @@ def _options(element: Element) -> Iterator[tuple[str, str]]:
         else:
             element.note(Outcome.UNKNOWN, "a policyEntry has no such attribute", name)
     for child in element.children:
-        if child.tag in _NESTED:
+        if child.tag == "pendingQueuePolicy" and _queue_cursor(element) is not None:
+            child.note(Outcome.TAKEN, child.children[0].tag)
+        elif child.tag in _NESTED:
             why = why_option(child.tag)
             child.note(Outcome.IGNORED if why else Outcome.TAKEN, why or "kept as it is written")
             yield child.tag, "".join(each.source() for each in child.children)
-        elif child.tag not in ("deadLetterStrategy", "destination", RECOVERY, *NESTED):
+        elif child.tag not in ("deadLetterStrategy", "destination", GROUP_MAP, RECOVERY, *NESTED):
             child.note(Outcome.UNKNOWN, "a policyEntry holds no such element")
+
+
+def _queue_cursor(element: Element) -> str | None:
+    """The cursor that its pendingQueuePolicy names, if that is one of ActiveMQ's."""
+    policy = element.child("pendingQueuePolicy")
+    tags = [child.tag for child in policy.children] if policy is not None else []
+    return tags[0] if len(tags) == 1 and tags[0] in _CURSORS else None
 
 
 def _dead_letter_strategy(element: Element) -> DeadLetterStrategy:
@@ -186,6 +199,8 @@ def write_policies(policies: tuple[PolicyEntry, ...]) -> etree._Element:
         if policy.dead_letter is not None:
             entry.append(_written_strategy(policy.dead_letter))
         entry.extend(written_strategies(policy))
+        if policy.queue_cursor is not None:
+            etree.SubElement(etree.SubElement(entry, "pendingQueuePolicy"), policy.queue_cursor)
         if policy.recovery is not None:
             entry.append(written_recovery(policy.recovery))
         for name, value in policy.options:

@@ -13,12 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from brokerapp.config.attributes import attribute_name, read_fields
+from brokerapp.config.beans import broker_of, properties_of
 from brokerapp.config.broker_config import Authentication, BrokerConfig, Finding, Outcome
 from brokerapp.config.connectors import read_network_connectors, read_transport_connectors
 from brokerapp.config.document import CORE, OLD_CORE, Element, read_document
 from brokerapp.config.plugins import read_plugins
 from brokerapp.config.policies import read_policies
-from brokerapp.config.property_files import is_configurer, read_configurer
 from brokerapp.config.surroundings import Surroundings
 from brokerapp.config.system_usage import read_system_usage
 from brokerapp.config.tls import placed_in, read_ssl_context
@@ -62,7 +62,7 @@ def read_config(path: str | Path, properties: Mapping[str, str] | None = None) -
     folder = path.resolve().parent
     values = ChainMap(dict(properties or {}), dict(os.environ), _folders(folder))
     try:
-        config = parse_config(text, values, folder)
+        config = _parsed(text, Surroundings(values, folder, importing=(path.resolve(),)))
         return replace(config, tls=placed_in(config.tls, folder))
     except ConfigurationRefused as wrong:
         raise ConfigurationRefused(f"{path}: {wrong}") from wrong
@@ -84,13 +84,16 @@ def import_definitions(
 
 def parse_config(text: str | bytes, properties: Mapping[str, str], folder: Path | None = None) -> BrokerConfig:
     """The broker that the text describes. Files it names are read if it has a folder. Raises ConfigurationRefused."""
+    return _parsed(text, Surroundings(properties, folder))
+
+
+def _parsed(text: str | bytes, surroundings: Surroundings) -> BrokerConfig:
     report: list[Finding] = []
-    surroundings = Surroundings(properties, folder)
-    brought = _brought_along(read_document(text, surroundings, []))
-    root = read_document(text, replace(surroundings, properties=ChainMap(brought, properties)), report)
+    brought = properties_of(read_document(text, surroundings, []))
+    root = read_document(text, replace(surroundings, properties=ChainMap(brought, surroundings.properties)), report)
     match root.tag:
         case "beans":
-            config = _read_broker(_broker_of(root))
+            config = _read_broker(broker_of(root))
         case "broker":
             config = _read_broker(root)
         case tag if tag in ELEMENTS:
@@ -99,43 +102,7 @@ def parse_config(text: str | bytes, properties: Mapping[str, str], folder: Path 
             config = _read_parts(BrokerConfig(), [root])
         case _:
             raise root.refused("this is no part of a broker's configuration")
-    return replace(config, report=tuple(sorted(report, key=lambda finding: finding.line)))
-
-
-def _brought_along(root: Element) -> dict[str, str]:
-    """The properties that a file's own beans bring along."""
-    found: dict[str, str] = {}
-    for child in filter(is_configurer, root.children):
-        found |= read_configurer(child)
-    return found
-
-
-def _broker_of(beans: Element) -> Element:
-    """The `<broker>` in `<beans>`."""
-    broker = beans.child("broker")
-    if broker is None:
-        raise beans.refused("there is no <broker> in it")
-    for child in beans.children:
-        match child.tag:
-            case "broker" | "description":
-                pass
-            case _ if is_configurer(child):
-                child.note(Outcome.ADAPTED, "environment variables are system properties here")
-                read_configurer(child)
-            case "import":
-                child.note(Outcome.IGNORED, _why_not_imported(child.take("resource") or ""))
-            case "camelContext":
-                child.note(Outcome.IGNORED, "there is no Camel here")
-            case _:
-                child.note(Outcome.IGNORED, "only <broker> is read")
-    return broker
-
-
-def _why_not_imported(resource: str) -> str:
-    for part, why in (("jetty", "the console serves the web here"), ("camel", "there is no Camel here")):
-        if part in resource:
-            return f"{resource}: {why}"
-    return f"{resource}: other files are not read: import them on their own"
+    return replace(config, report=tuple(sorted(report, key=lambda finding: (finding.file, finding.line))))
 
 
 def _read_broker(broker: Element) -> BrokerConfig:

@@ -5,7 +5,7 @@ from __future__ import annotations
 #: Options of a policyEntry that ask for what a queue does anyway: they set up how ActiveMQ pages its messages.
 MET_OPTIONS = frozenset({
     "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "lazyDispatch", "maxBrowsePageSize", "maxPageSize",
-    "optimizeMessageStoreInFlightLimit", "optimizedDispatch", "pendingQueuePolicy", "reduceMemoryFootprint", "useCache",
+    "optimizeMessageStoreInFlightLimit", "optimizedDispatch", "reduceMemoryFootprint", "useCache",
     "usePrefetchExtension",
 })  # fmt: skip
 #: Plugins that do what they say.
@@ -73,10 +73,15 @@ BROKER_FLAGS = {
     "use_virtual_dest_subs": (True, "networks of brokers are not served yet"),
 }
 
-#: Why a policy's memoryLimit does nothing at topics.
-MEMORY_LIMIT_OF_TOPIC = "what waits for the subscribers of a topic is bounded for each of them"
+#: Why a policy's memoryLimit does nothing at a queue.
+MEMORY_LIMIT_OF_QUEUE = (
+    "as in ActiveMQ it bounds a queue with vmQueueCursor only: others have their backlog in the store, which "
+    "storeLimit (urn:sluice) bounds"
+)
 #: Why a network connector does nothing.
 NETWORKS = "networks of brokers are not served yet"
+#: Options of a policyEntry that are about the consumers of other brokers.
+_OF_NETWORKS = frozenset({"gcWithNetworkConsumers", "networkBridgeFilterFactory"})
 _KEPT = "kept as it is written, without effect yet"
 
 
@@ -88,7 +93,9 @@ def why_flag(field: str, value: object) -> str | None:
 
 def why_option(name: str) -> str | None:
     """Why an option of a policyEntry does nothing; None when it acts."""
-    return None if name in MET_OPTIONS else _KEPT
+    if name in MET_OPTIONS:
+        return None
+    return NETWORKS if name in _OF_NETWORKS else _KEPT
 
 
 def why_plugin(name: str) -> str | None:

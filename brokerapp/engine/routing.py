@@ -18,6 +18,7 @@ from brokerapp.engine.bindings import Binding
 from brokerapp.engine.topology import MAX_REMEMBERED, Topology
 from brokerapp.errors import RequestRefused
 from brokerapp.message import Copy, Message
+from brokerapp.selectors import Seen
 
 #: Forwards in a row after which a chain is taken for a loop (definitions with loops are refused when saved; wildcard
 #: names can still make one).
@@ -61,7 +62,7 @@ def route(
     plan = topology.plans.get(key)
     if plan is not None:
         return plan  # type: ignore[return-value]
-    result = _Walk(message.headers, topology, sender).walk(destination, sent_to)
+    result = _Walk(message.headers, message.body, topology, sender).walk(destination, sent_to)
     if not result.depends_on_message:
         if len(topology.plans) >= MAX_REMEMBERED:
             topology.plans.clear()
@@ -69,9 +70,11 @@ def route(
     return result
 
 
-def explain(headers: Mapping[str, str], destination: Destination, topology: Topology) -> tuple[Route, list[Hop]]:
-    """The same route with every hop that was considered, for a message with these headers."""
-    walk = _Walk(headers, topology, sender="", hops=[])
+def explain(
+    headers: Mapping[str, str], destination: Destination, topology: Topology, body: bytes = b""
+) -> tuple[Route, list[Hop]]:
+    """The same route with every hop that was considered, for a message with these headers and this body."""
+    walk = _Walk(headers, body, topology, sender="", hops=[])
     return walk.walk(destination), walk.hops or []
 
 
@@ -79,9 +82,9 @@ class _Walk:
     """One message's way through the definitions."""
 
     def __init__(
-        self, headers: Mapping[str, str], topology: Topology, sender: str, hops: list[Hop] | None = None
+        self, headers: Mapping[str, str], body: bytes, topology: Topology, sender: str, hops: list[Hop] | None = None
     ) -> None:
-        self.headers, self.topology, self.sender, self.hops = headers, topology, sender, hops
+        self.headers, self.body, self.topology, self.sender, self.hops = headers, body, topology, sender, hops
         self.route = Route()
         self._reached: set[Copy] = set()
         self._mirroring: set[Destination] = set()  # a wildcard's queue may get copies of its own mirror: not for ever
@@ -223,12 +226,13 @@ class _Walk:
         if keeps:
             self._reach(copy, depth)
 
-    def _seen(self, destination: Destination, original: Destination | None) -> Mapping[str, str]:
-        """The headers as a selector sees them at this point of the way."""
-        places = {"destination": destination.stomp}
+    def _seen(self, destination: Destination, original: Destination | None) -> Seen:
+        """The message as a selector sees it at this point of the way."""
+        seen = Seen(self.headers, self.body)
+        seen["destination"] = destination.stomp
         if original is not None:
-            places["original-destination"] = original.stomp
-        return {**self.headers, **places}
+            seen["original-destination"] = original.stomp
+        return seen
 
     def _note(
         self,

@@ -18,6 +18,8 @@ from brokerapp.strategies import MessageEviction
 if TYPE_CHECKING:
     from brokerapp.engine.message_log import MessageLog
 
+#: Bytes of bodies that wait for one subscriber of topics; beyond it, or their number, some go, which is recorded.
+MAX_PENDING_BYTES = 16 * 1024 * 1024
 #: Tells the keys of copies apart that bear the same ack id.
 _TWIN = "\n"
 
@@ -43,6 +45,7 @@ class Subscription:
     pending: deque[Entry] = field(default_factory=deque)  #: of a topic: waiting for credit
     pending_bytes: int = 0  #: of bodies in it
     max_pending: int = 0  #: messages that may be in it
+    max_pending_bytes: int = MAX_PENDING_BYTES  #: of bodies
     eviction: MessageEviction | None = None  #: which of them go when they are more; None: the oldest
     discarded: int = 0  #: those that went
     acked: int = 0  #: messages it acknowledged

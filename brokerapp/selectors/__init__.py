@@ -1,4 +1,4 @@
-"""Selectors: SQL-92 conditions on the headers of a message, as JMS has them.
+"""Selectors: SQL-92 conditions on the headers of a message, as JMS has them, and on bodies of XML.
 
 `compile_selector(text)` is the one entrance. A selector has one tree (`tree.py`) and three readers of it: the predicate
 of the broker (`evaluate.py`), the Spark column of the analyses and the explanation for people (`explain.py`).
@@ -15,8 +15,9 @@ from brokerapp.selectors.strict import strictly
 from brokerapp.selectors.tokens import CONVERT
 from brokerapp.selectors.tree import Node, properties
 from brokerapp.selectors.values import number
+from brokerapp.selectors.xml_body import Seen
 
-__all__ = ["Selector", "compile_selector", "number"]
+__all__ = ["Seen", "Selector", "compile_selector", "number"]
 
 #: Selectors kept compiled.
 CACHED_SELECTORS = 8192
@@ -32,7 +33,7 @@ class Selector:
     tree: Node
     #: Names of the properties and JMS identifiers it reads.
     properties: frozenset[str]
-    #: From a message's STOMP headers to True, False or None (unknown). Never raises.
+    #: From a message's headers (`Seen`: with its body) to True, False or None (unknown). Never raises.
     evaluate: Callable[[Mapping[str, str]], bool | None]
 
     def __init__(self, text: str, tree: Node) -> None:

@@ -33,6 +33,7 @@ from brokerapp.selectors.tree import (
     type_of,
 )
 from brokerapp.selectors.values import Value, ValueType, number, truth
+from brokerapp.selectors.xml_body import compile_xpath
 
 Headers = Mapping[str, str]
 Predicate = Callable[[Headers], bool | None]
@@ -327,8 +328,17 @@ def _regex(pattern: Literal, value: Node) -> Predicate:
     return _find(re.compile(pattern.value).search, scalar(value))
 
 
+def _xpath(expression: Literal) -> Predicate:
+    return compile_xpath(expression.value)
+
+
+def _xquery(_expression: Literal) -> Predicate:
+    """Never true, as in ActiveMQ."""
+    return lambda headers: False
+
+
 #: The functions that are conditions.
-_CONDITIONS = {"REGEX": _regex, "INLIST": _in_list}
+_CONDITIONS = {"REGEX": _regex, "INLIST": _in_list, "XPATH": _xpath, "XQUERY": _xquery}
 
 #: How text is read that is compared with a value of this type.
 _READINGS = {NUMBER: number, BOOLEAN: truth}

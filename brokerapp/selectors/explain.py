@@ -9,8 +9,9 @@ from brokerapp.selectors import Selector
 from brokerapp.selectors.evaluate import predicate
 from brokerapp.selectors.identifiers import reader
 from brokerapp.selectors.render import clause
-from brokerapp.selectors.tree import And, Node, Not, Or, children, properties, type_of
+from brokerapp.selectors.tree import And, Call, Node, Not, Or, children, properties, type_of
 from brokerapp.selectors.values import ValueType, number
+from brokerapp.selectors.xml_body import Seen
 
 _WORDS = {True: "true", False: "false", None: "unknown"}
 
@@ -39,6 +40,8 @@ def _explain(node: Node, headers: Mapping[str, str]) -> Clause:
         case Not(operand):
             part = _explain(operand, headers)
             return Clause(clause(node), value, f"{part.text} is {_WORDS[part.value]}", (part,))
+        case Call("XPATH" | "XQUERY" as language):
+            return Clause(clause(node), value, _of_body(language, headers))
     return Clause(clause(node), value, "; ".join(_facts(node, value, headers)))
 
 
@@ -48,6 +51,15 @@ def _decisive(value: bool | None, parts: tuple[Clause, ...], conjunction: bool) 
         return f"all {len(parts)} are {_WORDS[value]}"
     first = next(part for part in parts if part.value is value)
     return f"{first.text} is {_WORDS[value]}"
+
+
+def _of_body(language: str, headers: Mapping[str, str]) -> str:
+    """What a condition on the body looked at."""
+    if language != "XPATH":
+        return f"{language} never holds, as in ActiveMQ"
+    if not isinstance(headers, Seen):
+        return "there is no body to look into"
+    return "this was asked of the body" if headers.document is not None else "the body is not taken for XML"
 
 
 def _facts(node: Node, value: bool | None, headers: Mapping[str, str]) -> Iterator[str]:

@@ -32,6 +32,7 @@ from brokerapp.selectors.tree import (
     type_of,
 )
 from brokerapp.selectors.values import ValueType
+from brokerapp.selectors.xml_body import compile_xpath
 
 #: Levels of nesting a selector may have; chains of AND and OR count as one.
 MAX_DEPTH = 64
@@ -135,8 +136,17 @@ class _Parser:
             case "+":
                 return self.expression(Level.SIGN)
             case "XPATH" | "XQUERY":
-                raise self.error(token.position, f"{token.kind} is not supported: selectors see headers, not bodies")
+                return self.body_test(token)
         raise self.unexpected(token)
+
+    def body_test(self, language: Token) -> _Part:
+        expression = self.take("text", "an expression as text literal")
+        if language.kind == "XPATH":
+            try:
+                compile_xpath(expression.value)
+            except ValueError as wrong:
+                raise self.error(expression.position, f"XPATH cannot use its expression: {wrong}") from wrong
+        return _Part(Call(language.kind, (Literal(expression.value),)), language.position)
 
     def infix(self, left: _Part, operator: Token) -> _Part:
         match operator.kind:

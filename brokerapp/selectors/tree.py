@@ -125,6 +125,8 @@ FUNCTIONS: dict[str, ValueType] = {
     "INLIST": ValueType.BOOLEAN,  # INLIST(list, value)
     "MAKELIST": ValueType.LIST,  # MAKELIST(value, ...)
     "SPLIT": ValueType.LIST,  # SPLIT(text, 'pattern')
+    "XPATH": ValueType.BOOLEAN,  # XPATH 'expression': whether it holds for the body; never unknown
+    "XQUERY": ValueType.BOOLEAN,  # XQUERY 'expression': never
     "REPLACE": ValueType.TEXT,  # REPLACE(text, 'pattern', 'replacement'), $1 being the first group
 }
 

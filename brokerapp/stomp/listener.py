@@ -61,6 +61,7 @@ class Endpoint:
     conventions: Conventions = PLAIN
     connections: int = 0  #: open now
     refused: int = 0  #: because there were as many as may be
+    accepted: int = 0  #: since it listens
     open: set[StompConnection] = field(default_factory=set)
     stopping: bool = False  #: nobody is heard any more
 
@@ -126,6 +127,7 @@ class StompConnection(asyncio.Protocol):
             self._turn_away()
             return
         self._endpoint.connections += 1
+        self._endpoint.accepted += 1
         self._endpoint.open.add(self)
         self._counted = True
         if patience := self._endpoint.limits.connect_ms:

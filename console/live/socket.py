@@ -18,11 +18,10 @@ from typing import Any
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 
-from console import runs
 from console.access import lacking, may, still_here
 from console.live.mirror import Mirror, mirror
 from console.live.notices import notices
-from console.live.topics import CELLS, RIGHTS, Cells, Topic
+from console.live.topics import CELLS, FROM_DATABASE, RIGHTS, Cells, Topic
 
 logger = logging.getLogger(__name__)
 
@@ -131,7 +130,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         key = str(topic)
         if now - self._runs_read < RUNS_RECHECK and key in self._sent:
             return {}
-        cells = await database_sync_to_async(runs.cells)(topic.argument, topic.rows)
+        cells = await database_sync_to_async(FROM_DATABASE[topic.name])(self.scope["user"], topic)
         self._runs_read = now
         return cells
 

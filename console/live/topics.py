@@ -14,12 +14,13 @@ from django.template.loader import render_to_string
 
 from brokerapp.destination import Destination, Kind
 from brokerapp.snapshot import DestinationStats
-from console import figures, health
-from console.access import Verb
+from console import figures, health, runs
+from console.access import AnyUser, Verb, visible
 from console.connections import connections_of, consumers_of
 from console.listing import COLUMNS, row_of
 from console.live.picture import Mark, Picture
 from console.nodes import NodeFacts
+from console.repair import jobs
 
 Cells = dict[str, Any]
 
@@ -126,7 +127,7 @@ def connections_cells(picture: Picture, topic: Topic) -> Cells:
     }
 
 
-#: Topics made of the picture alone; runs of analyses come from the database (live/socket.py).
+#: Topics made of the picture alone.
 CELLS: dict[str, Callable[[Picture, Topic], Cells]] = {
     "overview": overview_cells,
     "list": list_cells,
@@ -135,5 +136,30 @@ CELLS: dict[str, Callable[[Picture, Topic], Cells]] = {
     "connections": connections_cells,
 }
 
+
+def run_cells(user: AnyUser, topic: Topic) -> Cells:
+    """One run of an analysis, or those of the rows shown."""
+    return runs.cells(topic.argument, topic.rows)
+
+
+def job_cells(user: AnyUser, topic: Topic) -> Cells:
+    """One job on messages, or those of the rows shown; of queues that the user may browse."""
+    return jobs.cells(topic.argument, topic.rows, visible(user, Verb.BROWSE))
+
+
+#: Topics that are read from the database, now and then, and when somebody says that something moved on.
+FROM_DATABASE: dict[str, Callable[[AnyUser, Topic], Cells]] = {
+    "run": run_cells,
+    "runs": run_cells,
+    "job": job_cells,
+    "jobs": job_cells,
+}
+
 #: The right each topic needs.
-RIGHTS: dict[str, Verb] = {**dict.fromkeys(CELLS, Verb.SEE), "run": Verb.SEE, "runs": Verb.SEE}
+RIGHTS: dict[str, Verb] = {
+    **dict.fromkeys(CELLS, Verb.SEE),
+    "run": Verb.SEE,
+    "runs": Verb.SEE,
+    "job": Verb.BROWSE,
+    "jobs": Verb.BROWSE,
+}

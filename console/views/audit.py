@@ -1,29 +1,50 @@
-"""Audit: who did what, and who was not let."""
+"""Audit: who did what, and who was not let; as a page and as files."""
 
 from __future__ import annotations
 
-from django.core.paginator import Paginator
-from django.db.models import Q
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.http import require_GET
 
+from console import audit as trail
 from console.access import Verb, needs
+from console.audit_query import FORMATS, AuditQuery, in_chunks
+from console.differences import differences
 from console.models import AuditEntry
-
-PAGE_SIZE = 50
 
 
 @require_GET
 @needs(Verb.AUDIT)
 def audit(request: HttpRequest) -> HttpResponse:
-    """Entries, newest first; `q` is part of a name, an action or an object, `outcome` one of the four."""
-    text, outcome = request.GET.get("q", "").strip(), request.GET.get("outcome", "")
-    entries = AuditEntry.objects.all()
-    if text:
-        entries = entries.filter(Q(who__icontains=text) | Q(action__icontains=text) | Q(object__icontains=text))
-    if outcome in AuditEntry.Outcome.values:
-        entries = entries.filter(outcome=outcome)
-    page = Paginator(entries, PAGE_SIZE).get_page(request.GET.get("page"))
-    context = {"page": page, "text": text, "outcome": outcome, "outcomes": AuditEntry.Outcome.values}
+    """Entries, newest first; see AuditQuery for what the query string may say."""
+    query = AuditQuery.read(request.GET)
+    page = query.page()
+    context = {
+        "query": query,
+        "wrong": query.wrong,
+        "outcomes": [(each, query.url(outcome=each), each == query.outcome) for each in AuditEntry.Outcome.values],
+        "all_outcomes": query.url(outcome=""),
+        "rows": [(entry, differences(entry.before, entry.after)) for entry in page.entries],
+        "newer": query.url(after=str(page.entries[0].id)) if page.has_newer and page.entries else "",
+        "older": query.url(before=str(page.entries[-1].id)) if page.has_older and page.entries else "",
+        "newest": query.url() if page.has_newer else "",
+        "export": query.url(),
+    }
     return render(request, "console/audit.html", context)
+
+
+@require_GET
+@needs(Verb.AUDIT)
+def export(request: HttpRequest, format: str) -> StreamingHttpResponse:
+    """All entries that the query finds, as a file."""
+    if format not in FORMATS:
+        raise Http404(f"{format} is not one of {', '.join(FORMATS)}")
+    query = AuditQuery.read(request.GET)
+    with trail.recording(request, "export audit", "audit trail") as change:
+        change.after = {"format": format, **query.filters}
+    lines, media_type = FORMATS[format]
+    name = f"audit-{timezone.now():%Y%m%dT%H%M%S}.{format}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    content = in_chunks(lines(query.entries()))
+    return StreamingHttpResponse(content, content_type=f"{media_type}; charset=utf-8", headers=headers)

@@ -22,7 +22,7 @@ from console.listing import COLUMNS, PAGE_SIZES, ListQuery, columns_of, page_of
 from console.live.mirror import mirror
 from console.live.picture import Picture
 from console.live.topics import chart_mark, mark_of, numbers_of
-from console.routing_graph import feeders_of
+from console.routing.graph import feeders_of
 
 MAX_FOUND = 50
 

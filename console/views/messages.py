@@ -18,7 +18,7 @@ from console.access import Verb, needs, queue_named
 from console.bodies import readings
 from console.gateway import gateway
 from console.live.mirror import mirror
-from console.masking import masked
+from console.masking import check_selector, masked
 
 PAGE_SIZE = 50
 #: Headers that STOMP or the broker give a meaning; all others are properties.
@@ -94,7 +94,7 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
     context = {"destination": destination, "selector": selector, "after": after, "query": _query(request)}
     try:
         if selector:
-            compile_selector(selector)
+            check_selector(request.user, compile_selector(selector), destination)
         page = _browse(destination, after, selector)
     except SelectorSyntaxError as wrong:
         return context | {"wrong": wrong, "before": selector[: wrong.position], "behind": selector[wrong.position :]}

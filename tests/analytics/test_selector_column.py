@@ -83,6 +83,13 @@ def test_the_table_of_cases(selector_spark):
     assert [found[text, message] for message, (text, _, _) in enumerate(CASES)] == [value for _, _, value in CASES]
 
 
+def test_what_asks_for_bodies_cannot_be_a_column(selector_spark):
+    from analytics.selector_column import NotRecorded, to_column
+
+    with pytest.raises(NotRecorded, match="XPATH '//a' asks for bodies"):
+        to_column(compile_selector("n = 1 OR NOT XPATH '//a'").tree)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_random_selectors_on_random_messages(selector_spark, seed):
     random = Random(seed)

@@ -54,7 +54,7 @@ class Installation:
             "PYTHONPATH": os.pathsep.join((str(PROJECT), str(HERE))),
         }
         self.store = redis.Redis.from_url(store_url)
-        self.app = Celery(broker=store_url.replace("unix://", "redis+socket://"))
+        self.app = Celery(broker=store_url.replace("unix://", "redis+socket://"), set_as_current=False)
         self.app.conf.broker_transport_options = {"global_keyprefix": "celery:"}
         self.server = self.start_server()
         self.worker = self.start_worker("spark", 2)

@@ -1,15 +1,29 @@
-"""The audit trail as an admin reads it."""
+"""The audit trail: what is written, how it is asked, what files of it hold."""
+
+import csv
+import json
+from datetime import timedelta
+from io import StringIO
 
 import pytest
+from django.core.management import CommandError, call_command
+from django.test import RequestFactory
 from django.urls import reverse
+from django.utils import timezone
 
+from brokerapp.errors import DefinitionRefused, StoreUnavailable
+from brokerapp.management.operations import telling
+from console import audit, audit_retention
+from console.audit_query import PAGE_SIZE
+from console.differences import differences
 from console.models import AuditEntry
+from tests.console.conftest import make_user
 
 
 @pytest.fixture
 def entries(db):
     AuditEntry.objects.create(
-        who="ada", address="::1", action="purge", object="queue://a", outcome="done", before={"QueueSize": 3}
+        who="ada", address="::1", action="purge", object="queue://orders.eu", outcome="done", before={"QueueSize": 3}
     )
     AuditEntry.objects.create(
         who="bob", address="::1", action="define", object="virtualTopic:x", outcome="refused", detail="a loop"
@@ -20,17 +34,149 @@ def entries(db):
     ("query", "expected"),
     [
         ("", ["bob", "ada"]),
-        ("?q=purge", ["ada"]),
+        ("?q=purg", ["ada"]),
+        ("?who=bob", ["bob"]),
+        ("?action=purge", ["ada"]),
         ("?outcome=refused", ["bob"]),
         ("?q=nothing", []),
-        ("?outcome=x", ["bob", "ada"]),
+        ("?outcome=x", []),
+        ("?object=queue://orders.>", ["ada"]),
+        ("?object=orders.*", ["ada"]),
+        ("?object=*.eu", ["ada"]),
+        ("?object=topic://>", []),
+        ("?object=queue://orders.*.north", []),
+        ("?object=Topic:x", ["bob"]),
+        ("?since=2000-01-01&until=2999-01-01T00:00", ["bob", "ada"]),
+        ("?until=2000-01-01", []),
+        ("?since=tomorrow", []),
     ],
 )
 def test_entries_are_listed_newest_first_and_filtered(query, expected, admin, entries):
-    assert [entry.who for entry in admin.get(reverse("audit") + query).context["page"]] == expected
+    assert [entry.who for entry, _ in admin.get(reverse("audit") + query).context["rows"]] == expected
+
+
+def test_a_time_that_is_none_is_named(admin, entries):
+    assert "is no time" in admin.get(reverse("audit") + "?since=tomorrow").content.decode()
 
 
 def test_an_entry_shows_before_and_the_reason(admin, entries):
     text = admin.get(reverse("audit")).content.decode()
-    assert "&quot;QueueSize&quot;: 3" in text
+    assert "QueueSize" in text
+    assert "<del>3</del>" in text
     assert "a loop" in text
+
+
+def test_pages_go_by_key_to_older_entries_and_back(admin, db):
+    AuditEntry.objects.bulk_create(AuditEntry(who=f"u{number}", outcome="done") for number in range(2 * PAGE_SIZE + 1))
+    first = admin.get(reverse("audit")).context
+    second = admin.get(reverse("audit") + first["older"]).context
+    third = admin.get(reverse("audit") + second["older"]).context
+    assert [len(each["rows"]) for each in (first, second, third)] == [PAGE_SIZE, PAGE_SIZE, 1]
+    assert not third["older"]
+    assert not first["newer"]
+    back = admin.get(reverse("audit") + third["newer"]).context
+    assert [entry.who for entry, _ in back["rows"]] == [entry.who for entry, _ in second["rows"]]
+
+
+def text_of(response) -> str:
+    return b"".join(response).decode()
+
+
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous")
+def test_a_file_holds_what_the_query_finds_and_leaves_an_entry(admin, entries):
+    response = admin.get(reverse("audit-export", kwargs={"format": "csv"}) + "?who=ada")
+    (row,) = csv.DictReader(text_of(response).splitlines())
+    assert (row["who"], json.loads(row["before"])) == ("ada", {"QueueSize": 3})
+    entry = AuditEntry.objects.first()
+    assert (entry.action, entry.after) == ("export audit", {"format": "csv", "who": "ada"})
+
+
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous")
+def test_a_file_of_json_lines_holds_an_entry_a_line(admin, entries):
+    lines = text_of(admin.get(reverse("audit-export", kwargs={"format": "jsonl"}))).splitlines()
+    assert [json.loads(line)["who"] for line in lines] == ["admin", "bob", "ada"]
+
+
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous")
+def test_a_value_that_begins_like_a_formula_is_text_to_spreadsheets(admin, db):
+    AuditEntry.objects.create(who="=cmd()", outcome="done")
+    text = text_of(admin.get(reverse("audit-export", kwargs={"format": "csv"}) + "?outcome=done"))
+    assert "'=cmd()" in text
+
+
+def a_request(**headers):
+    request = RequestFactory().post("/", headers=headers, REMOTE_ADDR="192.0.2.7")
+    request.user = make_user("operator", name="ada")
+    return request
+
+
+def test_an_entry_says_who_from_where_with_what(db):
+    with audit.recording(a_request(user_agent="curl/8"), "purge", "queue://a", before=1) as change:
+        change.after = 0
+    entry = AuditEntry.objects.get()
+    assert (entry.who, entry.address, entry.agent, entry.via) == ("ada", "192.0.2.7", "curl/8", "console")
+    assert (entry.before, entry.after, entry.outcome) == (1, 0, "done")
+
+
+def test_an_address_that_the_browser_claims_is_not_believed(db):
+    audit.denied(a_request(x_forwarded_for="198.51.100.1"), "purge", "queue://a", "no")
+    assert AuditEntry.objects.get().address == "192.0.2.7"
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [(DefinitionRefused("no"), "refused"), (StoreUnavailable("gone"), "failed"), (ZeroDivisionError(), "failed")],
+)
+def test_what_did_not_work_is_recorded_too(error, outcome, db):
+    with pytest.raises(type(error)), audit.recording(audit.Actor("worker"), "move", "queue://a"):
+        raise error
+    entry = AuditEntry.objects.get()
+    assert entry.outcome == outcome
+    assert entry.detail
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (None, None, []),
+        (1, 2, [("", "1", "2", "changed")]),
+        ({"a": 1}, {"a": 1}, [("a", "1", "1", "same")]),
+        ({"a": 1}, {"b": "x"}, [("a", "1", None, "removed"), ("b", None, "x", "added")]),
+        ({"a": {"b": [1, 2]}}, {"a": {"b": [1]}}, [("a.b[1]", "2", None, "removed")]),
+        (None, {"run": 1}, [("run", None, "1", "added")]),
+    ],
+)
+def test_differences_are_found_place_by_place(before, after, expected):
+    assert [(each.path, each.before, each.after, each.kind) for each in differences(before, after)] == expected
+
+
+def test_old_entries_go_when_a_time_is_set_and_that_is_recorded(entries):
+    AuditEntry.objects.filter(who="ada").update(time=timezone.now() - timedelta(days=31))
+    assert audit_retention.forget(0) == 0
+    assert audit_retention.forget(30) == 1
+    assert [(entry.who, entry.action) for entry in AuditEntry.objects.all()] == [
+        ("retention", "forget"),
+        ("bob", "define"),
+    ]
+
+
+def test_what_brokerctl_changes_is_in_the_trail(db):
+    with telling("purge", "queue://a") as operation:
+        operation.result = {"purged": 3}
+    entry = AuditEntry.objects.get()
+    assert (entry.via, entry.action, entry.object, entry.after) == ("brokerctl", "purge", "queue://a", {"purged": 3})
+    assert entry.who
+
+
+@pytest.mark.django_db(transaction=True)
+def test_brokerctl_tells_of_changes_and_of_nothing_else(running_broker, monkeypatch):
+    monkeypatch.setenv("REDIS_URL", running_broker.redis_url)
+    monkeypatch.setenv("SLUICE_BROKER", running_broker.name)
+    call_command("brokerctl", "create", "queue://told", stdout=StringIO())
+    call_command("brokerctl", "destinations", stdout=StringIO())
+    with pytest.raises(CommandError):
+        call_command("brokerctl", "purge", "queue://unknown", stdout=StringIO())
+    assert [(entry.action, entry.object, entry.outcome) for entry in AuditEntry.objects.all()] == [
+        ("purge", "queue://unknown", "refused"),
+        ("create", "queue://told", "done"),
+    ]

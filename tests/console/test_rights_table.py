@@ -35,12 +35,19 @@ PAGES = [
     ("messages", QUEUE, "get", Verb.BROWSE),
     ("message", {**QUEUE, "seq": 1}, "get", Verb.BROWSE),
     ("routing", {}, "get", Verb.SEE),
-    ("new-definition", {"kind": "compositeQueue"}, "get", Verb.ROUTE),
-    ("edit-definition", {}, "post", Verb.ROUTE),
-    ("check-definition", {"kind": "compositeQueue"}, "post", Verb.ROUTE),
-    ("delete-definition", {}, "post", Verb.ROUTE),
-    ("routing-history", {}, "get", Verb.SEE),
-    ("routing-import", {}, "post", Verb.ROUTE),
+    ("choose-definition", {}, "get", Verb.DRAFT),
+    ("new-definition", {"kind": "compositeQueue"}, "get", Verb.DRAFT),
+    ("edit-definition", {}, "post", Verb.DRAFT),
+    ("check-definition", {"kind": "compositeQueue"}, "post", Verb.DRAFT),
+    ("delete-definition", {}, "post", Verb.DRAFT),
+    ("routing-policies", {}, "get", Verb.SEE),
+    ("routing-changes", {}, "get", Verb.SEE),
+    ("routing-version", {"number": 1}, "get", Verb.SEE),
+    ("revert-routing", {"number": 1}, "post", Verb.ROUTE),
+    ("undo-routing", {}, "post", Verb.ROUTE),
+    ("draft", {"draft_id": 1}, "get", Verb.SEE),
+    ("draft-step", {"draft_id": 1, "what": "remark"}, "post", Verb.DRAFT),
+    ("routing-import", {}, "post", Verb.DRAFT),
     ("routing-export", {}, "get", Verb.SEE),
     ("connections", {}, "get", Verb.SEE),
     ("analyses", {}, "get", Verb.SEE),
@@ -49,10 +56,26 @@ PAGES = [
     ("cancel-run", {"run_id": RUN}, "post", Verb.ANALYSE),
     ("new-schedule", {}, "post", Verb.SCHEDULE),
     ("change-schedule", {"schedule_id": 1, "action": "switch"}, "post", Verb.SCHEDULE),
+    ("users", {}, "get", Verb.USERS),
+    ("new-user", {}, "post", Verb.USERS),
+    ("user", {"user_id": 1}, "get", Verb.USERS),
+    ("change-user", {"user_id": 1, "action": "close"}, "post", Verb.USERS),
+    ("groups", {}, "post", Verb.USERS),
+    ("group", {"group_id": 999}, "get", Verb.USERS),
+    ("delete-group", {"group_id": 999}, "post", Verb.USERS),
+    ("roles", {}, "get", Verb.USERS),
+    ("take-role", {"assignment_id": 999}, "post", Verb.USERS),
+    ("give-role", {"holder_id": 999}, "post", Verb.USERS),
+    ("give-group-role", {"holder_id": 999}, "post", Verb.USERS),
+    ("masking", {}, "get", Verb.USERS),
+    ("new-masking-rule", {}, "get", Verb.USERS),
+    ("masking-rule", {"rule_id": 999}, "post", Verb.USERS),
+    ("change-masking-rule", {"rule_id": 999, "action": "delete"}, "post", Verb.USERS),
     ("audit", {}, "get", Verb.AUDIT),
+    ("audit-export", {"format": "csv"}, "get", Verb.AUDIT),
 ]
 #: For everybody, or for everybody who is logged in.
-OPEN = {"login", "logout", "healthz", "theme"}
+OPEN = {"login", "logout", "invitation", "healthz", "readyz", "theme"}
 
 #: Topics of the live socket, and the right each needs.
 TOPICS = {
@@ -63,6 +86,8 @@ TOPICS = {
     "connections": Verb.SEE,
     "run": Verb.SEE,
     "runs": Verb.SEE,
+    "job": Verb.BROWSE,
+    "jobs": Verb.BROWSE,
 }
 
 #: Operations of the API: method, path, the right each needs; tried below as the pages are.

@@ -28,13 +28,14 @@ class Installation:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.console, self.stomp, self.spark = free_ports(3)
+        self.console, self.stomp, self.spark, self.monitor = free_ports(4)
         self.environment = {
             **os.environ,
             "SLUICE_DATA": str(folder),
             "SLUICE_PORT": str(self.console),
             "SLUICE_STOMP_PORT": str(self.stomp),
             "SLUICE_SPARK_PORT": str(self.spark),
+            "SLUICE_MONITOR_PORT": str(self.monitor),
         }
 
     def __enter__(self) -> Self:

@@ -52,9 +52,10 @@ DEFINITIONS = Definitions(
     policies=(
         PolicyEntry(
             queue("IN.>"), DeadLetterStrategy("individual", queue_prefix="DLQ."), queue_prefetch=7,
-            memory_limit=1 << 20, advisory_for_consumed=True, advisory_for_dispatched=True,
+            memory_limit=1 << 20, store_limit=1 << 30, queue_cursor="vmQueueCursor", advisory_for_consumed=True,
+            advisory_for_dispatched=True,
             send_advisory_if_no_consumers=True,
-            options=(("useCache", "false"), ("pendingQueuePolicy", "<vmQueueCursor/>")),
+            options=(("useCache", "false"),),
         ),
         PolicyEntry(topic(">"), DeadLetterStrategy("discarding")),
     ),

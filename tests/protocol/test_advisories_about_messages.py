@@ -23,7 +23,7 @@ POLICIES = (
     PolicyEntry(Destination.queue("TOLD.>"), **EVERYTHING),
     PolicyEntry(Destination.topic("TOLD.>"), **EVERYTHING),
     PolicyEntry(Destination.queue("WHOLE.>"), advisory_for_consumed=True, include_body_for_advisory=True),
-    PolicyEntry(Destination.queue("FULL.>"), memory_limit=2000, send_fail_if_no_space=True, **EVERYTHING),
+    PolicyEntry(Destination.queue("FULL.>"), store_limit=2000, send_fail_if_no_space=True, **EVERYTHING),
 )
 
 

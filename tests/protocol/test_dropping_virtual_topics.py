@@ -27,7 +27,7 @@ XML = f"""\
     <virtualTopic name="insist.>" prefix="C.*."/>
   </virtualDestinations></virtualDestinationInterceptor></destinationInterceptors>
   <destinationPolicy><policyMap><policyEntries>
-    <policyEntry queue="C.limited.>" memoryLimit="{SIZE * ROOM}" sendFailIfNoSpace="true"/>
+    <policyEntry queue="C.limited.>" storeLimit="{SIZE * ROOM}" sendFailIfNoSpace="true"/>
   </policyEntries></policyMap></destinationPolicy>
   <transportConnectors><transportConnector name="stomp" uri="stomp://127.0.0.1:0"/></transportConnectors>
 </broker>

@@ -14,9 +14,9 @@ from tests.protocol.running_node import RunningNode, named, until
 
 LIMIT = 4096
 XML = f"""\
-<broker xmlns="http://activemq.apache.org/schema/core" brokerName="early">
+<broker xmlns="http://activemq.apache.org/schema/core" xmlns:sluice="urn:sluice" brokerName="early">
   <destinationPolicy><policyMap><policyEntries>
-    <policyEntry queue="limited.>" memoryLimit="{LIMIT}"/>
+    <policyEntry queue="limited.>" sluice:storeLimit="{LIMIT}"/>
   </policyEntries></policyMap></destinationPolicy>
   <destinationInterceptors><virtualDestinationInterceptor><virtualDestinations>
     <virtualTopic name="VirtualTopic.>" prefix="Consumer.*."/>

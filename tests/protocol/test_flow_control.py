@@ -9,7 +9,7 @@ import pytest
 from brokerapp import flow_control, quotas
 from brokerapp.config.reader import parse_config
 from brokerapp.definitions import PolicyEntry
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, Kind
 from brokerapp.stomp.frames import encode
 from tests.protocol.running_node import RunningNode, until
 
@@ -20,14 +20,24 @@ LIMIT = SIZE * ROOM
 BODY = b"x" * SIZE
 
 XML = f"""\
-<broker xmlns="http://activemq.apache.org/schema/core" brokerName="flow">
+<broker xmlns="http://activemq.apache.org/schema/core" xmlns:sluice="urn:sluice" brokerName="flow">
   <destinationPolicy><policyMap><policyEntries>
-    <policyEntry queue="held.>" memoryLimit="{LIMIT}"/>
-    <policyEntry queue="warned.>" memoryLimit="{LIMIT}" blockedProducerWarningInterval="100"/>
-    <policyEntry queue="Consumer.held.>" memoryLimit="{LIMIT}"/>
-    <policyEntry queue="fails.>" memoryLimit="{LIMIT}" sendFailIfNoSpace="true"/>
-    <policyEntry queue="times.out.>" memoryLimit="{LIMIT}" sendFailIfNoSpaceAfterTimeout="300"/>
-    <policyEntry queue="free.>" memoryLimit="{LIMIT}" producerFlowControl="false"/>
+    <policyEntry queue="held.>" sluice:storeLimit="{LIMIT}"/>
+    <policyEntry queue="warned.>" sluice:storeLimit="{LIMIT}" blockedProducerWarningInterval="100"/>
+    <policyEntry queue="Consumer.held.>" sluice:storeLimit="{LIMIT}"/>
+    <policyEntry queue="fails.>" sluice:storeLimit="{LIMIT}" sendFailIfNoSpace="true"/>
+    <policyEntry queue="times.out.>" sluice:storeLimit="{LIMIT}" sendFailIfNoSpaceAfterTimeout="300"/>
+    <policyEntry queue="free.>" memoryLimit="{LIMIT}"/>
+    <policyEntry queue="in.memory.>" memoryLimit="{LIMIT}">
+      <pendingQueuePolicy><vmQueueCursor/></pendingQueuePolicy>
+    </policyEntry>
+    <policyEntry queue="in.memory.free.>" memoryLimit="{LIMIT}" producerFlowControl="false">
+      <pendingQueuePolicy><vmQueueCursor/></pendingQueuePolicy>
+    </policyEntry>
+    <policyEntry topic="held.>" memoryLimit="{2 * LIMIT}"/>
+    <policyEntry topic="stored.>" sluice:storeLimit="{LIMIT}"/>
+    <policyEntry topic="fails.>" memoryLimit="{2 * LIMIT}" sendFailIfNoSpace="true"/>
+    <policyEntry topic="free.>" memoryLimit="{2 * LIMIT}" producerFlowControl="false"/>
   </policyEntries></policyMap></destinationPolicy>
   <transportConnectors><transportConnector name="stomp" uri="stomp://127.0.0.1:0"/></transportConnectors>
 </broker>
@@ -41,10 +51,15 @@ def node(store):
     running.stop()
 
 
-def send(queue, number, **headers):
+def send_to(destination, number, **headers):
     """One SEND whose receipt is the number, in bytes."""
-    headers = {"destination": f"/queue/{queue}", "receipt": str(number), "number": str(number), **headers}
+    headers = {"destination": destination, "receipt": str(number), "number": str(number), **headers}
     return encode("SEND", headers, BODY)
+
+
+def send(queue, number, **headers):
+    """One to a queue."""
+    return send_to(f"/queue/{queue}", number, **headers)
 
 
 def fill(client, node, queue):
@@ -138,7 +153,7 @@ def test_a_full_queue_that_is_to_fail_refuses_at_once(connect, node, name):
         assert sent <= 2 * ROOM
     error = client.error()
     assert error.headers["code"] == "limit-exceeded"
-    assert f"queue://{queue} is full (memoryLimit {LIMIT} bytes)" in error.body
+    assert f"queue://{queue} is full (storeLimit {LIMIT} bytes)" in error.body
     assert node.depth(queue) == sent - 1
     client.subscribe(f"/queue/{queue}")
     client.take(sent - 1)
@@ -170,6 +185,77 @@ def test_without_flow_control_a_limit_stops_nobody(connect, node, name):
     for _ in range(3 * ROOM):
         client.send(f"/queue/free.{name}", BODY)
     assert node.depth(f"free.{name}") == 3 * ROOM
+
+
+def test_only_a_queue_whose_cursor_is_in_memory_is_bounded_by_memory_limit(raw, connect, node, name):
+    client = connect()
+    for _ in range(3 * ROOM):
+        client.send(f"/queue/in.memory.free.{name}", BODY)
+    assert ROOM // 2 < fill(raw(), node, f"in.memory.{name}") <= ROOM
+
+
+def slow_subscriber(raw, topic):
+    """One that is given a message at a time."""
+    subscriber = raw()
+    headers = {"destination": f"/topic/{topic}", "id": "1", "ack": "client-individual", "activemq.prefetchSize": "1"}
+    subscriber.tell("SUBSCRIBE", {**headers, "receipt": "subscribed"})
+    assert subscriber.hear().command == "RECEIPT"
+    return subscriber
+
+
+def send_many(producer, topic, count):
+    """So many at once."""
+    producer.write(b"".join(send_to(f"/topic/{topic}", number) for number in range(count)))
+
+
+def hear_and_ack(subscriber, count):
+    """The numbers of so many messages."""
+    heard = []
+    while len(heard) < count:
+        message = subscriber.hear()
+        heard.append(int(message.headers["number"]))
+        subscriber.tell("ACK", {"id": message.headers["ack"]})
+    return heard
+
+
+def test_a_topic_whose_subscriber_has_as_much_waiting_as_it_may_hold_holds_its_producers(raw, node, name):
+    """Each of the messages counts a kilobyte beside its body, as in ActiveMQ."""
+    topic, count = f"held.{name}", 4 * ROOM
+    subscriber, producer, destination = slow_subscriber(raw, topic), raw(), Destination.topic(topic)
+    send_many(producer, topic, count)
+    until(lambda: node.numbers(destination).EnqueueCount == ROOM + 1, "one is with the subscriber")
+    until(lambda: node.numbers(destination).BlockedSends >= count - ROOM - 1, "producers wait")
+    assert hear_and_ack(subscriber, count) == list(range(count))
+    assert [producer.hear().headers["receipt-id"] for _ in range(count)] == [str(each) for each in range(count)]
+
+
+def test_a_full_topic_refuses_where_its_policy_wants_that(raw, name):
+    topic, producer = f"fails.{name}", raw()
+    slow_subscriber(raw, topic)
+    send_many(producer, topic, 2 * ROOM)
+    answers = [producer.hear() for _ in range(2 * ROOM)]
+    commands = [each.command for each in answers]
+    assert (commands[:ROOM], commands[-1]) == (["RECEIPT"] * ROOM, "ERROR")
+    assert commands.count("RECEIPT") <= ROOM + 1  # one is with the subscriber
+    assert f"topic://{topic} is full (memoryLimit {2 * LIMIT} bytes)" in answers[-1].body.decode()
+
+
+def test_without_flow_control_a_topic_holds_nobody(raw, name):
+    topic, producer = f"free.{name}", raw()
+    slow_subscriber(raw, topic)
+    send_many(producer, topic, 4 * ROOM)
+    assert [producer.hear().command for _ in range(4 * ROOM)] == ["RECEIPT"] * 4 * ROOM
+
+
+def test_a_store_limit_of_a_topic_bounds_each_durable_subscription(raw, node, name):
+    topic, producer, subscriber = f"stored.{name}", raw(), raw(**{"client-id": f"c-{name}"})
+    headers = {"destination": f"/topic/{topic}", "id": "1", "ack": "client-individual", "receipt": "subscribed"}
+    subscriber.tell("SUBSCRIBE", {**headers, "activemq.subscriptionName": "mine"})
+    assert subscriber.hear().command == "RECEIPT"
+    send_many(producer, topic, 2 * ROOM)
+    assert hear_and_ack(subscriber, 2 * ROOM) == list(range(2 * ROOM))
+    numbers = node.numbers(Destination(Kind.SUBSCRIPTION, f"c-{name}:mine"))
+    assert numbers.BlockedSends > 0
 
 
 def test_a_message_larger_than_the_limit_is_taken_by_an_empty_queue(connect, node, name):
@@ -273,7 +359,7 @@ def test_a_raised_limit_makes_room(raw, node, name):
 
     async def raise_limit(admin):
         current = await admin.definitions()
-        more = PolicyEntry(Destination.queue(queue), memory_limit=2 * LIMIT)
+        more = PolicyEntry(Destination.queue(queue), store_limit=2 * LIMIT)
         return await admin.define(replace(current, policies=(*current.policies, more)), "test")
 
     node.wait_for_definitions(node.ask(raise_limit).version)
@@ -313,7 +399,7 @@ def test_operators_are_warned_and_see_who_is_blocked(raw, node, name, caplog):
     queue, producer = f"warned.{name}", raw(**{"client-id": name})
     with caplog.at_level(logging.WARNING, "brokerapp.flow_control"):
         fill(producer, node, queue)
-        warning = f"queue://{queue} is full (memoryLimit {LIMIT} bytes): 1 sends of 1 connections wait for room"
+        warning = f"queue://{queue} is full (storeLimit {LIMIT} bytes): 1 sends of 1 connections wait for room"
         until(lambda: sum(warning in text for text in caplog.messages) >= 2, "it is said again and again")
 
     def blocked():

@@ -228,6 +228,23 @@ def test_an_idle_subscription_of_a_pattern_begins_anew_for_who_may_not_read_what
     assert share(name, **ROOT).bodies() == ["kept"]
 
 
+def test_who_may_not_read_what_a_subscription_keeps_does_not_put_another_in_its_place(share, root, name):
+    leave(share(name, f"/topic/SECRET.{name}", **ROOT))
+    root.send(f"/topic/SECRET.{name}", "kept")
+    refused = share(name, f"/topic/USERS.{name}").error()
+    assert refused.headers["code"] == "access-denied"
+    assert f"keeps topic://SECRET.{name}, which this user may not read" in refused.body
+    theirs = share(name, f"/topic/SECRET.{name}", **ROOT)
+    assert theirs.bodies() == ["kept"]
+    leave(theirs)
+    root.send(f"/topic/SECRET.{name}", "dropped")
+    other = share(name, f"/topic/USERS.{name}", **ROOT)
+    root.send(f"/topic/USERS.{name}", "new")
+    assert other.bodies() == ["new"]
+    leave(other)
+    assert share(name, f"/topic/USERS.{name}.b").errors.empty()
+
+
 def test_an_idle_subscription_of_one_topic_goes_on_for_whoever_may_read_that(share, root, name):
     leave(share(name, f"/topic/USERS.{name}", **ROOT))
     root.send(f"/topic/USERS.{name}", "kept")

@@ -12,7 +12,7 @@ BODY = b"x" * SIZE
 XML = f"""\
 <broker xmlns="http://activemq.apache.org/schema/core" brokerName="runs">
   <destinationPolicy><policyMap><policyEntries>
-    <policyEntry queue="fails.>" memoryLimit="{SIZE * ROOM}" sendFailIfNoSpace="true"/>
+    <policyEntry queue="fails.>" storeLimit="{SIZE * ROOM}" sendFailIfNoSpace="true"/>
   </policyEntries></policyMap></destinationPolicy>
   <transportConnectors><transportConnector name="stomp" uri="stomp://127.0.0.1:0"/></transportConnectors>
 </broker>

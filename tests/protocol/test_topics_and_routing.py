@@ -47,6 +47,26 @@ def test_topic_subscribers_filter_by_selector(connect, name):
     assert client.has_no_more()
 
 
+@pytest.mark.scenario("SE-02")
+def test_selectors_look_into_bodies_of_xml_wherever_they_stand(connect, define, name):
+    orders = queue(f"{name}.orders")
+    urgent, durable = "XPATH '/order[@urgent]'", "XPATH '/order/item'"
+    define(Composite(orders, (Leg(queue(f"{name}.urgent"), urgent), Leg(queue(f"{name}.items"), durable))))
+    client, subscriber = connect(), connect(**{"client-id": name})
+    subscriber.subscribe(f"/topic/{name}", id="durable", selector=durable, **{"activemq.subscriptionName": "s"})
+    subscriber.subscribe(f"/queue/{name}.urgent", id="selective", selector="XPATH 'count(//item) = 2'")
+    client.subscribe(f"/queue/{name}.urgent", id="rest", selector="NOT XPATH 'count(//item) = 2'")
+    client.subscribe(f"/queue/{name}.items", id="items")
+    bodies = ["<order urgent=''/>", "<order urgent=''><item/><item/></order>", "<order><item/></order>", "order"]
+    for body in bodies:
+        client.send(f"/queue/{name}.orders", body)
+        client.send(f"/topic/{name}", body)
+    assert sorted(client.bodies(3)) == sorted([bodies[0], *bodies[1:3]])
+    assert sorted(subscriber.bodies(3)) == sorted([bodies[1], bodies[1], bodies[2]])
+    assert client.has_no_more()
+    assert subscriber.has_no_more()
+
+
 @pytest.mark.scenario("S1-08", "CT-03")
 def test_wildcard_subscribers_of_topics_get_each_message_once_and_see_its_topic(connect, name):
     client = connect()

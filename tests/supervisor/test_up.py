@@ -14,7 +14,7 @@ from tests.conftest import until
 from tests.e2e.installation import STOP_SECONDS, Installation
 
 QUEUE = "/queue/first.order"
-PARTS = 7
+PARTS = 8
 
 
 def client(installation: Installation, password: str) -> stomp.StompConnection12:

@@ -21,6 +21,7 @@ from brokerapp.definitions import to_json, virtual_destination_to_json
 from brokerapp.destination import Destination, Kind
 from brokerapp.environment import Environment
 from brokerapp.errors import BrokerError
+from brokerapp.management.operations import telling
 from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
 from brokerapp.named_subscription import NamedSubscription
 
@@ -80,10 +81,10 @@ class Command(BaseCommand):
         args = Namespace(**options)
         try:
             url, name = _where(args)
-            text = asyncio.run(_answer(url, name, args))
+            result, lines = _told(args, lambda: asyncio.run(_answer(url, name, args)))
         except (BrokerError, OSError) as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(text)
+        self.stdout.write(json.dumps(result, indent=1, ensure_ascii=False) if args.json else "\n".join(lines))
 
 
 def _add_common(parser: ArgumentParser, defaults: dict[str, Any]) -> None:
@@ -104,16 +105,27 @@ def _where(args: Namespace) -> tuple[str, str]:
     return args.redis or environment.redis_url, args.name or environment.broker_name
 
 
-async def _answer(url: str, name: str, args: Namespace) -> str:
+Answer = tuple[Any, list[str]]
+
+
+async def _answer(url: str, name: str, args: Namespace) -> Answer:
     admin = BrokerAdmin(url, name)
     try:
-        result, lines = await VERBS[args.verb](admin, args)
+        return await VERBS[args.verb](admin, args)
     finally:
         await admin.close()
-    return json.dumps(result, indent=1, ensure_ascii=False) if args.json else "\n".join(lines)
 
 
-Answer = tuple[Any, list[str]]
+def _told(args: Namespace, call: Callable[[], Answer]) -> Answer:
+    """The answer of the call; what changes this installation's broker is told to whoever records that."""
+    is_other = any(each is not None for each in (args.data, args.redis, args.name))
+    if is_other or args.verb in READING or getattr(args, "dry_run", False):
+        return call()
+    about = next(str(value) for name in ABOUT if (value := getattr(args, name, None)) is not None)
+    with telling(args.verb, about) as operation:
+        answer = call()
+        operation.result = answer[0]
+    return answer
 
 
 async def _destinations(admin: BrokerAdmin, args: Namespace) -> Answer:
@@ -243,6 +255,13 @@ async def _stats(admin: BrokerAdmin, _args: Namespace) -> Answer:
     ]
     return nodes, lines or ["no node is running"]
 
+
+#: Verbs that change nothing; what is not among them is recorded.
+READING = frozenset(
+    {"destinations", "browse", "waiting", "subscriptions", "definitions", "export", "stats", "groups", "selectors"}
+)
+#: Arguments that say what a verb is about, the most telling first.
+ABOUT = ("destination", "queue", "job", "subscription", "file", "verb")
 
 VERBS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]] = {
     "destinations": _destinations,

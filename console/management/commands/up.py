@@ -52,6 +52,7 @@ def welcome(environment, password: str | None) -> str:
 
     Console   http://{host}:{environment.console_port}/
     STOMP     {stomp}
+    Monitors  http://{host}:{environment.monitor_port}/metrics, /admin/xml/, /api/jolokia/
     Log in    user {firstadmin.NAME}, {secret}
     Logs      {environment.data / "log"}
 

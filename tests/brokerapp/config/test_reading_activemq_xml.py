@@ -186,10 +186,29 @@ def test_a_filtered_destination_without_selector_never_matches():
                 message_group_map_factory_type="bucket?bucketCount=5", all_consumers_exclusive_by_default=True,
             ),
         ),
+        *(
+            (
+                '<policyEntry queue="A" messageGroupMapFactoryType="simple">'
+                f"<messageGroupMapFactory>{factory}</messageGroupMapFactory></policyEntry>",
+                PolicyEntry(queue("A"), message_group_map_factory_type=kind),
+            )
+            for factory, kind in (
+                ('<messageGroupHashBucketFactory bucketCount="64" cacheSize="9"/>', "bucket?bucketCount=64"),
+                ("<messageGroupHashBucketFactory/>", "bucket"),
+                ('<cachedMessageGroupMapFactory cacheSize="7"/>', "cached?cacheSize=7"),
+                ("<simpleMessageGroupMapFactory/>", "simple"),
+                ('<bean class="our.own.Factory"/>', "simple"),
+            )
+        ),
         (
             '<policyEntry queue="A"><pendingQueuePolicy><vmQueueCursor/></pendingQueuePolicy></policyEntry>',
-            PolicyEntry(queue("A"), options=(("pendingQueuePolicy", "<vmQueueCursor/>"),)),
+            PolicyEntry(queue("A"), queue_cursor="vmQueueCursor"),
         ),
+        (
+            '<policyEntry queue="A"><pendingQueuePolicy><bean class="C"/></pendingQueuePolicy></policyEntry>',
+            PolicyEntry(queue("A"), options=(("pendingQueuePolicy", '<bean class="C"/>'),)),
+        ),
+        ('<policyEntry queue="A" storeLimit="1 kb"/>', PolicyEntry(queue("A"), store_limit=1024)),
         (
             '<policyEntry queue="A"><deadLetterStrategy><sharedDeadLetterStrategy processExpired="false">'
             '<deadLetterQueue><queue physicalName="D"/></deadLetterQueue></sharedDeadLetterStrategy>'

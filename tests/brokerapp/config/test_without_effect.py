@@ -6,7 +6,7 @@ from brokerapp.config.reader import parse_config
 XML = """<broker xmlns="http://activemq.apache.org/schema/core" persistent="false" advisorySupport="true">
 <destinationPolicy><policyMap><policyEntries>
   <policyEntry queue="A.>" useCache="false" gcWithNetworkConsumers="true" queuePrefetch="5"/>
-  <policyEntry topic="B.>" memoryLimit="1mb"/>
+  <policyEntry queue="B.>" memoryLimit="1mb"/>
   <policyEntry topic="C.>">
     <dispatchPolicy><strictOrderDispatchPolicy/></dispatchPolicy>
   </policyEntry>

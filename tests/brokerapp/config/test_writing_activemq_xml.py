@@ -78,7 +78,7 @@ options = st.lists(
         [
             ("useCache", "true"),
             ("maxPageSize", "200"),
-            ("pendingQueuePolicy", "<vmQueueCursor/>"),
+            ("pendingSubscriberPolicy", "<vmCursor/>"),
         ]
     ),
     unique=True,
@@ -110,6 +110,7 @@ policies = st.builds(
     message_eviction=st.none() | evictions,
     slow_consumer=st.none() | slow_consumers,
     recovery=st.none() | recoveries,
+    queue_cursor=st.none() | st.sampled_from(["vmQueueCursor", "storeCursor"]),
     options=options,
     **{each.name: plain[each.type] for each in fields(PolicyEntry) if each.type in plain},
 )

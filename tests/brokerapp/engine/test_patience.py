@@ -4,7 +4,7 @@ import pytest
 
 from brokerapp.definitions import PolicyEntry
 from brokerapp.destination import Destination
-from brokerapp.engine.patience import WARNING_INTERVAL_MS, limit_of, patience_ms, warning_interval_ms
+from brokerapp.engine.patience import WARNING_INTERVAL_MS, bound_of, patience_ms, topic_bound_of, warning_interval_ms
 
 FOR_EVER = None
 
@@ -37,13 +37,32 @@ def test_a_policy_counts_before_the_broker_and_failing_before_waiting(entry, fai
     [
         (None, 0),
         (policy(), 0),
+        (policy(memory_limit=10), 0),
+        (policy(memory_limit=10, queue_cursor="storeCursor"), 0),
+        (policy(memory_limit=10, queue_cursor="vmQueueCursor"), 10),
+        (policy(memory_limit=10, queue_cursor="vmQueueCursor", producer_flow_control=False), 0),
+        (policy(store_limit=20), 20),
+        (policy(store_limit=20, producer_flow_control=False), 20),
+        (policy(store_limit=20, memory_limit=10), 20),
+        (policy(store_limit=20, memory_limit=10, queue_cursor="vmQueueCursor"), 10),
+    ],
+)
+def test_a_queue_is_bounded_by_its_store_limit_and_by_memory_if_its_cursor_is_there(entry, limit):
+    assert bound_of(entry).bytes == limit
+
+
+@pytest.mark.parametrize(
+    ("entry", "limit"),
+    [
+        (None, 0),
+        (policy(store_limit=20), 0),
         (policy(memory_limit=10), 10),
         (policy(memory_limit=10, producer_flow_control=True), 10),
         (policy(memory_limit=10, producer_flow_control=False), 0),
     ],
 )
-def test_a_limit_counts_unless_flow_control_is_off(entry, limit):
-    assert limit_of(entry) == limit
+def test_a_topic_is_bounded_by_its_memory_unless_flow_control_is_off(entry, limit):
+    assert topic_bound_of(entry).bytes == limit
 
 
 def test_warnings_come_as_often_as_the_policy_says():

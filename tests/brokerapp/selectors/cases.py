@@ -1,6 +1,7 @@
 """What selectors mean: one table for every reader of the tree.
 
-CASES: (selector, headers, what it comes to). REFUSED: (selector, offset of what is wrong).
+CASES: (selector, headers, what it comes to). REFUSED: (selector, offset of what is wrong). XPATHS: (selector, those of
+BODIES it is true for; it is false for the others).
 """
 
 ORDER = {"region": "eu", "amount": "150", "n": "5", "flag": "true", "price": "5.50", "name": "Ada"}
@@ -288,6 +289,9 @@ CASES = [
     ("REPLACE(n, ',', '') > 1000", {"n": "1,500"}, True),
     ("REPLACE(n, ',', '') > 1000", {"n": "1,5 00"}, False),
     ("REPLACE(n, ',', '') + 1 = 1501", {"n": "1,500"}, True),
+    # bodies, which no recorded message has
+    ("XQUERY 'root'", {}, False),
+    ("NOT XQUERY '//'", {}, True),
 ]
 
 REFUSED = [
@@ -356,7 +360,17 @@ REFUSED = [
     ("#", 0),
     ("colour && n", 7),
     ("n = 5 /* no end", 6),
-    ("XPATH '//a'", 0),
+    ("XPATH root", 6),
+    ("XPATH('root')", 5),
+    ("XPATH", 5),
+    ("XPATH ''", 6),
+    ("n = 1 AND XPATH '//'", 16),
+    ("XPATH '//p:root'", 6),
+    ("XPATH '$v'", 6),
+    ("XPATH 'document(\"file:///etc/passwd\")'", 6),
+    ('XPATH \'matches("a", "a")\'', 6),
+    ("XPATH 'a' > 3", 0),
+    ("XQUERY root", 7),
     ("nosuch(colour)", 0),
     ("regex('x', colour)", 0),
     ("REGEX(pattern, colour)", 6),
@@ -369,4 +383,50 @@ REFUSED = [
     ("MAKELIST('red') = colour", 0),
     ("MAKELIST('red') IS NULL", 0),
     ("hyphenated_props:hyphenated_props:a = 1", 33),
+]
+
+BODIES = {
+    "plain": b"<root><a key='first' num='1'/><b key='second' num='2'>b</b></root>",
+    "namespaces": b"<p:root xmlns:p='urn:x' xmlns='urn:d'><a>1</a></p:root>",
+    "comment": b"<?xml version='1.0'?><root><!-- c --><?pi x?><a> </a></root>",
+    "indented": b"\n <root><a/></root>",
+    "declared": "<?xml version='1.0' encoding='ISO-8859-1'?><r>\u00e9</r>".encode("latin-1"),
+    "utf-16": "<root><a/></root>".encode("utf-16"),
+    "entities": b"<!DOCTYPE root [<!ENTITY e SYSTEM 'file:///etc/passwd'>]><root><a>&e;</a></root>",
+    "doctype": b"<!DOCTYPE root><root><a/></root>",
+    "text": b"hello",
+    "broken": b"<root><a></root>",
+    "empty": b"",
+    "large": b"<root><a/>" + b" " * (1 << 20) + b"</root>",
+    "deep": b"<a>" * 1000 + b"</a>" * 1000,
+}
+_XML = {"plain", "namespaces", "comment", "indented", "declared", "utf-16"}
+
+XPATHS = [
+    ("XPATH 'root/a'", {"plain", "comment", "indented", "utf-16"}),
+    ("xpath '/root/a'", {"plain", "comment", "indented", "utf-16"}),
+    ("XPATH 'a'", set()),
+    ("XPATH '//root/b'", {"plain"}),
+    ("XPATH 'root/c'", set()),
+    ("XPATH '//root/b=\"b\"'", {"plain"}),
+    ("XPATH '//root/b!=\"c\"'", {"plain"}),
+    ("XPATH '//root/*[@key=''second'']'", {"plain"}),
+    ("XPATH '//@num > 1'", {"plain"}),
+    ("XPATH 'count(//*)'", _XML),
+    ("XPATH 'count(//zzz)'", set()),
+    ("XPATH 'string(//b)'", {"plain"}),
+    ("XPATH '\"x\"'", _XML),
+    ("XPATH 'number(\"x\")'", set()),
+    ("XPATH '0'", set()),
+    ("XPATH 'local-name(/*)=\"root\"'", _XML - {"declared"}),
+    ("XPATH 'namespace-uri(/*)=\"urn:x\"'", {"namespaces"}),
+    ("XPATH '/r=\"\u00e9\"'", {"declared"}),
+    ("XPATH '//comment()'", set()),
+    ("XPATH '//processing-instruction()'", {"comment"}),
+    ("XPATH 'root/b' OR n = 2", {"plain"}),
+    ("XPATH 'root/a' AND n = 1 AND NOT XPATH 'root/b'", {"comment", "indented", "utf-16"}),
+    ("XPATH 'root/b' = TRUE", {"plain"}),
+    ("NOT XPATH 'true()'", BODIES.keys() - _XML),
+    ("XPATH 'root/c' IS NULL", set()),
+    ("XPATH '//a[nosuch(.)]'", set()),
 ]

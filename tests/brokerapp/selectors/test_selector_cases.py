@@ -5,16 +5,17 @@ import time
 import pytest
 
 from brokerapp.errors import SelectorSyntaxError
-from brokerapp.selectors import compile_selector
-from brokerapp.selectors.parser import MAX_DEPTH
+from brokerapp.selectors import Seen, compile_selector
+from brokerapp.selectors.explain import explain
+from brokerapp.selectors.parser import MAX_DEPTH, parse
+from brokerapp.selectors.render import render
 from brokerapp.selectors.tokens import MAX_LENGTH
-from tests.brokerapp.selectors.cases import CASES, REFUSED
+from tests.brokerapp.selectors.cases import BODIES, CASES, REFUSED, XPATHS
 
 
 @pytest.mark.parametrize(("text", "headers", "expected"), CASES)
 @pytest.mark.scenario(
     "SE-01",
-    "SE-02",
     "SE-03",
     "SE-04",
     "SE-05",
@@ -44,6 +45,40 @@ def test_what_cannot_be_meant_is_refused_with_its_position(text, position):
     with pytest.raises(SelectorSyntaxError) as refused:
         compile_selector(text)
     assert refused.value.position == position
+
+
+@pytest.mark.parametrize(("text", "matching"), XPATHS)
+@pytest.mark.scenario("SE-02")
+def test_xpath_looks_into_bodies_of_xml_and_into_no_others(text, matching):
+    selector = compile_selector(text)
+    headers = {"n": "1", "content-length": "1"}
+    assert {name for name, body in BODIES.items() if selector.evaluate(Seen(headers, body))} == matching
+    assert parse(render(selector.tree)) == selector.tree
+
+
+def test_text_is_utf_8_whatever_its_declaration_says():
+    selector = compile_selector("XPATH '/r = \"\u00e9\"'")
+    body = "<?xml version='1.0' encoding='ISO-8859-1'?><r>\u00e9</r>".encode()
+    assert selector.matches(Seen({}, body))
+    assert not selector.matches(Seen({"content-length": str(len(body))}, body))
+
+
+def test_without_a_body_xpath_is_false():
+    assert compile_selector("XPATH 'true()'").evaluate({}) is False
+
+
+@pytest.mark.parametrize(
+    ("text", "seen", "reason"),
+    [
+        ("XPATH 'a'", Seen({}, b"<a/>"), "this was asked of the body"),
+        ("XPATH 'a'", Seen({}, b"a"), "the body is not taken for XML"),
+        ("XPATH 'a'", {}, "there is no body to look into"),
+        ("XQUERY 'a'", Seen({}, b"<a/>"), "XQUERY never holds, as in ActiveMQ"),
+    ],
+)
+def test_why_a_condition_on_the_body_came_to_that_is_said(text, seen, reason):
+    clause = explain(compile_selector(text), seen)
+    assert (clause.text, clause.reason) == (text, reason)
 
 
 def test_a_selector_says_what_it_reads():

@@ -1,0 +1,86 @@
+"""Bounds: how much each destination may hold, as its policy says, whoever asks: the store's writer or flow control.
+
+A queue or named subscription is bounded in the store. A topic stores nothing: what waits in memory for the slowest of
+its subscribers is what it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from brokerapp.client import Placed
+from brokerapp.definitions import PolicyEntry
+from brokerapp.destination import Destination, Kind
+from brokerapp.engine.patience import Bound, bound_of, topic_bound_of
+from brokerapp.store import STORE
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+
+#: Bytes a message that waits for a subscriber of a topic counts beside its body, so that many empty ones are many.
+#: ActiveMQ counts as much for what is no body.
+MESSAGE_BYTES = 1024
+
+
+class Bounds:
+    """What the policies in force say of room. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.of_topics = False  #: whether some topic is bounded: else nobody needs to ask
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Other policies are in force."""
+        policies = self._broker.topology.definitions.policies
+        self.of_topics = any(each.destination.kind is Kind.TOPIC and topic_bound_of(each).bytes for each in policies)
+
+    def policy_of(self, name: str) -> PolicyEntry | None:
+        """The policy of a log or topic; that of a named subscription is its first topic's."""
+        destination = Destination.parse(name)
+        if destination.kind is Kind.SUBSCRIPTION:
+            durable = self._broker.durables.known(name)
+            if durable is None:
+                return None
+            destination = durable.subscription.topics[0]
+        return self._broker.topology.policy_for(destination)
+
+    def of_log(self, name: str) -> int:
+        """Bytes a log may hold in the store; 0: no limit of its own. Asked for every log of every batch."""
+        return bound_of(self.policy_of(name)).bytes if self._broker.topology.definitions.policies else 0
+
+    def is_full(self, topic: Destination) -> bool:
+        """Whether one of its subscribers has as much waiting as the topic may hold."""
+        bound = topic_bound_of(self._broker.topology.policy_for(topic)).bytes
+        return bound > 0 and self._waiting(topic) >= bound
+
+    def room(self, place: str) -> float:
+        """Bytes that may still go to a topic; to all else as much as the store takes."""
+        destination = None if place == STORE else Destination.parse(place)
+        if destination is None or destination.is_queue:
+            return float("inf")
+        bound = topic_bound_of(self._broker.topology.policy_for(destination)).bytes
+        return bound - self._waiting(destination) if bound else float("inf")
+
+    def full_topic(self, placed: Sequence[Placed]) -> str | None:
+        """The first topic on the way of these messages that is full."""
+        topics = (copy.destination for each in placed for copy in each.route.topics)
+        return next((str(topic) for topic in topics if self.is_full(topic)), None)
+
+    def _waiting(self, topic: Destination) -> int:
+        waiting = (
+            each.pending_bytes + MESSAGE_BYTES * len(each.pending) for each in self._broker.delivery.subscribers(topic)
+        )
+        return max(waiting, default=0)
+
+    def describe(self, place: str) -> str:
+        """That a place is full, for whoever is told so."""
+        if place == STORE:
+            return "the broker's store is full"
+        bound = self._bound(place)
+        return f"{place} is full ({bound.name} {bound.bytes} bytes)"
+
+    def _bound(self, place: str) -> Bound:
+        is_queue = Destination.parse(place).is_queue
+        return (bound_of if is_queue else topic_bound_of)(self.policy_of(place))

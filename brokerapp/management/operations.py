@@ -1,0 +1,36 @@
+"""What an operator did from the command line, told to whoever records it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from django.dispatch import Signal
+
+#: Sent with `operation`, after each change that was tried on this installation's broker.
+operated = Signal()
+
+
+@dataclass(slots=True)
+class Operation:
+    """One verb that changes something. `error` says why it did not, else it is None."""
+
+    verb: str
+    object: str
+    result: Any = None
+    error: Exception | None = None
+
+
+@contextmanager
+def telling(verb: str, object: str) -> Iterator[Operation]:
+    """Tell of the operation in the block, whether it worked or not."""
+    operation = Operation(verb, object)
+    try:
+        yield operation
+    except Exception as error:
+        operation.error = error
+        raise
+    finally:
+        operated.send(Operation, operation=operation)

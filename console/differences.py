@@ -1,0 +1,86 @@
+"""What changed between two JSON values, place by place. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+#: Places told apart; what differs in more of them is only counted.
+MAX_PLACES = 200
+_MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place: `legs[0].selector`, with its value on both sides as text, None where there is none."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+    @property
+    def kind(self) -> str:
+        """added, removed, changed or same"""
+        if self.before == self.after:
+            return "same"
+        if self.before is None:
+            return "added"
+        return "removed" if self.after is None else "changed"
+
+
+def differences(before: Any, after: Any) -> list[Difference]:
+    """Every place in which they differ, and on the first level what is the same, so that it can be told what it is."""
+    found = []
+    for path, one, other in _places("", _MISSING if before is None else before, _MISSING if after is None else after):
+        if len(found) == MAX_PLACES:
+            break
+        found.append(Difference(path, _text(one), _text(other)))
+    return found
+
+
+def _places(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
+    if before is _MISSING and after is _MISSING:
+        return
+    if before == after and path:
+        if "." not in path and "[" not in path:
+            yield path, before, after
+        return
+    parts = _parts(before, after)
+    if parts is None:
+        yield path, before, after
+        return
+    for name, one, other in parts:
+        yield from _places(_joined(path, name), one, other)
+
+
+def _parts(before: Any, after: Any) -> list[tuple[Any, Any, Any]] | None:
+    """The members of both, in pairs; None when they have none that could be compared."""
+    sides = [each for each in (before, after) if each is not _MISSING]
+    if all(isinstance(each, dict) for each in sides):
+        names = list(dict.fromkeys(name for each in sides for name in each))
+        return [(name, *(_member(each, name) for each in (before, after))) for name in names] or None
+    if all(isinstance(each, list) for each in sides):
+        return [(at, _member(before, at), _member(after, at)) for at in range(max(map(len, sides)))] or None
+    return None
+
+
+def _member(value: Any, name: Any) -> Any:
+    if value is _MISSING:
+        return _MISSING
+    if isinstance(value, list):
+        return value[name] if name < len(value) else _MISSING
+    return value.get(name, _MISSING)
+
+
+def _joined(path: str, name: Any) -> str:
+    if isinstance(name, int):
+        return f"{path}[{name}]"
+    return f"{path}.{name}" if path else str(name)
+
+
+def _text(value: Any) -> str | None:
+    if value is _MISSING:
+        return None
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

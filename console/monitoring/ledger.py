@@ -1,0 +1,129 @@
+"""Ledger: this process's copy of the broker's numbers, brought up to date by asking only for what changed.
+
+It has no past and keeps no rates: monitors ask for numbers and do the rest themselves. One a process, for any number of
+monitors at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from brokerapp.definitions import Definitions
+from brokerapp.destination import Destination, Kind
+from brokerapp.snapshot import ConnectionStats, DestinationStats, NodeStatus, SubscriptionStats
+from console.connections import Connection
+from console.gateway import Gateway, gateway
+
+
+@dataclass(slots=True)
+class Reading:
+    """The broker's numbers at one moment; destinations in order of their names, so that lists keep their order."""
+
+    destinations: list[DestinationStats]
+    node: NodeStatus | None
+    at: float  #: seconds since the epoch
+    _door: Gateway = field(repr=False)
+    _used: tuple[int, dict[str, int]] | None = None
+    _subscriptions: list[SubscriptionStats] | None = None
+    _definitions: Definitions | None = None
+
+    @property
+    def connections(self) -> list[Connection]:
+        """The open connections, as far as the node lists them."""
+        listed = self.node.connections if self.node else []
+        return [Connection(self.node.node, ConnectionStats(**each)) for each in listed]
+
+    @property
+    def open_connections(self) -> int:
+        """How many connections are open."""
+        return self._of_connectors("connections")
+
+    @property
+    def accepted_connections(self) -> int:
+        """How many were made since the node started."""
+        return self._of_connectors("accepted")
+
+    def _of_connectors(self, field: str) -> int:
+        by_connector = {each["connector"]: each.get(field, 0) for each in (self.node.listeners if self.node else ())}
+        return sum(by_connector.values())
+
+    def seen_by(self, may_see: Callable[[Destination], bool]) -> Reading:
+        """The same with those destinations only."""
+        self.destinations = [each for each in self.destinations if may_see(each.destination)]
+        return self
+
+    def of_kind(self, kind: Kind) -> list[DestinationStats]:
+        """The destinations of one kind."""
+        return [each for each in self.destinations if each.destination.kind is kind]
+
+    # -- what costs a question of its own is asked when somebody wants to know it
+
+    @property
+    def used(self) -> tuple[int, dict[str, int]]:
+        """Bytes of all messages in the store, and by destination (native name)."""
+        if self._used is None:
+            self._used = self._door.run(self._door.admin.used())
+        return self._used
+
+    @property
+    def subscriptions(self) -> list[SubscriptionStats]:
+        """Named subscriptions in order of their names."""
+        if self._subscriptions is None:
+            found = self._door.run(self._door.admin.subscriptions())
+            self._subscriptions = sorted(found, key=lambda each: each.subscription.key)
+        return self._subscriptions
+
+    @property
+    def definitions(self) -> Definitions:
+        """The definitions in force."""
+        if self._definitions is None:
+            self._definitions = self._door.definitions()
+        return self._definitions
+
+
+class Ledger:
+    """Follows the broker through one gateway, when asked."""
+
+    def __init__(self, door: Gateway) -> None:
+        self._door = door
+        self._lock = threading.Lock()
+        self._stats: dict[Destination, DestinationStats] = {}
+        self._version = 0
+        self._node: str | None = None
+
+    def read(self) -> Reading:
+        """The numbers as they are now: nodes tell them once a second. Raises StoreUnavailable."""
+        nodes = self._door.nodes()
+        node = nodes[0] if nodes else None
+        with self._lock:
+            self._follow(node.node if node else None)
+            destinations = sorted(self._stats.values(), key=lambda each: each.destination.name)
+        return Reading(destinations, node, time.time(), self._door)
+
+    def _follow(self, node: str | None) -> None:
+        """Ask for what changed, or for all when another node counts, or none does."""
+        since = self._version if node is not None and node == self._node else 0
+        version, changed, gone = self._door.run(self._door.admin.stats(since))
+        if since == 0 or version < since:
+            self._stats = {each.destination: each for each in changed}
+        else:
+            self._stats.update((each.destination, each) for each in changed)
+            for destination in gone:
+                self._stats.pop(destination, None)
+        self._version, self._node = version, node
+
+
+_ledger: Ledger | None = None
+_opening = threading.Lock()
+
+
+def ledger() -> Ledger:
+    """This process's ledger, opened with the first call."""
+    global _ledger
+    with _opening:
+        if _ledger is None or _ledger._door is not gateway():
+            _ledger = Ledger(gateway())
+        return _ledger

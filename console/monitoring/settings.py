@@ -1,0 +1,12 @@
+"""Django's settings for the process with the machine endpoints: the console's, without pages, sessions and cookies."""
+
+from __future__ import annotations
+
+from console.settings import *  # noqa: F403
+
+ROOT_URLCONF = "console.monitoring.urls"
+ASGI_APPLICATION = "console.monitoring.asgi.application"
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "django.middleware.gzip.GZipMiddleware",
+]

@@ -1,0 +1,44 @@
+"""Rate limits: a bucket of requests for each who asks, which fills again with time.
+
+Counted by each process for itself: a limit is there to keep a process answering.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+#: Askers remembered; then those are forgotten whose buckets are full again.
+MAX_ASKERS = 10_000
+
+
+@dataclass(slots=True)
+class RateLimit:
+    """So many requests a second in the long run, and at most `burst` at once."""
+
+    per_second: float
+    burst: int
+    clock: Callable[[], float] = time.monotonic
+    _buckets: dict[str, tuple[float, float]] = field(default_factory=dict)  # asker -> requests left, at this time
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def wait(self, asker: str) -> int:
+        """0 when this request may go on, which takes it out of the bucket; else seconds until the next one may."""
+        now = self.clock()
+        with self._lock:
+            left, at = self._buckets.get(asker, (float(self.burst), now))
+            left = min(float(self.burst), left + (now - at) * self.per_second)
+            if left < 1:
+                self._buckets[asker] = (left, now)
+                return max(1, math.ceil((1 - left) / self.per_second))
+            if len(self._buckets) >= MAX_ASKERS:
+                self._forget(now)
+            self._buckets[asker] = (left - 1, now)
+            return 0
+
+    def _forget(self, now: float) -> None:
+        full = self.burst / self.per_second
+        self._buckets = {asker: (left, at) for asker, (left, at) in self._buckets.items() if now - at < full}

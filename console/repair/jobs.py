@@ -1,0 +1,221 @@
+"""Jobs on messages as people handle them: ask, approve, pause, go on, cancel, retry what failed; and how one stands."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from brokerapp.destination import Destination, is_pattern
+from brokerapp.errors import RequestRefused, StoreUnavailable
+from brokerapp.selectors import compile_selector
+from console import figures
+from console.gateway import gateway
+from console.repair.models import Job, JobOutcome
+from console.rights import Verb
+from console.runs import notify
+from console.workers import ask
+
+State, Action, Outcome = Job.State, Job.Action, JobOutcome.Outcome
+
+#: Messages that the right to resubmit is enough for; more need the right to do so in bulk.
+FEW = 10
+#: Messages that can be chosen one by one for one job.
+MAX_SELECTION = 5_000
+#: Rows written at once: SQLite takes so many values in one statement.
+ROWS = 500
+#: The fastest rate that can be chosen; without one a job goes as fast as it can.
+MAX_RATE = 10_000
+#: Jobs that are over are kept so long, with their outcomes.
+KEPT = timedelta(days=30)
+
+#: What each action needs, where the messages are; a retry of few needs less.
+NEEDS: dict[str, Verb] = {
+    Action.MOVE: Verb.BULK,
+    Action.COPY: Verb.BULK,
+    Action.RETRY: Verb.BULK,
+    Action.REMOVE: Verb.REMOVE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What somebody wants done: to the messages of `seqs`, or else to all that match the selector ("": all)."""
+
+    action: str
+    queue: Destination
+    target: Destination | None = None
+    seqs: tuple[int, ...] = ()
+    selector: str = ""
+    rate: int = 0
+    reason: str = ""
+    name: str = ""
+
+    @property
+    def verb(self) -> Verb:
+        """The right it needs."""
+        return Verb.RESUBMIT if self.action == Action.RETRY and 0 < len(self.seqs) <= FEW else NEEDS[self.action]
+
+    def check(self) -> None:
+        """Raise RequestRefused, SelectorSyntaxError when it makes no sense."""
+        if self.action not in NEEDS:
+            raise RequestRefused(f"{self.action!r} is none of {', '.join(NEEDS)}")
+        if self.action in (Action.MOVE, Action.COPY):
+            if self.target is None:
+                raise RequestRefused(f"to {self.action} messages needs a target")
+            if is_pattern(self.target.name):
+                raise RequestRefused(f"{self.target} is a pattern: name one destination")
+            if self.target == self.queue:
+                raise RequestRefused(f"{self.target} is where the messages are already")
+        if self.action == Action.RETRY and not self.reason.strip():
+            raise RequestRefused("say why: the reason stands in the record of every message that is sent again")
+        if len(self.seqs) > MAX_SELECTION:
+            raise RequestRefused(f"{len(self.seqs)} messages were chosen, {MAX_SELECTION} can be: use a selector")
+        if not 0 <= self.rate <= MAX_RATE:
+            raise RequestRefused(f"{self.rate} messages a second is none of 0 (no limit) to {MAX_RATE}")
+        if self.selector:
+            compile_selector(self.selector)
+
+    @property
+    def title(self) -> str:
+        """A name for who gave it none."""
+        what = f"{len(self.seqs)} of" if self.seqs else "messages of" if self.selector else "all of"
+        to = f" to {self.target.name}" if self.target else ""
+        return f"{Action(self.action).label} {what} {self.queue.name}{to}"[:200]
+
+
+def start(wish: Wish, asked_by: str, needs_approval: bool = False) -> Job:
+    """Let a worker do it, or wait for somebody with the right. Raises RequestRefused, SelectorSyntaxError."""
+    wish.check()
+    upto, depth = gateway().last(wish.queue), len(wish.seqs) or gateway().depth(wish.queue)
+    job = Job(
+        name=wish.name.strip()[:200] or wish.title, action=wish.action, queue=str(wish.queue),
+        target=str(wish.target) if wish.target else "", selector=wish.selector, is_selection=bool(wish.seqs),
+        upto=upto, rate=wish.rate, reason=wish.reason.strip(), asked_by=asked_by, expected=depth,
+        state=State.ASKED if needs_approval else State.QUEUED,
+    )  # fmt: skip
+    with transaction.atomic():
+        job.save(force_insert=True)
+        JobOutcome.objects.bulk_create([JobOutcome(job=job, seq=seq) for seq in sorted(set(wish.seqs))], ROWS)
+    if not needs_approval:
+        rouse(job)
+    return job
+
+
+def approve(job: Job, by: str) -> bool:
+    """Let a job that was asked for be done; whether it still waited for that."""
+    return _change(job, {State.ASKED}, state=State.QUEUED, approved_by=by)
+
+
+def pause(job: Job, by: str) -> bool:
+    """Let it rest after the step under way."""
+    return _change(job, {State.QUEUED, State.RUNNING}, state=State.PAUSED, note=f"Paused by {by}.")
+
+
+def go_on(job: Job) -> bool:
+    """Go on with a job that paused, at its place."""
+    return _change(job, {State.PAUSED}, state=State.QUEUED, note="")
+
+
+def cancel(job: Job, by: str) -> bool:
+    """End it after the step under way. What is done stays done."""
+    unfinished = frozenset(State) - Job.FINAL
+    return _change(job, unfinished, state=State.CANCELLED, note=f"Cancelled by {by}.", finished=timezone.now())
+
+
+def slow_down(job: Job, rate: int) -> bool:
+    """Choose another rate, from the next step on."""
+    if not 0 <= rate <= MAX_RATE:
+        raise RequestRefused(f"{rate} messages a second is none of 0 (no limit) to {MAX_RATE}")
+    return _change(job, frozenset(State) - Job.FINAL, rate=rate)
+
+
+def _change(job: Job, before: frozenset[str] | set[str], **fields: Any) -> bool:
+    """The condition is in the update itself: a worker may end the job in this very moment."""
+    changed = Job.objects.filter(id=job.id, state__in=before).update(**fields) == 1
+    job.refresh_from_db()
+    if changed:
+        rouse(job)
+    return changed
+
+
+def rouse(job: Job) -> None:
+    """Call a worker to a job that waits for one. A worker that is not there now finds it when it starts."""
+    notify(str(job.id))
+    if job.state == State.QUEUED:
+        try:
+            ask("console.work", str(job.id))
+        except StoreUnavailable as error:
+            Job.objects.filter(id=job.id).update(note=str(error))
+
+
+def retry_failed(job: Job, by: str) -> Job:
+    """A new job for what failed in this one."""
+    failed = JobOutcome.objects.filter(job=job, outcome__in=JobOutcome.FAILED)
+    again = Job(
+        name=f"{job.name}: what failed"[:200], action=job.action, queue=job.queue, target=job.target,
+        is_selection=True, upto=job.upto, rate=job.rate, reason=job.reason, asked_by=by, part_of=job,
+        expected=failed.count(),
+    )  # fmt: skip
+    with transaction.atomic():
+        again.save(force_insert=True)
+        rows = failed.values_list("seq", "message_id").iterator(ROWS)
+        JobOutcome.objects.bulk_create((JobOutcome(job=again, seq=seq, message_id=id) for seq, id in rows), ROWS)
+    rouse(again)
+    return again
+
+
+def forget_old() -> int:
+    """Forget jobs that ended long ago; how many."""
+    old = Job.objects.filter(state__in=Job.FINAL, finished__lt=timezone.now() - KEPT)
+    return old.delete()[1].get("console.Job", 0)
+
+
+# -- how jobs stand
+
+
+def find(ids: Sequence[str]) -> QuerySet[Job]:
+    """The jobs of these ids, those that are ids."""
+    valid = []
+    for each in ids:
+        try:
+            valid.append(uuid.UUID(each))
+        except ValueError:
+            continue
+    return Job.objects.filter(id__in=valid)
+
+
+def cells(argument: str, rows: Sequence[str], sees: Callable[[Destination], bool]) -> dict[str, Any]:
+    """The live cells of one job (by id), or of the rows of the list of jobs; those of queues that one sees."""
+    found = [job for job in find([argument] if argument else rows) if sees(job.source)]
+    if argument:
+        return {name: text for job in found for name, text in cells_of(job).items()}
+    return {f"{job.id}#{name}": text for job in found for name, text in cells_of(job).items()}
+
+
+def cells_of(job: Job) -> dict[str, Any]:
+    """How one job stands, in texts."""
+    dealt = job.done + job.failed
+    seen = job.scanned if not job.is_selection else dealt
+    share = 1.0 if job.state == State.DONE else min(1.0, seen / job.expected) if job.expected else 0.0
+    seconds = ((job.finished or timezone.now()) - job.started).total_seconds() if job.started else 0.0
+    return {
+        "state": job.state,
+        "label": State(job.state).label,
+        "progress": round(share, 3),
+        "percent": f"{share:.0%}",
+        "scanned": figures.whole(max(job.scanned, dealt)),
+        "done": figures.whole(job.done),
+        "failed": figures.whole(job.failed),
+        "has_failed": bool(job.failed),
+        "speed": figures.rate(dealt / seconds) if seconds >= 1 and not job.is_final else "",
+        "took": figures.span(seconds),
+        "note": job.note,
+        "final": job.is_final,
+    }

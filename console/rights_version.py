@@ -1,0 +1,60 @@
+"""The version of everybody's rights: it grows with every change of users, groups, roles and masking.
+
+Whatever stays open longer than a request, as sockets do, looks whether it has grown and then asks anew. The version
+stands in the database, so that all web processes see it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.contrib.sessions.models import Session
+from django.db.models import F
+from django.db.models.signals import m2m_changed, post_delete, post_save
+
+from console.models import Assignment, MaskingRule, RightsVersion
+
+#: Seconds for which a process takes the version it has read for the current one.
+FRESH = 1.0
+
+_lock = threading.Lock()
+_read: tuple[float, int] = (-FRESH, 0)
+_grown_here = 0
+
+
+def rights_version() -> int:
+    """The version, at most FRESH seconds old."""
+    global _read
+    with _lock:
+        at, version = _read
+        if time.monotonic() - at >= FRESH:
+            version = RightsVersion.objects.values_list("version", flat=True).first() or 0
+            _read = (time.monotonic(), version)
+        return version
+
+
+def rights_state() -> tuple[int, int]:
+    """What is equal as long as nothing changed: a key for what is remembered. What is changed here shows at once."""
+    return rights_version(), _grown_here
+
+
+def grow(sender: Any = None, **kwargs: Any) -> None:
+    """Somebody's rights may have changed."""
+    if kwargs.get("update_fields") == frozenset({"last_login"}):
+        return
+    global _grown_here, _read
+    _grown_here, _read = _grown_here + 1, (-FRESH, 0)
+    if not RightsVersion.objects.update(version=F("version") + 1):
+        RightsVersion.objects.create(version=1)
+
+
+def watch() -> None:
+    """Have every change that counts let the version grow."""
+    for model in (Assignment, Group, MaskingRule, User):
+        post_save.connect(grow, model, dispatch_uid="rights")
+        post_delete.connect(grow, model, dispatch_uid="rights")
+    post_delete.connect(grow, Session, dispatch_uid="rights")
+    m2m_changed.connect(grow, User.groups.through, dispatch_uid="rights")

@@ -1,0 +1,120 @@
+"""Single messages are found in the archive, by its index, and in what is not archived yet."""
+
+import pytest
+from recorded_traffic import BROKER, message, send
+
+from analytics import key_index
+from analytics.archive import BrokerArchive, Commit
+from analytics.archiver import Archiver
+from analytics.stream import TraceStream
+from analytics.trace import Trace
+from brokerapp.recording.encoding import decode
+from brokerapp.recording.recorder import Recorder
+from brokerapp.recording.schema import ACK, DISPATCH, FORWARD
+
+HOUR_US = 3_600_000_000
+START_US = 1_760_000_400_000_000 // HOUR_US * HOUR_US
+QUEUE = "queue://a"
+
+
+def recorded(first: int, count: int, start_us: int = START_US) -> Recorder:
+    """Messages first.. that were sent, dispatched and acknowledged."""
+    recorder = Recorder(BROKER)
+    for number in range(first, first + count):
+        now = start_us + number
+        made = message(number, now, order=str(number % 100), n=str(number))
+        recorder.enqueue(now, [made], QUEUE)
+        recorder.run(FORWARD, now, [made], [QUEUE], QUEUE)
+        recorder.event(DISPATCH, now + 1, made, QUEUE, QUEUE, "c1", None)
+        recorder.event(ACK, now + 2, made, QUEUE, QUEUE, "c1", None)
+    return recorder
+
+
+def archive_hours(folder, hours: int, files: int = 3, indexed=("order",)) -> BrokerArchive:
+    archive, number = BrokerArchive(folder, BROKER, indexed=indexed), 0
+    for hour in range(hours):
+        for _ in range(files):
+            archive.append(decode(recorded(number, 20, START_US + hour * HOUR_US).take()[0]), Commit(f"{number + 1}-0"))
+            number += 20
+    return archive
+
+
+def id_of(number: int) -> str:
+    return f"ID:sluice-1:{number}"
+
+
+def opened(monkeypatch) -> list[str]:
+    """The Parquet files that were read from now on."""
+    import analytics.trace as module
+
+    files, read = [], module.pq.read_table
+
+    def read_table(path, **options):
+        files.append(path.name)
+        return read(path, **options)
+
+    monkeypatch.setattr(module.pq, "read_table", read_table)
+    return files
+
+
+def test_a_message_is_found_with_all_that_happened_to_it_and_few_files_are_opened(
+    store, store_url, tmp_path, monkeypatch
+):
+    archive_hours(tmp_path, 4)
+    files = opened(monkeypatch)
+    found = Trace(tmp_path, store_url, BROKER).of([id_of(130)])
+    assert [each.kind for each in found.events] == ["enqueue", "forward", "dispatch", "ack"]
+    assert found.events[0].properties == {"order": "30", "n": "130"}
+    assert found.complete
+    assert len(files) <= 2  # one, and perhaps one that only might have held it
+
+
+def test_messages_are_found_by_a_property_that_is_indexed(store, store_url, tmp_path):
+    archive_hours(tmp_path, 2)
+    found = Trace(tmp_path, store_url, BROKER).find("7", ["order"])
+    assert [each.msg_id for each in found.events] == [id_of(7), id_of(107)]
+    assert Trace(tmp_path, store_url, BROKER).find(id_of(9), []).events[0].msg_id == id_of(9)
+    assert Trace(tmp_path, store_url, BROKER).find("never", ["order"]).events == []
+
+
+def test_what_is_not_archived_yet_is_found_and_nothing_is_told_twice(store, store_url, tmp_path):
+    send(store, recorded(1, 10))
+    trace = Trace(tmp_path, store_url, BROKER)
+    assert len(trace.of([id_of(5)]).events) == 4
+    archiver = Archiver(TraceStream(store_url, BROKER), BrokerArchive(tmp_path, BROKER), lambda _step: None)
+    archiver.flush()
+    assert len(trace.of([id_of(5)]).events) == 4
+    send(store, recorded(11, 10))
+    assert [each.msg_id for each in trace.find(id_of(12), []).events] == [id_of(12)]
+
+
+def test_files_that_the_index_does_not_know_are_looked_into(store, store_url, tmp_path):
+    archive = archive_hours(tmp_path, 1)
+    [index] = archive.folder.rglob(key_index.NAME)
+    index.unlink()
+    assert len(Trace(tmp_path, store_url, BROKER).of([id_of(30)]).events) == 4
+
+
+def test_a_torn_end_of_the_index_is_cut_off_and_what_follows_is_read(tmp_path):
+    key_index.add(tmp_path, "a", {1})
+    whole = (tmp_path / key_index.NAME).stat().st_size
+    key_index.add(tmp_path, "b", {2})
+    with (tmp_path / key_index.NAME).open("r+b") as index:
+        index.truncate(whole + 5)
+    assert key_index.candidates(tmp_path, [2]) == (set(), {"a"})
+    key_index.add(tmp_path, "c", {2})
+    assert key_index.candidates(tmp_path, [2]) == ({"c"}, {"a", "c"})
+
+
+@pytest.mark.parametrize("count", [0, 1, 5000])
+def test_the_index_never_denies_what_is_there_and_seldom_suspects_what_is_not(tmp_path, count):
+    keys = {key_index.key_of(str(number)) for number in range(count)}
+    key_index.add(tmp_path, "f", keys)
+    assert all(key_index.candidates(tmp_path, [key])[0] for key in list(keys)[:200])
+    suspected = sum(bool(key_index.candidates(tmp_path, [key_index.key_of(f"x{n}")])[0]) for n in range(1000))
+    assert suspected < 10
+
+
+def test_a_look_ends_at_its_deadline_and_says_that_it_saw_not_everything(store, store_url, tmp_path):
+    archive_hours(tmp_path, 2)
+    assert not Trace(tmp_path, store_url, BROKER).of([id_of(3)], patience=-1.0).complete

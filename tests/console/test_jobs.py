@@ -1,0 +1,181 @@
+"""Jobs on messages: asked for by people, done by a worker in steps, with an outcome for each message."""
+
+import pytest
+
+from brokerapp.destination import Destination
+from brokerapp.errors import RequestRefused, SelectorSyntaxError, StoreUnavailable
+from console.gateway import gateway
+from console.models import Job, JobOutcome
+from console.repair import jobs, work
+from console.repair.jobs import Wish
+
+State, Outcome = Job.State, JobOutcome.Outcome
+queue = Destination.queue
+names = iter(range(1_000))
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def name(console, monkeypatch) -> str:
+    """A queue of ten messages; every other one is even. No worker is called: tests do its work."""
+    monkeypatch.setattr(jobs, "ask", lambda *_args: None)
+    name = f"jobs.{next(names)}"
+    for number in range(10):
+        console.send(f"/queue/{name}", str(number), parity="odd" if number % 2 else "even")
+    return name
+
+
+def bodies(name: str) -> list[str]:
+    return [each.body.decode() for each in gateway().browse(queue(name), 0, 500, None).messages]
+
+
+def seqs(name: str) -> list[int]:
+    return [each.seq for each in gateway().browse(queue(name), 0, 500, None).messages]
+
+
+def finish(job: Job) -> Job:
+    while not Job.objects.get(id=job.id).is_final:
+        work.work(str(job.id))
+    job.refresh_from_db()
+    return job
+
+
+def outcomes(job: Job) -> list[tuple[str, str]]:
+    return list(job.outcomes.values_list("outcome", "detail"))
+
+
+def test_messages_that_match_a_selector_are_moved_in_order_with_an_outcome_for_each(name):
+    to = queue(f"{name}.to")
+    job = finish(jobs.start(Wish("move", queue(name), to, selector="parity = 'odd'"), "ada"))
+    assert (job.state, job.done, job.failed, job.scanned) == (State.DONE, 5, 0, 10)
+    assert bodies(to.name) == list("13579")
+    assert bodies(name) == list("02468")
+    assert set(outcomes(job)) == {("done", str(to))}
+    assert all(job.outcomes.values_list("message_id", flat=True))
+
+
+def test_what_comes_after_the_job_was_asked_for_is_left_alone(name, console):
+    job = jobs.start(Wish("remove", queue(name)), "ada")
+    console.send(f"/queue/{name}", "late")
+    assert finish(job).done == 10
+    assert bodies(name) == ["late"]
+
+
+def test_a_selection_is_dealt_with_and_what_is_gone_is_said_to_be(name):
+    first, second, *_ = seqs(name)
+    gateway().step("remove", queue(name), [first], None, "eve")
+    job = finish(jobs.start(Wish("remove", queue(name), seqs=(first, second)), "ada"))
+    assert (job.state, job.done, job.failed) == (State.DONE, 1, 1)
+    assert [outcome for outcome, _ in outcomes(job)] == ["gone", "done"]
+
+
+def test_a_paused_job_goes_on_at_its_place_and_a_cancelled_one_leaves_the_rest(name, monkeypatch):
+    monkeypatch.setattr(work, "STEP", 4)
+    job = jobs.start(Wish("move", queue(name), queue(f"{name}.to")), "ada")
+    steps = []
+
+    real = work._step
+
+    def step_then_pause(job, rows):
+        count = real(job, rows)
+        if len(steps) == 0:
+            jobs.pause(job, "eve")
+        steps.append(count)
+        return count
+
+    monkeypatch.setattr(work, "_step", step_then_pause)
+    assert work.work(str(job.id)) == State.PAUSED
+    job.refresh_from_db()
+    assert (job.done, job.note) == (4, "Paused by eve.")
+    assert work.work(str(job.id)) == "not mine"
+    assert jobs.go_on(job)
+    monkeypatch.setattr(work, "SLICE", 0.0)
+    assert jobs.cancel(job, "eve")
+    assert not jobs.go_on(job)
+    assert len(bodies(name)) == 6
+    assert bodies(f"{name}.to") == list("0123")
+
+
+def killed_after_the_step(monkeypatch):
+    """The worker ends between the broker's answer and its note of it."""
+
+    def killed(*_args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(work, "_note", killed)
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"), [("move", Outcome.DONE), ("remove", Outcome.DONE), ("copy", Outcome.UNKNOWN)]
+)
+def test_a_job_whose_worker_was_killed_goes_on_and_does_nothing_twice(name, action, expected, monkeypatch):
+    target = None if action == "remove" else queue(f"{name}.to")
+    job = jobs.start(Wish(action, queue(name), target), "ada")
+    with monkeypatch.context() as patch:
+        killed_after_the_step(patch)
+        with pytest.raises(KeyboardInterrupt):
+            work.work(str(job.id))
+    assert work.work(str(job.id)) == "not mine"  # it may still be alive
+    Job.objects.filter(id=job.id).update(lease=None)
+    assert work.rouse_lost() == 1
+    finish(job)
+    assert {outcome for outcome, _ in outcomes(job)} == {expected}
+    if target:
+        assert sorted(bodies(target.name)) == list("0123456789")
+
+
+def test_what_failed_can_be_tried_again_as_a_job_of_its_own(name, console):
+    job = finish(jobs.start(Wish("retry", queue(name), reason="fixed", seqs=tuple(seqs(name)[:3])), "ada"))
+    assert {outcome for outcome, _ in outcomes(job)} == {"refused"}
+    again = finish(jobs.retry_failed(job, "eve"))
+    assert (again.part_of, again.expected, again.failed) == (job, 3, 3)
+    assert len(bodies(name)) == 10
+
+
+def test_a_rate_spreads_the_work_over_time(name, monkeypatch):
+    slept = []
+    monkeypatch.setattr(work.time, "sleep", slept.append)
+    finish(jobs.start(Wish("remove", queue(name), rate=5), "ada"))
+    assert len(slept) == 3  # one for planning, two steps of five
+    assert 1.0 < sum(slept) <= 2.0
+
+
+def test_a_broker_that_does_not_answer_puts_a_job_off(name, monkeypatch):
+    job = jobs.start(Wish("remove", queue(name)), "ada")
+
+    def silent(*_args):
+        raise StoreUnavailable("no node is running")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(gateway()), "step", silent)
+        assert work.work(str(job.id)) == State.QUEUED
+    job.refresh_from_db()
+    assert "no node is running" in job.note
+    assert finish(job).done == 10
+
+
+WRONG = [
+    (Wish("melt", queue("a")), RequestRefused, "'melt' is none of"),
+    (Wish("move", queue("a")), RequestRefused, "needs a target"),
+    (Wish("move", queue("a"), queue("a")), RequestRefused, "is where the messages are already"),
+    (Wish("copy", queue("a"), queue("b.>")), RequestRefused, "is a pattern"),
+    (Wish("retry", queue("a")), RequestRefused, "say why"),
+    (Wish("remove", queue("a"), rate=-1), RequestRefused, "-1 messages a second"),
+    (Wish("remove", queue("a"), selector="a ="), SelectorSyntaxError, "position"),
+    (Wish("remove", queue("a"), seqs=tuple(range(5_001))), RequestRefused, "use a selector"),
+]
+
+
+@pytest.mark.parametrize(("wish", "error", "sentence"), WRONG, ids=[each[2] for each in WRONG])
+def test_what_makes_no_sense_is_refused_with_a_reason(wish, error, sentence):
+    with pytest.raises(error, match=sentence):
+        wish.check()
+
+
+def test_old_jobs_are_forgotten_with_their_outcomes(name, monkeypatch):
+    job = finish(jobs.start(Wish("remove", queue(name)), "ada"))
+    assert jobs.forget_old() == 0
+    monkeypatch.setattr(jobs, "KEPT", jobs.timedelta(0))
+    assert jobs.forget_old() == 1
+    assert not JobOutcome.objects.filter(job_id=job.id).exists()

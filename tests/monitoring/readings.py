@@ -1,0 +1,58 @@
+"""A reading of a broker's numbers that no broker made."""
+
+from __future__ import annotations
+
+from brokerapp.definitions import Definitions
+from brokerapp.destination import Destination, Kind
+from brokerapp.named_subscription import NamedSubscription
+from brokerapp.snapshot import DestinationStats, NodeStatus, SubscriptionStats
+from console.monitoring.beans import Beans
+from console.monitoring.ledger import Reading
+from console.monitoring.options import MonitorOptions
+
+AT = 1_700_000_100.0
+Q, T = Destination.queue, Destination.topic
+
+
+def node(**more) -> NodeStatus:
+    """A node that started 100 s before."""
+    listener = {"connector": "stomp", "address": "stomp://127.0.0.1:61613", "connections": 3, "refused": 1}
+    values = {
+        "listeners": [{**listener, "accepted": 9}],
+        "store": {"message_limit": 10_000, "used": 500, "limit": 0, "machine": 1_000},
+        "trace": {"recorded": 5, "dropped": 0},
+    }
+    return NodeStatus("n1", "sluice", 1_700_000_000_000, 1_700_000_100_000, **{**values, **more})
+
+
+def durable(client: str, name: str, topic: str, active: bool) -> SubscriptionStats:
+    """A durable subscription that holds two messages."""
+    subscription = NamedSubscription(client, name, (T(topic),), selector="price > 1")
+    numbers = DestinationStats(Destination(Kind.SUBSCRIPTION, f"{client}:{name}"), 2, 7, 5, 6, 1, ConsumerCount=active)
+    return SubscriptionStats(subscription, numbers)
+
+
+ORDERS = DestinationStats(
+    Q("Orders.In"), 42, 1000, 958, 960, 2, ConsumerCount=2, ProducerCount=1, EnqueueBytes=20_000, MinMessageSize=10,
+    MaxMessageSize=90, EnqueueTimeUs=1_440_000, MinEnqueueTime=0, MaxEnqueueTime=12,
+)  # fmt: skip
+PRICES = DestinationStats(T("Prices"), 0, 7, 7, 7, ConsumerCount=1)
+ADVISORY = DestinationStats(T("ActiveMQ.Advisory.Connection"), 0, 3)
+AWKWARD = DestinationStats(Q('a/b!c:d,e=f*g?h"é'), 1, 1)
+
+
+def reading(*destinations: DestinationStats, **more) -> Reading:
+    """These destinations, or a few."""
+    found = sorted(destinations or (ORDERS, PRICES, ADVISORY), key=lambda each: each.destination.name)
+    values = {
+        "node": node(),
+        "_used": (2_500, {"queue://Orders.In": 2_000}),
+        "_subscriptions": [durable("c2", "s2", "Prices", False), durable("c1", "s1", "Prices", True)],
+        "_definitions": Definitions(),
+    }
+    return Reading(found, at=AT, _door=None, **{**values, **more})
+
+
+def beans(*destinations: DestinationStats, options: MonitorOptions = MonitorOptions(), **more) -> Beans:  # noqa: B008
+    """Their beans, and all others."""
+    return Beans(reading(*destinations, **more), options, "sluice")

@@ -1,0 +1,95 @@
+"""The text for Prometheus, read by a parser of another maker."""
+
+import time
+
+import pytest
+from prometheus_client.openmetrics import parser as openmetrics
+from prometheus_client.parser import text_string_to_metric_families
+
+from brokerapp.snapshot import DestinationStats
+from console.monitoring.exposition import open_metrics, plain, snake
+from console.monitoring.options import MonitorOptions
+from tests.monitoring.readings import AWKWARD, ORDERS, PRICES, Q, beans
+
+#: What Grafana's mixin for ActiveMQ and jmx_exporter's example make of the broker's beans.
+OF_DASHBOARDS = (
+    "activemq_connections", "activemq_connections_total", "activemq_consumer_total", "activemq_producer_total",
+    "activemq_message_total", "activemq_enqueue_total", "activemq_dequeue_total", "activemq_managedqueues_total",
+    "activemq_memory_usage_ratio", "activemq_store_usage_ratio", "activemq_temp_usage_ratio",
+    "activemq_jobschedulerstore_usage_ratio",
+    *(
+        f"activemq_{kind}_{name}"
+        for kind in ("queue", "topic")
+        for name in (
+            "queue_size", "enqueue_count", "dequeue_count", "consumer_count", "producer_count", "expired_count",
+            "in_flight_count", "memory_percent_usage", "average_enqueue_time", "average_message_size",
+        )
+    ),
+)  # fmt: skip
+
+
+def samples(pieces, parse=text_string_to_metric_families):
+    """Name and labels of every sample, with its value."""
+    found = {}
+    for family in parse("".join(pieces)):
+        for each in family.samples:
+            key = (each.name, each.labels.get("destination"))
+            assert key not in found, "a series comes twice"
+            found[key] = each.value
+    return found
+
+
+def test_dashboards_find_every_name_they_ask_for():
+    text = "".join(plain(beans()))
+    assert [name for name in OF_DASHBOARDS if f"\n{name} " not in text and f"\n{name}{{" not in text] == []
+
+
+def test_each_destination_has_its_numbers():
+    found = samples(plain(beans(ORDERS, PRICES, AWKWARD)))
+    assert found["activemq_queue_queue_size", "Orders.In"] == 42
+    assert found["activemq_queue_average_enqueue_time", "Orders.In"] == 1.5
+    assert found["activemq_queue_memory_percent_usage", "Orders.In"] == 20
+    assert found["activemq_topic_consumer_count", "Prices"] == 1
+    assert found["activemq_store_usage_ratio", None] == 0.25
+    assert found["activemq_queue_queue_size", AWKWARD.destination.name] == 1
+
+
+def test_the_open_form_keeps_the_rules_of_openmetrics():
+    found = samples(open_metrics(beans(ORDERS, PRICES, AWKWARD)), openmetrics.text_string_to_metric_families)
+    assert found["sluice_queue_enqueued_messages_total", "Orders.In"] == 1000
+    assert found["sluice_queue_messages", "Orders.In"] == 42
+    assert found["sluice_node_up", None] == 1
+
+
+def test_beyond_the_limit_there_is_one_series_for_all_and_it_says_so():
+    many = [DestinationStats(Q(f"q{n}"), n, n, DispatchCount=n, EnqueueTimeUs=n * 2000) for n in range(1, 6)]
+    some = beans(*many, options=MonitorOptions(listed=4))
+    found = samples(plain(some))
+    assert found["activemq_queue_queue_size", None] == 15
+    assert found["activemq_queue_average_enqueue_time", None] == 2
+    assert found["sluice_metrics_merged_destinations", None] == 5
+    assert ("activemq_queue_queue_size", "q1") not in found
+    asked = samples(plain(some, ["q1", "q2"]))
+    assert (asked["activemq_queue_queue_size", "q1"], asked["sluice_metrics_merged_destinations", None]) == (1, 0)
+    assert ("activemq_queue_queue_size", "q3") not in asked
+
+
+def test_without_a_node_the_page_says_so():
+    assert samples(plain(beans(node=None)))["sluice_node_up", None] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("QueueSize", "queue_size"), ("DLQ", "dlq"), ("MemoryPercentUsage", "memory_percent_usage")]
+)
+def test_names_become_what_jmx_exporter_makes_of_them(name, expected):
+    assert snake(name) == expected
+
+
+def test_ten_thousand_queues_take_less_than_a_second_and_come_in_pieces():
+    many = [DestinationStats(Q(f"orders.region.{n}"), n, n) for n in range(10_000)]
+    some = beans(*many, options=MonitorOptions(listed=10_000))
+    started, largest, length = time.process_time(), 0, 0
+    for piece in plain(some):
+        largest, length = max(largest, len(piece)), length + len(piece)
+    assert time.process_time() - started < 1.0
+    assert largest < length / 10

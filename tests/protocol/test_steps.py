@@ -1,0 +1,161 @@
+"""What operators do to single messages: steps over explicit numbers, editing, sending; places found in a queue."""
+
+import time
+
+import pytest
+
+from brokerapp.admin import BrokerAdmin
+from brokerapp.definitions import Composite, Leg
+from brokerapp.destination import Destination
+from brokerapp.errors import RequestRefused
+from brokerapp.sending import TestSend
+
+queue = Destination.queue
+
+
+def numbers(node, name) -> list[int]:
+    return [message.seq for message in node.browse(name)]
+
+
+def step(node, action, name, seqs, **more):
+    found = node.ask(lambda admin: admin.step(action, queue(name), seqs, **more))
+    return {each.seq: (each.outcome, each.detail) for each in found}
+
+
+def fill(connect, name, count, **headers):
+    client = connect()
+    for number in range(count):
+        client.send(f"/queue/{name}", str(number), persistent="true", **headers)
+    return client
+
+
+def test_a_step_deals_with_the_messages_it_names_and_tells_of_each_where_it_came(connect, node, name):
+    fill(connect, name, 5)
+    first, second, *_, last = numbers(node, name)
+    done = step(node, "move", name, [last, second], target=queue(f"{name}.to"))
+    assert done == {last: ("done", f"queue://{name}.to"), second: ("done", f"queue://{name}.to")}
+    assert node.bodies(name) == ["0", "2", "3"]
+    assert node.bodies(f"{name}.to") == ["1", "4"]
+    assert step(node, "remove", name, [first, second]) == {first: ("done", ""), second: ("gone", "")}
+    assert node.bodies(name) == ["2", "3"]
+    assert node.depth(name) == 2
+
+
+def test_a_step_that_is_repeated_does_nothing_twice(connect, node, name):
+    fill(connect, name, 3)
+    seqs = numbers(node, name)
+    assert {outcome for outcome, _ in step(node, "move", name, seqs, target=queue(f"{name}.to")).values()} == {"done"}
+    assert {outcome for outcome, _ in step(node, "move", name, seqs, target=queue(f"{name}.to")).values()} == {"gone"}
+    assert node.bodies(f"{name}.to") == ["0", "1", "2"]
+
+
+def test_what_a_consumer_holds_stays_with_it(connect, node, name):
+    client = fill(connect, name, 2)
+    client.subscribe(f"/queue/{name}", ack="client-individual", prefetch=1)
+    [held] = client.take(1)
+    a, b = numbers(node, name)
+    outcomes = step(node, "remove", name, [a, b])
+    assert outcomes[a][0] == "held"
+    assert outcomes[b] == ("done", "")
+    client.ack(held)
+    assert node.depth(name) == 0
+
+
+def test_numbers_far_apart_are_found(connect, node, name):
+    client = connect()
+    for number in range(30):
+        client.send(f"/queue/{name}", str(number))
+        client.send(f"/queue/{name}.other", "between")
+    seqs = numbers(node, name)
+    wanted = [seqs[0], seqs[7], seqs[29]]
+    assert {outcome for outcome, _ in step(node, "copy", name, wanted, target=queue(f"{name}.to")).values()} == {"done"}
+    assert node.bodies(f"{name}.to") == ["0", "7", "29"]
+    assert len(node.bodies(name)) == 30
+
+
+def test_a_retry_goes_to_where_it_failed_with_who_when_and_how_often_and_without_the_failure(connect, node, name):
+    client = fill(connect, name, 1, order="4711")
+    client.subscribe(f"/queue/{name}", ack="client-individual")
+    for times in (1, 2):
+        client.nack(client.take(1)[0])
+        node_dlq = [each for each in node.browse("ActiveMQ.DLQ") if each.original_destination == f"/queue/{name}"]
+        [dead] = node_dlq
+        assert "dlqDeliveryFailureCause" in dead.headers
+        outcome = step(node, "retry", "ActiveMQ.DLQ", [dead.seq], actor="ada")
+        assert outcome == {dead.seq: ("done", f"queue://{name}")}
+        [again] = node.browse(name)
+        assert again.headers["resubmitCount"] == str(times)
+        assert again.headers["resubmittedBy"] == "ada"
+        assert abs(int(again.headers["resubmittedTime"]) / 1000 - time.time()) < 60
+        assert not {"dlqDeliveryFailureCause", "dlqDeliveryCount", "dlqTime"} & again.headers.keys()
+        assert again.headers["order"] == "4711"
+
+
+def test_a_message_that_does_not_say_where_it_failed_is_refused_and_stays(connect, node, name):
+    fill(connect, name, 1)
+    [seq] = numbers(node, name)
+    [(outcome, why)] = step(node, "retry", name, [seq]).values()
+    assert (outcome, why) == ("refused", "it does not say where it failed: name a target")
+    assert node.bodies(name) == ["0"]
+
+
+def test_an_edited_message_takes_the_place_of_the_old_one_under_an_id_of_its_own(connect, node, name):
+    fill(connect, name, 1, region="eu")
+    [old] = node.browse(name)
+    new = TestSend(f"/queue/{name}.fixed", {"region": "us"}, b"mended").to_json()
+    answer = node.ask(lambda admin: admin.edit(queue(name), old.seq, new, "ada"))
+    [mended] = node.browse(f"{name}.fixed")
+    assert (mended.id, answer["places"]) == (answer["id"], [f"queue://{name}.fixed"])
+    assert mended.body == b"mended"
+    assert mended.headers["resubmittedFrom"] == old.id
+    assert (mended.headers["region"], mended.headers["resubmittedBy"]) == ("us", "ada")
+    assert node.bodies(name) == []
+    with pytest.raises(RequestRefused, match="no more"):
+        node.ask(lambda admin: admin.edit(queue(name), old.seq, new, "ada"))
+    assert len(node.bodies(f"{name}.fixed")) == 1
+
+
+def test_a_test_message_goes_the_way_of_any_and_says_which(connect, node, name):
+    node.define(Composite(queue(f"{name}.in"), (Leg(queue(f"{name}.a")), Leg(queue(f"{name}.b"), "n > 5"))))
+    message = TestSend(f"/queue/{name}.in", {"n": "7"}, b"x", priority=8).to_json()
+    answer = node.ask(lambda admin: admin.send(message, 3, "ada"))
+    assert answer["count"] == 3
+    assert answer["queues"] == [f"queue://{name}.a", f"queue://{name}.b"]
+    sent = node.browse(f"{name}.b")
+    assert [each.headers["priority"] for each in sent] == ["8", "8", "8"]
+    assert sent[0].id == answer["id"]
+    assert sent[0].headers["sentBy"] == "ada"
+    assert node.numbers(queue(f"{name}.in")).ProducerCount == 0
+
+
+def test_a_test_message_may_wait_and_a_wrong_one_is_refused(node, name):
+    delayed = TestSend(f"/queue/{name}", {"AMQ_SCHEDULED_DELAY": "3600000"}, b"later").to_json()
+    id = node.ask(lambda admin: admin.send(delayed))["id"]
+    _, waiting = node.ask(lambda admin: admin.waiting())
+    assert id in [each.job for each in waiting]
+    node.ask(lambda admin: admin.forget_waiting(id))
+    wrong = TestSend(f"/queue/{name}", {"AMQ_SCHEDULED_CRON": "every now and then"}, b"").to_json()
+    with pytest.raises(RequestRefused, match="five fields"):
+        node.ask(lambda admin: admin.send(wrong))
+
+
+def test_a_place_in_a_queue_is_found_by_time_and_from_the_end(connect, node, name):
+    client = connect()
+    for number in range(10):
+        client.send(f"/queue/{name}", str(number))
+        if number == 5:
+            time.sleep(0.01)
+            middle = time.time_ns() // 1_000_000
+            time.sleep(0.01)
+
+    async def look(admin: BrokerAdmin):
+        after = await admin.place_at(queue(name), middle)
+        newest = await admin.place(queue(name), count=3)
+        before = await admin.place(queue(name), before=newest + 1, count=3)
+        pages = [await admin.browse(queue(name), after=each, limit=3) for each in (after, newest, before)]
+        beyond = await admin.place_at(queue(name), middle + 3_600_000)
+        return [[each.body for each in page.messages] for page in pages], beyond, await admin.last(queue(name))
+
+    pages, beyond, last = node.ask(look)
+    assert pages == [[b"6", b"7", b"8"], [b"7", b"8", b"9"], [b"4", b"5", b"6"]]
+    assert beyond == last == numbers(node, name)[-1]
