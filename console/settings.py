@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+import socket
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import dj_database_url
 from csp.constants import NONE, SELF
 
 from brokerapp.environment import Environment
 from console.assets import fingerprint
+from console.identity import Identity
 from console.monitoring.options import MonitorOptions
 from console.secret import secret_key
 
 SLUICE = Environment.read()
+IDENTITY = Identity.read()
 MONITOR = MonitorOptions.read()
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -39,6 +43,12 @@ INSTALLED_APPS = [
     "django_htmx",
     "django_celery_beat",
     "axes",
+    "allauth",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.mfa",
+    "allauth.usersessions",
     "csp",
 ]
 
@@ -55,6 +65,8 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "csp.middleware.CSPMiddleware",
     "console.failures.BrokerErrorMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "console.second_factor.SecondFactorMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -109,13 +121,38 @@ AUTH_PASSWORD_VALIDATORS = [{"NAME": "django.contrib.auth.password_validation.Mi
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "overview"
 LOGOUT_REDIRECT_URL = "login"
-SESSION_COOKIE_AGE = 14 * 24 * 60 * 60
+SESSION_COOKIE_AGE = IDENTITY.session_hours * 60 * 60
 AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = timedelta(minutes=10)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_LOCKOUT_TEMPLATE = "registration/locked.html"
 AXES_RESET_ON_SUCCESS = True
 AXES_VERBOSE = False
+
+# The second factor, single sign-on and the list of sessions are allauth's; accounts are made by admins.
+ACCOUNT_ADAPTER = "console.login.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
+MFA_ADAPTER = "console.login.SecondFactorAdapter"
+MFA_ALLOW_UNVERIFIED_EMAIL = True  # addresses are not asked for anything
+MFA_TOTP_TOLERANCE = 1  # clocks of phones are half a minute off
+SOCIALACCOUNT_ADAPTER = "console.oidc.SingleSignOn"
+SOCIALACCOUNT_PROVIDERS = IDENTITY.providers
+SOCIALACCOUNT_STORE_TOKENS = False
+
+# -- mail: into files of the outbox, unless SLUICE_MAIL says by which server, as smtp://user:password@host:587?tls=1
+
+_mail = urlsplit(os.environ.get("SLUICE_MAIL", ""))
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if _mail.scheme in ('smtp', 'smtps') else 'filebased'}.EmailBackend"
+EMAIL_FILE_PATH = SLUICE.data / "outbox"
+EMAIL_HOST, EMAIL_PORT = _mail.hostname or "localhost", _mail.port or (465 if _mail.scheme == "smtps" else 25)
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = unquote(_mail.username or ""), unquote(_mail.password or "")
+EMAIL_USE_SSL = _mail.scheme == "smtps"
+EMAIL_USE_TLS = not EMAIL_USE_SSL and "tls=1" in _mail.query
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = os.environ.get("SLUICE_MAIL_FROM", f"sluice@{socket.gethostname()}")
 
 # -- static files: served by the process itself. Their URL carries a fingerprint of all of them, so that browsers may
 # keep them for ever and modules may import each other by relative paths.

@@ -2,31 +2,66 @@
 
 from __future__ import annotations
 
+from allauth.account import views as allauth_account
+from allauth.mfa.base import views as mfa
+from allauth.mfa.recovery_codes import views as recovery_codes
+from allauth.mfa.totp import views as totp
+from allauth.socialaccount import views as socialaccount
 from django.contrib.auth.decorators import login_not_required
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.views import LogoutView
 from django.urls import path
 
+from console import oidc
 from console.monitoring import probes
 from console.routing import urls as routing
 from console.views import (
     account,
+    alerts,
     analyses,
     audit,
+    charts,
     connections,
     destinations,
+    detail,
+    lists,
     masking,
     messages,
     overview,
+    palette,
     people,
     preferences,
     schedules,
 )
 
+#: What allauth serves, under the names by which it finds its own pages. The specific paths come first.
+allauth_urls = [
+    path("login/", account.login, name="account_login"),
+    path("login/code/", mfa.authenticate, name="mfa_authenticate"),
+    path("login/cancelled/", socialaccount.login_cancelled, name="socialaccount_login_cancelled"),
+    path("login/with/<str:provider_id>/", oidc.login, name="openid_connect_login"),
+    path("login/with/<str:provider_id>/callback/", oidc.callback, name="openid_connect_callback"),
+    path("logout/", LogoutView.as_view(), name="account_logout"),
+    path("account/confirm/", allauth_account.reauthenticate, name="account_reauthenticate"),
+    path("account/confirm/code/", mfa.reauthenticate, name="mfa_reauthenticate"),
+    path("account/", account.account, name="mfa_index"),
+    path("account/second-factor/", totp.activate_totp, name="mfa_activate_totp"),
+    path("account/second-factor/remove/", totp.deactivate_totp, name="mfa_deactivate_totp"),
+    path("account/recovery-codes/", recovery_codes.view_recovery_codes, name="mfa_view_recovery_codes"),
+    path("account/recovery-codes/new/", recovery_codes.generate_recovery_codes, name="mfa_generate_recovery_codes"),
+    path("account/recovery-codes/file", recovery_codes.download_recovery_codes, name="mfa_download_recovery_codes"),
+]
+
 urlpatterns = [
     path("", overview.overview, name="overview"),
     path("demo", overview.start_demo, name="demo"),
     path("find", destinations.find, name="find"),
-    path("queues/", destinations.queues, name="queues"),
+    path("chart", charts.chart, name="chart"),
+    path("star", lists.star, name="star"),
+    path("views/<str:kind>/save", lists.save_view, name="save-view"),
+    path("views/<int:view_id>/forget", lists.forget_view, name="forget-view"),
+    path("queues/", lists.queues, name="queues"),
+    path("queues/bulk", lists.bulk, {"kind": "queue"}, name="queues-bulk"),
+    path("queues/<path:name>/chart", charts.destination_chart, {"kind": "queue"}, name="queue-chart"),
     path("queues/new", destinations.create, {"kind": "queue"}, name="new-queue"),
     path("queues/<path:name>/messages/<int:seq>/", messages.message, name="message"),
     path("queues/<path:name>/messages/", messages.messages, name="messages"),
@@ -35,13 +70,25 @@ urlpatterns = [
     path("queues/<path:name>/resume", destinations.pause, {"paused": False}, name="resume-queue"),
     path("queues/<path:name>/forget-selector", destinations.forget_selector, name="forget-selector"),
     path("queues/<path:name>/delete", destinations.delete, {"kind": "queue"}, name="delete-queue"),
-    path("queues/<path:name>/", destinations.detail, {"kind": "queue"}, name="queue"),
-    path("topics/", destinations.topics, name="topics"),
+    path("queues/<path:name>/", detail.detail, {"kind": "queue"}, name="queue"),
+    path("topics/", lists.topics, name="topics"),
+    path("topics/bulk", lists.bulk, {"kind": "topic"}, name="topics-bulk"),
+    path("topics/<path:name>/chart", charts.destination_chart, {"kind": "topic"}, name="topic-chart"),
     path("topics/new", destinations.create, {"kind": "topic"}, name="new-topic"),
     path("topics/<path:name>/delete", destinations.delete, {"kind": "topic"}, name="delete-topic"),
-    path("topics/<path:name>/", destinations.detail, {"kind": "topic"}, name="topic"),
+    path("topics/<path:name>/", detail.detail, {"kind": "topic"}, name="topic"),
     *routing.urlpatterns,
     path("connections/", connections.connections, name="connections"),
+    path("connections/<str:connection_id>/", connections.connection, name="connection"),
+    path("connections/<str:connection_id>/close", connections.close_connection, name="close-connection"),
+    path("subscribers/", connections.subscribers, name="subscribers"),
+    path("subscribers/<path:log>/delete", connections.delete_subscription, name="delete-subscription"),
+    path("alerts/", alerts.alerts, name="alerts"),
+    path("alerts/new", alerts.edit, name="new-alert"),
+    path("alerts/test", alerts.test_rule, name="test-alert"),
+    path("alerts/rules/<int:rule_id>/", alerts.edit, name="edit-alert"),
+    path("alerts/rules/<int:rule_id>/change", alerts.change, name="change-alert"),
+    path("alerts/<int:firing_id>/", alerts.firing, name="firing"),
     path("analytics/", analyses.analyses, name="analyses"),
     path("analytics/start", analyses.start, name="start-run"),
     path("analytics/runs/<uuid:run_id>/", analyses.run, name="run"),
@@ -50,6 +97,7 @@ urlpatterns = [
     path("analytics/schedules/<int:schedule_id>/<str:action>", schedules.change, name="change-schedule"),
     path("audit/", audit.audit, name="audit"),
     path("audit/export.<str:format>", audit.export, name="audit-export"),
+    path("palette", palette.palette, name="palette"),
     path("admin/", people.users, name="users"),
     path("admin/users/new", people.new_user, name="new-user"),
     path("admin/users/<int:user_id>/", people.user, name="user"),
@@ -67,8 +115,13 @@ urlpatterns = [
     path("admin/masking/<int:rule_id>/<str:action>", masking.change, name="change-masking-rule"),
     path("invitation/<str:uidb64>/<str:token>/", account.invitation, name="invitation"),
     path("theme", preferences.theme, name="theme"),
-    path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("keys", preferences.keys, name="keys"),
+    path("login/", account.login, name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
+    path("account/", account.account, name="account"),
+    path("account/password/", account.change_password, name="change-password"),
+    path("account/sessions/end", account.end_sessions, name="end-sessions"),
+    *allauth_urls,
     path("healthz", login_not_required(probes.healthz), name="healthz"),
     path("readyz", login_not_required(probes.readyz), name="readyz"),
 ]

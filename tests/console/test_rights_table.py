@@ -10,6 +10,7 @@ from django.urls import reverse
 from console.live.topics import CELLS, RIGHTS
 from console.models import AuditEntry
 from console.rights import ROLES_BY_VERB, Role, Verb
+from console.urls import allauth_urls
 from tests.console.conftest import make_user
 
 RUN = "11111111-1111-1111-1111-111111111111"
@@ -20,6 +21,7 @@ PAGES = [
     ("overview", {}, "get", Verb.SEE),
     ("demo", {}, "post", Verb.DEMO),
     ("find", {}, "get", Verb.SEE),
+    ("palette", {}, "get", Verb.SEE),
     ("queues", {}, "get", Verb.SEE),
     ("topics", {}, "get", Verb.SEE),
     ("queue", QUEUE, "get", Verb.SEE),
@@ -49,7 +51,25 @@ PAGES = [
     ("draft-step", {"draft_id": 1, "what": "remark"}, "post", Verb.DRAFT),
     ("routing-import", {}, "post", Verb.DRAFT),
     ("routing-export", {}, "get", Verb.SEE),
+    ("chart", {}, "get", Verb.SEE),
+    ("queue-chart", QUEUE, "get", Verb.SEE),
+    ("topic-chart", TOPIC, "get", Verb.SEE),
+    ("star", {}, "post", Verb.SEE),
+    ("save-view", {"kind": "queue"}, "post", Verb.SEE),
+    ("forget-view", {"view_id": 1}, "post", Verb.SEE),
+    ("queues-bulk", {}, "post", Verb.SEE),
+    ("topics-bulk", {}, "post", Verb.SEE),
     ("connections", {}, "get", Verb.SEE),
+    ("connection", {"connection_id": "x-1"}, "get", Verb.SEE),
+    ("close-connection", {"connection_id": "x-1"}, "post", Verb.CLOSE),
+    ("subscribers", {}, "get", Verb.SEE),
+    ("delete-subscription", {"log": "c:sub"}, "post", Verb.CLOSE),
+    ("alerts", {}, "get", Verb.SEE),
+    ("new-alert", {}, "post", Verb.ALERT),
+    ("edit-alert", {"rule_id": 1}, "get", Verb.ALERT),
+    ("change-alert", {"rule_id": 1}, "post", Verb.ALERT),
+    ("test-alert", {}, "post", Verb.ALERT),
+    ("firing", {"firing_id": 1}, "get", Verb.SEE),
     ("analyses", {}, "get", Verb.SEE),
     ("start-run", {}, "post", Verb.ANALYSE),
     ("run", {"run_id": RUN}, "get", Verb.SEE),
@@ -75,7 +95,10 @@ PAGES = [
     ("audit-export", {"format": "csv"}, "get", Verb.AUDIT),
 ]
 #: For everybody, or for everybody who is logged in.
-OPEN = {"login", "logout", "invitation", "healthz", "readyz", "theme"}
+OPEN = {
+    "login", "logout", "invitation", "account", "change-password", "end-sessions", "healthz", "readyz", "theme", "keys",
+    *(pattern.name for pattern in allauth_urls),
+}  # fmt: skip
 
 #: Topics of the live socket, and the right each needs.
 TOPICS = {
@@ -84,6 +107,8 @@ TOPICS = {
     "queue": Verb.SEE,
     "topic": Verb.SEE,
     "connections": Verb.SEE,
+    "subscribers": Verb.SEE,
+    "alerts": Verb.SEE,
     "run": Verb.SEE,
     "runs": Verb.SEE,
     "job": Verb.BROWSE,
