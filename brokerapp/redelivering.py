@@ -105,7 +105,9 @@ class Redelivering:
         placed = Placed(job.message, job.message.stored(), queue, way)
 
         def then(seq: int, refused: str) -> None:
-            broker.jobs.outcome(refused, lambda: broker.publishing.happened([placed], seq, moved_us=time.time_ns() // 1000))
+            broker.jobs.outcome(
+                refused, lambda: broker.publishing.happened([placed], seq, moved_us=time.time_ns() // 1000)
+            )
 
         appends = [(placed.stored, group.rows) for group in way.groups]
         broker.committer.submit(JobUnit([JobChange(id)], appends, moves=True, then=then))
