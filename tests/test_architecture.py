@@ -95,7 +95,10 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.connector", "brokerapp.errors", "brokerapp.stomp.listener", "brokerapp.stomp.session",
     ),
     "brokerapp.listeners": (*PARTS_OF_CORE, "brokerapp.stomp"),
-    "brokerapp.requests": (*PARTS_OF_CORE, "brokerapp.sending", "brokerapp.steps", "brokerapp.transfers"),
+    "brokerapp.requests": (
+        *PARTS_OF_CORE, "brokerapp.explaining", "brokerapp.sending", "brokerapp.steps", "brokerapp.transfers",
+    ),
+    "brokerapp.explaining": PARTS_OF_CORE,
     "brokerapp.sending": PARTS_OF_CORE,
     "brokerapp.steps": (*PARTS_OF_CORE, "brokerapp.sending", "brokerapp.transfers"),
     "brokerapp.transfers": PARTS_OF_CORE,

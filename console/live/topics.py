@@ -18,6 +18,7 @@ from console import figures, health, runs
 from console.access import AnyUser, Verb, visible
 from console.connections import connections_of, consumers_of
 from console.listing import COLUMNS, row_of
+from console.live.graph_cells import graph_cells
 from console.live.picture import Mark, Picture
 from console.nodes import NodeFacts
 from console.repair import jobs
@@ -134,6 +135,7 @@ CELLS: dict[str, Callable[[Picture, Topic], Cells]] = {
     "queue": destination_cells,
     "topic": destination_cells,
     "connections": connections_cells,
+    "graph": graph_cells,
 }
 
 
