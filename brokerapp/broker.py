@@ -7,10 +7,10 @@ consumers), `advisories` (what the broker tells about itself). `perform` says wh
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
+from brokerapp import clock
 from brokerapp.actions import (
     Abort,
     Action,
@@ -111,7 +111,7 @@ class Broker:
         self.delivery.remember = self.recovery.published
         self.temporaries, self.creation, self.inactivity = Temporaries(self), Creation(self), Inactivity(self)
         if settings.selector_cache is not None and settings.selector_cache.expire_after:
-            self.timers.every(SELECTOR_EXPIRY_MS, self.queues.expire_selectors, time.time_ns() // 1_000_000)
+            self.timers.every(SELECTOR_EXPIRY_MS, self._expire_selectors, clock.now_ms())
         self.advisories = Advisories(self)
         self.delivery.advisories = self.advisories
         stats.crowded = self.inactivity.bound_topics
@@ -166,8 +166,10 @@ class Broker:
         wanted = {each.selector for each in consumers}  # equal ones are asked once
         if None in wanted or any(selector.matches(headers) for selector in wanted):
             return True
-        selectors = self.queues.selectors
-        return selectors is not None and selectors.wants(str(queue), headers)
+        return self.queues.remembering.wants(str(queue), headers)
+
+    def _expire_selectors(self) -> None:
+        self.queues.remembering.expire(self.queues)
 
     def measure(self, numbers: DestinationStats) -> None:
         """Bring those numbers up to date that are kept elsewhere."""

@@ -22,13 +22,13 @@ CORE = (
     "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control", "brokerapp.group", "brokerapp.inactivity",
     "brokerapp.jobs", "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas",
     "brokerapp.recovery",
-    "brokerapp.redelivering", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling",
+    "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling",
     "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.stats", "brokerapp.subscribing",
     "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
-    *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",
-    "=brokerapp.store",
+    *VALUES, *CORE, "brokerapp.actions", "brokerapp.clock", "brokerapp.engine", "brokerapp.selectors",
+    "brokerapp.recording", "=brokerapp.store",
 )  # fmt: skip
 
 #: The modules of the core that may use all of it.
@@ -51,6 +51,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.named_subscription": ("brokerapp.destination", "brokerapp.errors"),
     "brokerapp.snapshot": ("brokerapp.destination", "brokerapp.named_subscription"),
     "brokerapp.timers": (),
+    "brokerapp.clock": (),
     "brokerapp.stats": ("brokerapp.destination", "brokerapp.snapshot"),
     "brokerapp.selectors": ("brokerapp.selectors", "brokerapp.destination", "brokerapp.errors"),
     "brokerapp.engine": (*VALUES, "brokerapp.engine", "brokerapp.selectors"),
@@ -127,8 +128,9 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
-    "__future__", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "hashlib", "heapq",
-    "ipaddress", "itertools", "json", "lxml", "math", "operator", "re", "types", "typing", "urllib", "xml", "zlib",
+    "__future__", "bisect", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "hashlib",
+    "heapq", "ipaddress", "itertools", "json", "lxml", "math", "operator", "re", "types", "typing", "urllib", "xml",
+    "zlib",
 }  # fmt: skip
 PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",
@@ -155,7 +157,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     ),
     "stomp": ("console.demo",),
     "websockets": ("brokerapp.stomp.websocket",),
-    "cryptography": ("brokerapp.stomp.tls",),
+    "cryptography": ("brokerapp.stomp.tls", "console.login"),
+    "allauth": ("console",),
     "uvloop": ("brokerapp.management", "console"),
     # the broker's core waits for nothing: whoever does has a name here
     "asyncio": (

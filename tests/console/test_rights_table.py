@@ -10,6 +10,7 @@ from django.urls import reverse
 from console.live.topics import CELLS, RIGHTS
 from console.models import AuditEntry
 from console.rights import ROLES_BY_VERB, Role, Verb
+from console.urls import allauth_urls
 from tests.console.conftest import make_user
 
 RUN = "11111111-1111-1111-1111-111111111111"
@@ -20,6 +21,7 @@ PAGES = [
     ("overview", {}, "get", Verb.SEE),
     ("demo", {}, "post", Verb.DEMO),
     ("find", {}, "get", Verb.SEE),
+    ("palette", {}, "get", Verb.SEE),
     ("queues", {}, "get", Verb.SEE),
     ("topics", {}, "get", Verb.SEE),
     ("queue", QUEUE, "get", Verb.SEE),
@@ -78,7 +80,10 @@ PAGES = [
     ("audit-export", {"format": "csv"}, "get", Verb.AUDIT),
 ]
 #: For everybody, or for everybody who is logged in.
-OPEN = {"login", "logout", "invitation", "healthz", "readyz", "theme"}
+OPEN = {
+    "login", "logout", "invitation", "account", "change-password", "end-sessions", "healthz", "readyz", "theme", "keys",
+    *(pattern.name for pattern in allauth_urls),
+}  # fmt: skip
 
 #: Topics of the live socket, and the right each needs.
 TOPICS = {
