@@ -227,6 +227,6 @@ def _of_policies(policies: tuple[Policy, ...], stats: Stats) -> Iterator[Orphan]
     for row in rows_of(policies, list(stats)):
         if row.matching and not row.winning:
             yield Orphan(
-                Sort.SHADOWED, str(row.policy.destination), f"{counted(row.matching, 'destination')} match, and each has a"
-                " more specific policy: this one holds nowhere now.", row.policy.id,
+                Sort.SHADOWED, str(row.policy.destination), f"{counted(row.matching, 'destination')} match, and each"
+                " has a more specific policy: this one holds nowhere now.", row.policy.id,
             )  # fmt: skip
