@@ -183,7 +183,7 @@ class _Builder:
             case Composite():
                 source = self.node(definition.destination)
                 source.keeps_nothing = definition.forward_only
-                rule = self.rule(definition, source, "forwards" if definition.forward_only else "forwards, keeps")
+                rule = self.rule(definition, source, "forwards")
                 for leg in definition.legs:
                     self.target(rule, self.node(leg.destination), leg.selector)
             case VirtualTopic():

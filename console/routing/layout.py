@@ -10,12 +10,12 @@ from collections import defaultdict
 from console.routing.graph import Edge, Graph, Node, Role, neighbours
 
 #: Sizes in the picture's own units.
-WIDTHS = {Role.DESTINATION: 268, Role.RULE: 128, Role.PRODUCERS: 116, Role.CONSUMERS: 124}
+WIDTHS = {Role.DESTINATION: 246, Role.RULE: 112, Role.PRODUCERS: 112, Role.CONSUMERS: 124}
 NODE_HEIGHT, ROW, MARGIN = 38, 50, 10
 #: Between two layers, without and with selectors written along the way.
-GAP, GAP_LABELLED = 58, 218
+GAP, GAP_LABELLED = 38, 172
 #: How far an edge goes before it is on the height of its target.
-BEND = 52
+BEND = 36
 #: Sweeps that bring connected nodes to the same height.
 SWEEPS = 4
 

@@ -35,8 +35,8 @@ from console.routing.view import ViewQuery, view_of
 from console.views.routing_history import latest, undo_of
 
 #: Characters that fit into a node, and of a selector along a way.
-_FITS = {Role.DESTINATION: 25, Role.RULE: 14, Role.PRODUCERS: 14, Role.CONSUMERS: 15}
-LABEL_FITS = 26
+_FITS = {Role.DESTINATION: 23, Role.RULE: 10, Role.PRODUCERS: 13, Role.CONSUMERS: 15}
+LABEL_FITS = 20
 _ICONS = {Role.RULE: "routing", Role.PRODUCERS: "upload", Role.CONSUMERS: "download"}
 #: Rows of the table on a page.
 TABLE_ROWS = 100
