@@ -66,7 +66,8 @@ end
 --   A run has RUN instead of the first number; then n, the copies that each of its messages makes as above, and n times
 --   the stored form of a message. Each is a unit with a number of its own.
 -- Returns the SEQ before the batch's first message; of each unit refused its number (from 1) and why: what is full, a
--- log's index or STORE, or GONE for a job that is no more; of each copy not kept for want of room the numbers of unit, message and copy.
+-- log's index or STORE, or GONE for a job that is no more; of each copy not kept for want of room the numbers of unit, message and copy;
+-- the bytes that all messages take now; and of each log with a limit its index and the bytes it holds.
 -- Safe to repeat: a batch already done is answered from memory.
 --
 -- `full` (0: nobody needs to look) is how many bytes the server may use, by whatever takes them, before nothing more is kept.
@@ -267,7 +268,7 @@ local function commit(keys, args)
     end
   end
 
-  local reply = { seq, {}, {} }
+  local reply = { seq, {}, {}, 0, {} }
   -- Append what a unit brings, unless something refuses it: then say what. `messages` are
   -- {stored form, copies, where they begin, copies to leave out, how many those are}.
   local function append(unit, messages, limited, settles_at)
@@ -403,6 +404,10 @@ local function commit(keys, args)
     end
   end
 
+  reply[4] = bytes
+  for index = FIRST_LOG, some_log_limited and #keys or 0 do
+    if log_limits[index] > 0 then table.insert(reply[5], { index - FIRST_LOG, log_used(index) }) end
+  end
   add_to_used(used, keys, grown)
   redis.call('HSET', state, 'batch', args[2], 'reply', cjson.encode(reply), 'seq', seq, 'bytes', bytes,
     'expiring', expiring, 'returned', returned)

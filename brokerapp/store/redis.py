@@ -94,8 +94,8 @@ class RedisStore:
         fixed = (
             keys.state, keys.logs, keys.used, keys.marks, keys.expiring, keys.due, keys.jobs, keys.prioritized,
         )  # fmt: skip
-        base, refused, dropped = await self._call("commit", [*fixed, *(prefix + log for log in logs)], args + body)
-        return committed(base, refused, dropped, logs)
+        answer = await self._call("commit", [*fixed, *(prefix + log for log in logs)], args + body)
+        return committed(*answer, logs)
 
     async def read(self, log: str, after: int, count: int) -> list[StoredEntry]:
         """Up to `count` entries with a number above `after`, in order.
