@@ -6,6 +6,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 
+from console.api.api import urls as api_urls
 from console.monitoring import probes
 from console.views import (
     account,
@@ -21,6 +22,7 @@ from console.views import (
     routing,
     routing_files,
     schedules,
+    tokens,
 )
 
 urlpatterns = [
@@ -74,9 +76,12 @@ urlpatterns = [
     path("admin/masking/<int:rule_id>/", masking.edit, name="masking-rule"),
     path("admin/masking/<int:rule_id>/<str:action>", masking.change, name="change-masking-rule"),
     path("invitation/<str:uidb64>/<str:token>/", account.invitation, name="invitation"),
+    path("tokens/", tokens.tokens, name="tokens"),
+    path("tokens/<int:token_id>/revoke", tokens.revoke, name="revoke-token"),
     path("theme", preferences.theme, name="theme"),
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
+    path("api/", api_urls),
     path("healthz", login_not_required(probes.healthz), name="healthz"),
     path("readyz", login_not_required(probes.readyz), name="readyz"),
 ]

@@ -38,7 +38,7 @@ def import_file(request: HttpRequest) -> HttpResponse:
             raise ConfigurationRefused(f"the file has more than {MAX_FILE:,} characters")
         found, report = import_definitions(context["text"])
         current = gateway().definitions()
-        proposed = found if context["mode"] == "replace" else _merged(current, found)
+        proposed = found if context["mode"] == "replace" else merged(current, found)
         proposed = replace(proposed, version=current.version)
         if "apply" in request.POST:
             return _apply(request, current, proposed)
@@ -55,13 +55,13 @@ def _text_of(request: HttpRequest) -> str:
     return upload.read(4 * MAX_FILE).decode("utf-8", errors="replace")
 
 
-def _merged(current: Definitions, found: Definitions) -> Definitions:
+def merged(current: Definitions, found: Definitions) -> Definitions:
     """The definitions in force with those of the file added, or put in the place of the ones they have the id of."""
-    merged, standing = current, {each.id for each in current.virtual_destinations}
+    result, standing = current, {each.id for each in current.virtual_destinations}
     for each in found.virtual_destinations:
-        merged = merged.with_virtual_destination(each, replacing=each.id if each.id in standing else None)
+        result = result.with_virtual_destination(each, replacing=each.id if each.id in standing else None)
     policies = {each.id: each for each in (*current.policies, *found.policies)}
-    return replace(merged, policies=tuple(policies.values()))
+    return replace(result, policies=tuple(policies.values()))
 
 
 def _apply(request: HttpRequest, current: Definitions, proposed: Definitions) -> HttpResponse:
