@@ -18,10 +18,10 @@ from benchmarks.report import table
 from benchmarks.rounds import Peer, measure
 from benchmarks.scaling import measure_scaling
 from benchmarks.scenarios import SCENARIOS, Scenario
-from benchmarks.sluice import Sluice, Untraced
+from benchmarks.sluice import OverTls, OverWebSocket, Sluice, Untraced
 
 #: In the order of their turns.
-PEERS = {each.name: each for each in (ActiveMQ, RabbitMQ, Sluice, Untraced)}
+PEERS = {each.name: each for each in (ActiveMQ, RabbitMQ, Sluice, Untraced, OverTls, OverWebSocket)}
 #: Those compared when nobody says otherwise.
 USUAL = [ActiveMQ.name, RabbitMQ.name, Sluice.name]
 NAMES = [*(each.name for each in SCENARIOS), latency.NAME, memory.NAME]

@@ -15,7 +15,7 @@ _BROKER = """<?xml version="1.0" encoding="UTF-8"?>
          http://activemq.apache.org/schema/core http://activemq.apache.org/schema/core/activemq-core.xsd">
   <broker xmlns="http://activemq.apache.org/schema/core" brokerName="bench" dataDirectory="{data}" useJmx="false">
 {extra}{interceptors}    <transportConnectors>
-      <transportConnector name="stomp" uri="stomp://127.0.0.1:{port}"/>
+      <transportConnector name="stomp" uri="{scheme}://127.0.0.1:{port}"/>
     </transportConnectors>
   </broker>
 </beans>
@@ -35,15 +35,17 @@ _INTERCEPTORS = """    <destinationInterceptors>
 """
 
 
-def broker_xml(scenario: Scenario, port: int, data: Path, extra: str = "") -> str:
-    """A broker with a STOMP connector on this port of 127.0.0.1 that keeps its data in `data`, and what `extra` adds.
+def broker_xml(scenario: Scenario, port: int, data: Path, extra: str = "", scheme: str = "stomp") -> str:
+    """A broker with one connector on this port of 127.0.0.1 that keeps its data in `data`, and what `extra` adds.
 
     Everything else is at its default: KahaDB, which writes to disk before it answers, and the virtual topics.
     """
     interceptors = ""
     if isinstance(scenario.route, FilteredComposite):
         interceptors = _INTERCEPTORS.format(name=quoteattr(scenario.route.name), legs=_legs(scenario.route))
-    return _BROKER.format(data=escape(str(data), {'"': "&quot;"}), extra=extra, interceptors=interceptors, port=port)
+    return _BROKER.format(
+        data=escape(str(data), {'"': "&quot;"}), extra=extra, interceptors=interceptors, port=port, scheme=scheme
+    )
 
 
 def destinations_xml(queues: Iterable[str]) -> str:

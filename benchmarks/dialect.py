@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
+
+from benchmarks.transports import plain
 
 Headers = dict[str, object]
 
@@ -12,6 +15,7 @@ class Dialect(Protocol):
     """The headers of CONNECT and SUBSCRIBE that differ between brokers."""
 
     connect: Headers
+    transport: Callable[[tuple[str, int]], Any]  #: a connection, blocking, to host and port
 
     def queue(self, name: str, prefetch: int) -> Headers:
         """SUBSCRIBE headers of a consumer of this queue."""
@@ -27,6 +31,7 @@ class ActiveMQDialect:
     """Virtual topics: an application consumes from its own queue, named after the topic."""
 
     connect: Headers = field(default_factory=lambda: {"host": "localhost", "accept-version": "1.2"})
+    transport: Callable[[tuple[str, int]], Any] = plain
 
     def queue(self, name: str, prefetch: int) -> Headers:
         return {"destination": f"/queue/{name}", "activemq.prefetchSize": prefetch}
@@ -42,6 +47,7 @@ class RabbitMQDialect:
     connect: Headers = field(
         default_factory=lambda: {"host": "/", "accept-version": "1.2", "login": "guest", "passcode": "guest"}
     )
+    transport: Callable[[tuple[str, int]], Any] = plain
 
     def queue(self, name: str, prefetch: int) -> Headers:
         return {"destination": f"/queue/{name}", "prefetch-count": prefetch}

@@ -9,6 +9,7 @@ from benchmarks.configuration import broker_xml
 from benchmarks.dialect import ActiveMQDialect
 from benchmarks.process import BrokerProcess, free_port
 from benchmarks.scenarios import Scenario
+from benchmarks.transports import Tls, WebSocket, write_certificate
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -20,6 +21,7 @@ class Sluice:
     title = "Sluice"
     dialect = ActiveMQDialect()
     options: tuple[str, ...] = ()
+    scheme = "stomp"
     process: BrokerProcess | None = None
 
     def start(self, scenario: Scenario, folder: Path, extra: str = "") -> tuple[str, int]:
@@ -29,7 +31,7 @@ class Sluice:
         """
         port = free_port()
         configuration = folder / "activemq.xml"
-        configuration.write_text(broker_xml(scenario, port, folder / "data", extra))
+        configuration.write_text(broker_xml(scenario, port, folder / "data", extra, self.scheme))
         command = [sys.executable, str(PROJECT / "manage.py"), "runbroker"]
         command += ["--config", str(configuration), "--data", str(folder / "data"), *self.options]
         self.process = BrokerProcess(command, folder / "sluice.log")
@@ -48,3 +50,25 @@ class Untraced(Sluice):
     name = "untraced"
     title = "Sluice without trace"
     options = ("--no-trace",)
+
+
+class OverTls(Sluice):
+    """The same with clients that connect over TLS."""
+
+    name = "tls"
+    title = "Sluice over TLS"
+    dialect = ActiveMQDialect(transport=Tls)
+    scheme = "stomp+ssl"
+
+    def start(self, scenario: Scenario, folder: Path, extra: str = "") -> tuple[str, int]:
+        write_certificate(folder / "broker.pem")
+        return super().start(scenario, folder, f'{extra}    <sslContext keyStore="file:broker.pem"/>\n')
+
+
+class OverWebSocket(Sluice):
+    """The same with clients that connect as browsers do."""
+
+    name = "websocket"
+    title = "Sluice over WebSocket"
+    dialect = ActiveMQDialect(transport=WebSocket)
+    scheme = "ws"

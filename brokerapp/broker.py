@@ -7,10 +7,10 @@ consumers), `advisories` (what the broker tells about itself). `perform` says wh
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
+from brokerapp import clock
 from brokerapp.actions import (
     Abort,
     Action,
@@ -45,6 +45,7 @@ from brokerapp.flow_control import FlowControl
 from brokerapp.inactivity import Inactivity
 from brokerapp.jobs import Jobs
 from brokerapp.named_subscription import SUBSCRIPTION
+from brokerapp.producers import Producers
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
 from brokerapp.quotas import Quotas
@@ -69,9 +70,6 @@ from brokerapp.transactions import Transactions
 SELECTOR_EXPIRY_MS = 10_000
 #: What a right allows, as ActiveMQ's errors call it.
 _TO_BE_AUTHORIZED_TO = {"read": "read from", "write": "write to", "admin": "create"}
-
-#: Destinations that one client is known to send to; the numbers of producers leave out those beyond.
-MAX_PRODUCING_TO = 10_000
 
 
 class Broker:
@@ -101,7 +99,7 @@ class Broker:
         self.delivery = Delivery(committer, recorder, stats, self.failures.expire, self.may)
         self.queues = Queues(committer, self.delivery, stats, self.may, self.timers, _cache(settings))
         self.queues.topology = self.topology = Topology(definitions, self._interest)
-        self.publishing, self.subscribing = Publishing(self), Subscribing(self)
+        self.publishing, self.subscribing, self.producers = Publishing(self), Subscribing(self), Producers(self)
         self.runs = Runs(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
         self.browsing = Browsing(self)
@@ -113,7 +111,7 @@ class Broker:
         self.delivery.remember = self.recovery.published
         self.temporaries, self.creation, self.inactivity = Temporaries(self), Creation(self), Inactivity(self)
         if settings.selector_cache is not None and settings.selector_cache.expire_after:
-            self.timers.every(SELECTOR_EXPIRY_MS, self.queues.expire_selectors, time.time_ns() // 1_000_000)
+            self.timers.every(SELECTOR_EXPIRY_MS, self._expire_selectors, clock.now_ms())
         self.advisories = Advisories(self)
         self.delivery.advisories = self.advisories
         stats.crowded = self.inactivity.bound_topics
@@ -168,8 +166,10 @@ class Broker:
         wanted = {each.selector for each in consumers}  # equal ones are asked once
         if None in wanted or any(selector.matches(headers) for selector in wanted):
             return True
-        selectors = self.queues.selectors
-        return selectors is not None and selectors.wants(str(queue), headers)
+        return self.queues.remembering.wants(str(queue), headers)
+
+    def _expire_selectors(self) -> None:
+        self.queues.remembering.expire(self.queues)
 
     def measure(self, numbers: DestinationStats) -> None:
         """Bring those numbers up to date that are kept elsewhere."""
@@ -183,7 +183,7 @@ class Broker:
 
     def delete(self, log: MessageLog) -> None:
         """Remove an empty queue that has no consumers and nothing on its way."""
-        self._forget_producers(log.destination)
+        self.producers.forget(log.destination)
         self.queues.delete(log)
 
     def delete_topics(self, topics: Collection[Destination]) -> None:
@@ -192,41 +192,7 @@ class Broker:
             self.creation.forget(topic)
             self.recovery.forget(topic)
             self.stats.forget(topic)
-        self._forget_producers(*topics)
-
-    def produces_to(self, client: Client, destination: Destination) -> None:
-        """A client begins to send there; where it sends to many places the one before is forgotten."""
-        if len(client.producing_to) >= MAX_PRODUCING_TO:
-            forgotten = client.producing_to.pop()
-            self.count_producer(forgotten, -1)
-            self.temporaries.left_by(client, forgotten)
-            self.advisories.producer_stopped(client, forgotten)
-        client.producing_to.add(destination)
-        self.count_producer(destination, 1)
-        self.advisories.producer_started(client, destination)
-
-    def stops_producing(self, client: Client) -> None:
-        """A client sends nowhere any more."""
-        while client.producing_to:
-            destination = client.producing_to.pop()  # it was not deleted: see _forget_producers
-            self.count_producer(destination, -1)
-            self.temporaries.left_by(client, destination)
-            self.advisories.producer_stopped(client, destination)
-
-    def _forget_producers(self, *destinations: Destination) -> None:
-        gone = {name for destination in destinations for name in self._names_of(destination)}
-        for client in self.clients.values():
-            if not client.producing_to.isdisjoint(gone):
-                client.producing_to -= gone
-
-    def _names_of(self, destination: Destination) -> Iterator[Destination]:
-        """A destination by all names that clients may have sent to it by."""
-        yield destination
-        name = destination.name
-        if destination.is_queue:
-            binding = self.topology.bindings.of(name)
-            for full in (f"::{name}", f"{name}::{name}", *([binding.id] if binding else [])):
-                yield from (Destination.queue(full), Destination.topic(full))
+        self.producers.forget(*topics)
 
     # -- clients
 
@@ -260,7 +226,7 @@ class Broker:
         self.transactions.give_up(client)
         for subscription in list(client.subscriptions.values()):
             self.subscribing.end(client, subscription)
-        self.stops_producing(client)
+        self.producers.left(client)
         self.temporaries.end(client)
         self.advisories.disconnected(client)
 
@@ -276,12 +242,6 @@ class Broker:
             then()
 
         self.barrier(client, None, done)
-
-    def count_producer(self, destination: Destination, change: int) -> None:
-        """A client began, or ended, to send there."""
-        stats = self.stats.of(destination.physical)
-        stats.ProducerCount += change
-        self.stats.changed.add(stats)
 
     def require(self, client: Client, verb: str, destination: Destination) -> None:
         """Raise AccessDenied unless the client may; the first at a destination must be allowed to create it, too."""

@@ -8,11 +8,11 @@ no other effect.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from brokerapp import clock
 from brokerapp.actions import Settle, Subscribe
 from brokerapp.client import Client
 from brokerapp.delivery import entry_of
@@ -134,7 +134,7 @@ class Browse:
         self._reading = False
         if self._over:
             return
-        log, now_ms = self._logs[0], time.time_ns() // 1_000_000
+        log, now_ms = self._logs[0], clock.now_ms()
         if not self._broker.queues.holds(log):  # deleted meanwhile
             found = []
         entries = [entry_of(log.name, each) for each in found if each.seq <= self._upto]

@@ -44,6 +44,10 @@ class CommitStore(Protocol):
 
     async def read(self, log: str, after: int, count: int) -> list[StoredEntry]: ...
 
+    async def read_urgent(self, log: str, after: int, count: int) -> list[StoredEntry]: ...
+
+    async def prioritize(self, log: str, session: str, after: int) -> int: ...
+
     async def late_logs(self, now_ms: int) -> list[str]: ...
 
     async def expired(self, log: str, now_ms: int, skip: int, count: int) -> list[StoredEntry]: ...
@@ -147,6 +151,10 @@ class Committer:
         """Ask the store something, when all that was submitted before is done."""
         self._reads.append(Read(question, callback, self._units[-1] if self._units else None))
         self._rouse()
+
+    def prioritize(self, log: str, after: int, callback: Callable[[int], None]) -> None:
+        """Give places by priority to the next entries after this number of a log; see the store's."""
+        self.ask(lambda store: store.prioritize(log, self._session, after), callback)
 
     @property
     def busy(self) -> bool:

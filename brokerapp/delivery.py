@@ -106,7 +106,10 @@ class Delivery:
             load((entry_of(log.name, each) for each in found), window)
             self.touched[log] = None
 
-        self._committer.read(log.name, after, PAGE, loaded)
+        if log.rules.prioritized:
+            self._committer.ask(lambda store: store.read_urgent(log.name, after, PAGE), loaded)
+        else:
+            self._committer.read(log.name, after, PAGE, loaded)
 
     def resume(self, subscription: Subscription) -> None:
         """It may be given messages again."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import itertools
 import logging
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from brokerapp import clock
 from brokerapp.destination import Destination
 from brokerapp.engine.access import Principal
 from brokerapp.engine.feeds import Feed
@@ -60,7 +60,7 @@ class Durables:
         self._discarded: set[str] = set()  # names of logs that are not gone yet
         if broker.settings.offline_durable_subscriber_timeout > 0:
             period = max(SHORTEST_SCHEDULE_MS, broker.settings.offline_durable_subscriber_task_schedule)
-            broker.timers.every(period, self._remove_abandoned, _now_ms())
+            broker.timers.every(period, self._remove_abandoned, clock.now_ms())
 
     def __iter__(self) -> Iterator[Durable]:
         return iter(self._by_key.values())
@@ -162,7 +162,7 @@ class Durables:
 
     def _add(self, feed: Feed, log: MessageLog) -> Durable:
         subscription = feed.subscription
-        durable = Durable(log, feed, _now_ms())
+        durable = Durable(log, feed, clock.now_ms())
         self._by_key[subscription.key] = self._by_log[log.name] = durable
         self._broker.topology.add_feed(feed)
         self._broker.advisories.listeners_changed()
@@ -217,7 +217,7 @@ class Durables:
         self._note_topics(durable)
         if durable.active:
             return
-        durable.offline_since_ms = _now_ms()
+        durable.offline_since_ms = clock.now_ms()
         if durable.subscription.durable:
             self._only_persistent(durable)
         else:
@@ -236,11 +236,7 @@ class Durables:
 
     def _remove_abandoned(self) -> None:
         """Those nobody consumed for offlineDurableSubscriberTimeout go."""
-        latest = _now_ms() - self._broker.settings.offline_durable_subscriber_timeout
+        latest = clock.now_ms() - self._broker.settings.offline_durable_subscriber_timeout
         for durable in [each for each in self if not each.active and each.offline_since_ms <= latest]:
             logger.info("%s was offline for too long: removed", durable.subscription)
             self._discard_log(durable)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -7,10 +7,10 @@ or comes back; what is about to be given out is looked at in `Delivery.give`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from brokerapp import clock
 from brokerapp.client import Placed
 from brokerapp.definitions import PolicyEntry
 from brokerapp.delivery import entry_of
@@ -57,10 +57,10 @@ class Expiry:
     def _look_after(self, period: int) -> None:
         def look() -> None:
             self._look_after(period)
-            now_ms = _now_ms()
+            now_ms = clock.now_ms()
             self._broker.committer.ask(lambda store: store.late_logs(now_ms), lambda names: self._found(names, period))
 
-        self._timers[period] = self._broker.timers.at(_now_ms() + period, look)
+        self._timers[period] = self._broker.timers.at(clock.now_ms() + period, look)
 
     def _found(self, names: list[str], period: int) -> None:
         """These logs hold late messages: it is the turn of those that are swept in this period."""
@@ -85,7 +85,7 @@ class Expiry:
         """One page of a sweep, after the first `skip` late messages, which consumers hold."""
         policy = self._broker.topology.policy_for(log.destination)
         count = min((policy and policy.max_expire_page_size) or PAGE, LARGEST_PAGE)
-        now_ms, window = _now_ms(), log.window
+        now_ms, window = clock.now_ms(), log.window
 
         def found(late: list[StoredEntry]) -> None:
             if not late or log.paused or not self._broker.queues.holds(log):
@@ -93,7 +93,7 @@ class Expiry:
             elif window != log.window:  # some of it may be settled meanwhile
                 self._step(log, skip)
             else:
-                taken = log.seize([each.seq for each in late])
+                taken = log.seize(late)
                 for each in late:
                     if each.seq in taken:
                         self._broker.failures.expire(log, entry_of(log.name, each))
@@ -101,7 +101,3 @@ class Expiry:
                 self._step(log, skip + len(late) - len(taken))
 
         self._broker.committer.ask(lambda store: store.expired(log.name, now_ms, skip, count), found)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -11,11 +11,11 @@ may be what makes room. What it may have waiting is bounded instead, and what go
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from brokerapp import clock
 from brokerapp.client import Client, Placed
 from brokerapp.destination import Destination
 from brokerapp.engine.patience import patience_ms, warning_interval_ms
@@ -96,7 +96,7 @@ class FlowControl:
         """Like the committer's, while `watchful`: who finds a topic full, or would overtake those who wait, waits."""
         place = self._place_of(unit)
         if place is None and (full := self._broker.bounds.full_topic(unit.placed)) is not None:
-            place = FullPlace(full, _now_ms())
+            place = FullPlace(full, clock.now_ms())
             self._tell(unit, place)
         if place is None or unit.settles or unit.droppable:  # what it settles may be what makes room
             self._broker.committer.submit(unit)
@@ -113,14 +113,14 @@ class FlowControl:
             return self._broker.bounds.describe(full)
         waiting = unit.waiting
         if waiting is None:
-            place = self.places.get(full) or FullPlace(full, _now_ms())
+            place = self.places.get(full) or FullPlace(full, clock.now_ms())
             self._refusing[place] = None
             self._tell(unit, place)
             return self._join(unit, place)
         self._tried(waiting)
         if full != waiting.place.name:
             self._leave_row(waiting)
-            place = waiting.place = self._opened(self.places.get(full) or FullPlace(full, _now_ms()))
+            place = waiting.place = self._opened(self.places.get(full) or FullPlace(full, clock.now_ms()))
             place.row[waiting] = None
         waiting.place.at_once = 1
         self._refusing[waiting.place] = None
@@ -161,7 +161,7 @@ class FlowControl:
         reason = self._too_much(client, unit.size)
         if reason is not None:
             return f"{self._broker.bounds.describe(place.name)}, and {reason}"
-        now_ms = _now_ms()
+        now_ms = clock.now_ms()
         unit.waiting = Waiting(unit, self._opened(place), now_ms, None if patience is None else now_ms + patience)
         place.row[unit.waiting] = None
         self.bytes += unit.size
@@ -213,7 +213,7 @@ class FlowControl:
         self._passing[place] = None
         self.bytes -= unit.size
         stats = self._broker.stats.of(self._blamed(unit, place))
-        stats.TotalBlockedTime += _now_ms() - waiting.since_ms
+        stats.TotalBlockedTime += clock.now_ms() - waiting.since_ms
         self._broker.stats.changed.add(stats)
         client.started_unit(unit.size)
         client.waiting -= 1
@@ -284,7 +284,7 @@ class FlowControl:
         if all_that_settle:
             candidates += [each for each in islice(place.row, place.at_once, None) if each.unit.settles]
         place.at_once = min(2 * place.at_once, MAX_AT_ONCE)
-        place.tried_ms = _now_ms()
+        place.tried_ms = clock.now_ms()
         for each in candidates:
             try:
                 self._broker.publishing.renew(each.unit)
@@ -313,11 +313,11 @@ class FlowControl:
 
     def _tick_soon(self) -> None:
         if self._ticking is None:
-            self._ticking = self._broker.timers.at(_now_ms() + TICK_MS, self._tick)
+            self._ticking = self._broker.timers.at(clock.now_ms() + TICK_MS, self._tick)
 
     def _tick(self) -> None:
         """Who waited long enough is refused; who waits is warned about; and the first try again now and then."""
-        self._ticking, now_ms = None, _now_ms()
+        self._ticking, now_ms = None, clock.now_ms()
         for place in list(self.places.values()):
             for each in [each for each in place.row if each.until_ms is not None and each.until_ms <= now_ms]:
                 if not each.tried:
@@ -347,7 +347,3 @@ class FlowControl:
     def _blamed(unit: ClientUnit, place: FullPlace) -> Destination:
         """Where the wait is counted: at what is full, else where the message was sent."""
         return unit.placed[0].destination if place.name == STORE else Destination.parse(place.name)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

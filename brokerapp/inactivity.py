@@ -7,10 +7,10 @@ last; a connection that once sent there does not count, as in ActiveMQ over STOM
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from brokerapp import clock
 from brokerapp.destination import Destination, Kind
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT_MS = 60_000
 #: Milliseconds between looks at the number of topics, where no policy's destinations are to be removed.
 BOUND_PERIOD_MS = 60_000
-#: Topics whose numbers are kept, whatever the policies say: clients make up their names. Some 60 MB.
-MAX_TOPICS = 100_000
 #: Destinations looked at in one step, and milliseconds between steps: bounds how long clients wait for one.
 STEP = 2_000
 STEP_PAUSE_MS = 5
@@ -37,7 +35,7 @@ class Inactivity:
     def watch(self) -> None:
         """Look from now on."""
         period = self._broker.settings.schedule_period_for_destination_purge
-        now_ms = _now_ms()
+        now_ms = clock.now_ms()
         if period > 0:
             self._broker.timers.every(period, self.sweep, now_ms)
         self._broker.timers.every(BOUND_PERIOD_MS, self.bound_topics, now_ms)
@@ -57,7 +55,7 @@ class Inactivity:
                 self._remove(destination)
                 left -= 1
         if seen == STEP and left:
-            self._broker.timers.at(_now_ms() + STEP_PAUSE_MS, lambda: self._step(destinations, left))
+            self._broker.timers.at(clock.now_ms() + STEP_PAUSE_MS, lambda: self._step(destinations, left))
 
     def _is_due(self, destination: Destination) -> bool:
         """Whether it is idle for as long as its policy says."""
@@ -65,7 +63,7 @@ class Inactivity:
         if policy is None or not policy.gc_inactive_destinations or not self._is_idle(destination):
             self._idle.pop(destination, None)
             return False
-        numbers, now_ms = self._broker.stats.of(destination), _now_ms()
+        numbers, now_ms = self._broker.stats.of(destination), clock.now_ms()
         since, sent = self._idle.setdefault(destination, (now_ms, numbers.EnqueueCount))
         if sent != numbers.EnqueueCount:
             since, _ = self._idle[destination] = (now_ms, numbers.EnqueueCount)
@@ -96,11 +94,7 @@ class Inactivity:
     def bound_topics(self) -> None:
         """Forget the numbers of topics nobody listens to, the first known ones first, when there are too many."""
         topics = [each for each in self._broker.stats.known() if each.kind is Kind.TOPIC]
-        too_many = len(topics) - MAX_TOPICS
+        too_many = len(topics) - self._broker.stats.bound
         if too_many > 0:
             idle = itertools.islice(filter(self._is_idle, topics), too_many)
             self._broker.delete_topics(list(idle))
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

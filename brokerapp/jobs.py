@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from brokerapp import clock
 from brokerapp.destination import Destination
 from brokerapp.engine.job import Job, Purpose
 from brokerapp.errors import RequestRefused
@@ -84,14 +85,14 @@ class Jobs:
             self._next_page()
 
     def _next_page(self) -> None:
-        now_ms, skip = time.time_ns() // 1_000_000, self._put_off
+        now_ms, skip = clock.now_ms(), self._put_off
         self._broker.committer.ask(lambda store: store.jobs(0, now_ms, skip, PAGE), self._found)
 
     def _found(self, due: list[StoredJob]) -> None:
         if not due:
             self._under_way = False
             if self._put_off:
-                self.note(time.time_ns() // 1_000_000 + RETRY_MS)
+                self.note(clock.now_ms() + RETRY_MS)
             else:
                 self._broker.committer.ask(lambda store: store.next_due(), self._found_next)
             return
@@ -112,7 +113,7 @@ class Jobs:
             self._put_off += 1
 
     def _try_later(self, job: StoredJob) -> None:
-        change = JobChange(job.id, time.time_ns() // 1_000_000 + FAULT_RETRY_MS, job.record)
+        change = JobChange(job.id, clock.now_ms() + FAULT_RETRY_MS, job.record)
         then = lambda _seq, refused: self.outcome(refused, lambda: None)  # noqa: E731
         self._broker.committer.submit(JobUnit([change], moves=True, then=then))
 

@@ -151,7 +151,7 @@ class Publishing:
             self.check(destination)
             if destination.is_temporary:
                 self._broker.temporaries.sent_by(client, destination)
-            self._broker.produces_to(client, destination)
+            self._broker.producers.began(client, destination)
         return self.on_its_way(message, destination, sent_to, client)
 
     def check(self, destination: Destination) -> None:

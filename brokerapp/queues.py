@@ -9,11 +9,11 @@ has consumers, those up to a number once the last one left.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from brokerapp import clock
 from brokerapp.committer import Committer
 from brokerapp.definitions import VirtualTopic
 from brokerapp.delivery import Delivery, May
@@ -27,6 +27,7 @@ from brokerapp.engine.selector_cache import SelectorCache
 from brokerapp.engine.subscription import Subscription
 from brokerapp.engine.topology import Topology
 from brokerapp.errors import DestinationNotFound, RequestRefused
+from brokerapp.remembering import Remembering
 from brokerapp.stats import Stats
 from brokerapp.store import LogState
 from brokerapp.timers import Timers
@@ -35,6 +36,8 @@ from brokerapp.timers import Timers
 OPEN = "open"
 #: Why a queue gives out nothing for a moment: it waits for more consumers (consumersBeforeDispatchStarts).
 GATHERING = "gathering"
+#: Another one: its policy asks for priorities, and what it held before is put in order.
+ORDERING = "put in order"
 
 
 class Queues:
@@ -46,7 +49,7 @@ class Queues:
     ) -> None:  # fmt: skip
         self._committer, self._delivery, self._stats, self._may = committer, delivery, stats, may
         self._timers = timers
-        self.selectors = selectors  #: what consumers wanted, present and past; None: nobody asked to remember it
+        self.remembering = Remembering(selectors, self._describe)
         self._logs: dict[str, MessageLog] = {}
         self._declared: set[str] = set()  # by operators
         self._patterns: DestinationMap[Subscription] = DestinationMap()
@@ -101,8 +104,11 @@ class Queues:
         if state.attributes.get("declared"):
             self._declared.add(log.name)
         log.paused = bool(state.attributes.get("paused"))
-        if self.selectors is not None:
-            self.selectors.load(log.name, state.attributes.get("selectors", {}))
+        self.remembering.load(log, state.attributes.get("selectors", {}))
+        if bool(state.attributes.get("prioritized")) != log.rules.prioritized:
+            self._describe(log)
+        if log.depth:
+            self._give_places(log)
 
     def restore(self, state: LogState, last: int) -> MessageLog:
         """A log as the last node left it."""
@@ -190,7 +196,9 @@ class Queues:
             attributes["declared"] = True
         if paused:
             attributes["paused"] = True
-        if self.selectors is not None and (selectors := self.selectors.entries_of(str(queue))):
+        if rules_of(self.topology.policy_for(queue)).prioritized:
+            attributes["prioritized"] = True
+        if selectors := self.remembering.entries_of(str(queue)):
             attributes["selectors"] = selectors
         return attributes
 
@@ -211,8 +219,28 @@ class Queues:
     def retune(self) -> None:
         """Give out messages by the policies that are in force."""
         for log in self._logs.values():
+            was_prioritized = log.rules.prioritized
             log.tune(rules_of(self.topology.policy_for(log.destination)))
+            if log.rules.prioritized != was_prioritized:
+                self._describe(log)
+                self._give_places(log)
             self._delivery.touched[log] = None
+
+    def _give_places(self, log: MessageLog) -> None:
+        """Let the store put what a prioritized queue holds in order, part by part; nothing is given out meanwhile."""
+        if not log.rules.prioritized:
+            return
+        reason = f"{ORDERING} by definitions {self.topology.definitions.version}"
+        log.stopped.add(reason)
+
+        def came_to(number: int) -> None:
+            if number:
+                self._committer.prioritize(log.name, number, came_to)
+            else:
+                log.stopped.discard(reason)
+                self._delivery.touched[log] = None
+
+        self._committer.prioritize(log.name, 0, came_to)
 
     def pause(self, log: MessageLog, paused: bool) -> None:
         """Give out nothing of a queue any more, also after a restart, or do again. What comes is kept."""
@@ -223,8 +251,7 @@ class Queues:
 
     def delete(self, log: MessageLog) -> None:
         """Remove a queue that is empty and has no consumers."""
-        if self.selectors is not None:
-            self.selectors.forget(log.name)
+        self.remembering.gone(log)
         self.forget(log)
         self.topology.remove_queue(log.destination.name)
         self._committer.remove(log.name)
@@ -302,44 +329,19 @@ class Queues:
         self._delivery.touched[log] = None
         if log.rules.patience_ms:
             self._gather(log)
-        self._note_came(subscription, log)
+        self.remembering.came(subscription, log)
 
     def _gather(self, log: MessageLog) -> None:
         """Let the first consumer wait for others, as the queue's policy wants it."""
         if len(log.consumers) == 1:
             log.stopped.add(GATHERING)
-            self._timers.at(_now_ms() + log.rules.patience_ms, partial(self._begin, log))
+            self._timers.at(clock.now_ms() + log.rules.patience_ms, partial(self._begin, log))
         if log.rules.suffices(len(log.consumers)):
             self._begin(log)
 
     def _begin(self, log: MessageLog) -> None:
         log.stopped.discard(GATHERING)
         self._delivery.touched[log] = None
-
-    def _note_came(self, subscription: Subscription, log: MessageLog) -> None:
-        if self.selectors is None or not log.destination.is_queue or log.destination.is_temporary:
-            return
-        if self.selectors.came(log.name, subscription.selector, _now_ms()):
-            self._describe(log)
-
-    def _note_gone(self, subscription: Subscription, log: MessageLog) -> None:
-        left = [each.selector for each in log.consumers]
-        if self.selectors is not None and self.selectors.went(log.name, subscription.selector, left, _now_ms()):
-            self._describe(log)
-
-    def forget_selectors(self, log: MessageLog, selector: str | None) -> bool:
-        """Remember one selector of a queue's former consumers no longer, or none; whether there was any."""
-        found = self.selectors is not None and self.selectors.forget(log.name, selector)
-        if found:
-            self._describe(log)
-        return found
-
-    def expire_selectors(self) -> None:
-        """Forget selectors that nobody used for too long."""
-        for name in list(self.selectors or ()):
-            log = self._logs[name]
-            if self.selectors.expire(name, [each.selector for each in log.consumers], _now_ms()):
-                self._describe(log)
 
     def part(self, subscription: Subscription) -> None:
         """Consume no longer; what it holds goes back to its place."""
@@ -350,7 +352,7 @@ class Queues:
         subscription.unacked.clear()
         for log in subscription.logs:
             log.leave(subscription)
-            self._note_gone(subscription, log)
+            self.remembering.went(subscription, log)
             log.counts.ConsumerCount = len(log.consumers)
             if not log.consumers:
                 self._committer.mark(log.name, self._closing_mark(log))
@@ -379,7 +381,3 @@ class Queues:
         for log in self._logs.values():
             if log.consumers:
                 self._committer.mark(log.name, self._closing_mark(log))
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -7,11 +7,11 @@ topic behind it remembers.
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from brokerapp import clock
 from brokerapp.definitions import RecoveryPolicy
 from brokerapp.destination import Destination
 from brokerapp.durables import Durable
@@ -38,7 +38,7 @@ class Recovery:
         self._broker = broker
         self._memories: OrderedDict[Destination, Memory] = OrderedDict()  # those that got something last at the end
         self._bytes = 0
-        broker.timers.every(SWEEP_MS, self._sweep, _now_ms())
+        broker.timers.every(SWEEP_MS, self._sweep, clock.now_ms())
 
     # -- remembering
 
@@ -51,7 +51,7 @@ class Recovery:
         memory = self._memories.setdefault(copy.destination, Memory())
         self._memories.move_to_end(copy.destination)
         self._bytes -= memory.bytes
-        memory.add(message, copy, policy, _now_ms())
+        memory.add(message, copy, policy, clock.now_ms())
         self._bytes += memory.bytes
         while self._bytes > MAX_BYTES:
             self._forget(next(iter(self._memories)))
@@ -71,7 +71,7 @@ class Recovery:
         return policy.recovery if policy is not None else None
 
     def _sweep(self) -> None:
-        now_ms = _now_ms()
+        now_ms = clock.now_ms()
         for topic, memory in list(self._memories.items()):
             self._bytes -= memory.bytes
             memory.trim(self._policy(topic), now_ms)
@@ -113,7 +113,7 @@ class Recovery:
 
     def _remembered(self, wanted: Destination, asks: bool) -> Iterator[Kept]:
         """What the topics of this name or pattern have for who asks, or for everybody."""
-        now_ms = _now_ms()
+        now_ms = clock.now_ms()
         found = [wanted]
         if wanted.is_pattern:
             found = [each for each in self._memories if each.kind is wanted.kind and matches(wanted.name, each.name)]
@@ -121,7 +121,3 @@ class Recovery:
             memory, policy = self._memories.get(topic), self._broker.topology.policy_for(topic)
             if memory is not None and (asks or (policy is not None and policy.always_retroactive)):
                 yield from memory.messages(policy and policy.recovery, now_ms)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from brokerapp import clock
 from brokerapp.client import Placed
 from brokerapp.destination import Destination
 from brokerapp.engine.entry import Entry
@@ -39,7 +40,7 @@ class Redelivering:
     def reject(self, log: MessageLog, entry: Entry, consumer: str) -> None:
         """A consumer said that it cannot use a message (NACK)."""
         cause = f"rejected by {consumer} (NACK)"
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = clock.now_ms()
         failures = self._broker.failures
         source, _ = failures.source(log, entry)
         plan, policy = self._broker.topology.definitions.redelivery, self._broker.topology.redelivery_for(source)

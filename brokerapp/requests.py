@@ -69,7 +69,7 @@ class Desk:
         window, done = log.window, asyncio.get_running_loop().create_future()
 
         def read(found: list[StoredEntry]) -> None:
-            gone = log.take_out([each.seq for each in found]) if window == log.window else set()
+            gone = log.take_out(found) if window == log.window else set()
             self._committer.settle([entry_of(log.name, each) for each in found if each.seq in gone])
             log.counts.DequeueCount += len(gone)
             self._broker.stats.changed.add(log.counts)
@@ -101,7 +101,7 @@ class Desk:
     async def forget_selectors(self, destination: str, selector: str | None) -> bool:
         """Remember one selector of a queue's former consumers no longer, or none; whether there was any."""
         log = self._broker.queues.find(Destination.parse(destination))
-        found = self._broker.queues.forget_selectors(log, selector)
+        found = self._broker.queues.remembering.forget(log, selector)
         await self._committer.barrier()
         return found
 

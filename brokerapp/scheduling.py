@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from brokerapp import clock
 from brokerapp.actions import Send
 from brokerapp.client import Client, Placed, Transaction
 from brokerapp.destination import Destination, as_one
@@ -69,13 +69,13 @@ class Scheduling:
         for each in Destination.parse_list(send.destination):
             self._broker.require(client, "write", each)
             self._broker.publishing.check(each)
-        schedule.first(_now_ms())  # raises when that is never
+        schedule.first(clock.now_ms())  # raises when that is never
         message = self._broker.publishing.message(replace(send, properties=_without_schedule(send.properties)))
         job = Job(Purpose.SEND, send.destination, message, schedule)
         record = job.record()
 
         def change() -> JobChange:
-            return JobChange(message.id, schedule.first(_now_ms()), record, new=True)
+            return JobChange(message.id, schedule.first(clock.now_ms()), record, new=True)
 
         if transaction is None:
             self._broker.publishing.submit(client, (), (), send.receipt, jobs=[change()])
@@ -91,7 +91,7 @@ class Scheduling:
 
     def _deliver(self, id: str, due_ms: int, job: Job) -> None:
         """It is due: deliver it, and put it off to the next time if there is one; all of that or nothing."""
-        now_ms, schedule, publishing = _now_ms(), job.schedule, self._broker.publishing
+        now_ms, schedule, publishing = clock.now_ms(), job.schedule, self._broker.publishing
         everywhere = Destination.parse_list(job.to)
         targets = [each for each in everywhere if not self._broker.temporaries.is_gone(each)]
         if not targets:
@@ -182,10 +182,6 @@ class Scheduling:
         placed = [publishing.on_its_way(message, each) for each in targets]
         self._submit([], placed)
         return False
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _lines(properties: str) -> list[str]:

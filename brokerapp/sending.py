@@ -89,7 +89,7 @@ class Sending:
                 await self._confirmed(under_way, sent)
                 sent += size
         finally:
-            self._broker.stops_producing(self._client)
+            self._broker.producers.left(self._client)
         return {"id": first, "count": sent, **self._places(wanted.destination, wanted.properties)}
 
     async def routes(self, messages: list[tuple[str, dict[str, str]]]) -> list[dict[str, Any]]:

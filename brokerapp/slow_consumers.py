@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import time
 from typing import TYPE_CHECKING
 
+from brokerapp import clock
 from brokerapp.definitions import PolicyEntry
 from brokerapp.engine.slowness import Watch
 from brokerapp.engine.subscription import Subscription
@@ -32,12 +32,12 @@ class SlowConsumers:
         """Look, again and again."""
         policies = self._broker.topology.definitions.policies
         periods = [each.slow_consumer.check_period for each in policies if each.slow_consumer is not None]
-        self._broker.timers.at(_now_ms() + max(MIN_LOOK_MS, min([LOOK_MS, *periods])), self.watch)
+        self._broker.timers.at(clock.now_ms() + max(MIN_LOOK_MS, min([LOOK_MS, *periods])), self.watch)
         if any(map(_cares, policies)):
             self._look()
 
     def _look(self) -> None:
-        now_ms = _now_ms()
+        now_ms = clock.now_ms()
         for client in list(self._broker.clients.values()):
             for subscription in list(client.subscriptions.values()):
                 policy = self._broker.topology.policy_for(subscription.destinations[0])
@@ -72,7 +72,3 @@ class SlowConsumers:
 
 def _cares(policy: PolicyEntry) -> bool:
     return policy.slow_consumer is not None or policy.advisory_for_slow_consumers
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

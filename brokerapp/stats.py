@@ -28,7 +28,7 @@ class Stats:
         self.vanished: Callable[[Destination], None] = _ignore
         #: Asked to forget some when there are more than `most`.
         self.crowded: Callable[[], None] = _nothing
-        self.most = MAX_DESTINATIONS
+        self.bound = self.most = MAX_DESTINATIONS
 
     def __contains__(self, destination: Destination) -> bool:
         return destination in self._by_destination
@@ -44,7 +44,7 @@ class Stats:
             self.appeared(destination)
             if len(self._by_destination) > self.most:
                 self.crowded()
-                self.most = max(MAX_DESTINATIONS, len(self._by_destination) + MAX_DESTINATIONS // 10)
+                self.most = max(self.bound, len(self._by_destination) + self.bound // 10)
         return stats
 
     def find(self, destination: Destination) -> DestinationStats | None:

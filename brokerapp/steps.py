@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from brokerapp import clock
 from brokerapp.broker import Broker
 from brokerapp.client import Placed
 from brokerapp.delivery import entry_of
@@ -95,7 +96,7 @@ class Steps:
             publishing.check(target)
             new = publishing.message(wanted.send({name: text for name, text in marks.items() if text is not None}))
             placed = publishing.on_its_way(new, target)
-            if not log.seize([seq]):
+            if not log.seize([entry]):
                 raise RequestRefused(f"message {seq} is held by a consumer")
             answer.update(id=new.id, places=_places(placed))
             self._transfers.leave(log, [entry])
@@ -166,7 +167,7 @@ class Steps:
             except RequestRefused as error:
                 deal.outcomes[entry.seq] = REFUSED, str(error)
         if deal.takes:
-            seized = deal.log.seize(ways)
+            seized = deal.log.seize([entry for entry, _ in ways.values()])
             deal.outcomes |= dict.fromkeys(ways.keys() - seized, (HELD, "a consumer holds it"))
             ways = {seq: ways[seq] for seq in ways if seq in seized}
         if not ways:
@@ -194,7 +195,7 @@ class Steps:
     def _resubmitted(entry: Entry, actor: str) -> Mapping[str, str | None]:
         before = entry.message.headers.get(COUNT, "0")
         times = int(before) + 1 if before.isdecimal() and len(before) < 10 else 1
-        return {**FAILURE, COUNT: str(times), ACTOR: actor or None, TIME: str(time.time_ns() // 1_000_000)}
+        return {**FAILURE, COUNT: str(times), ACTOR: actor or None, TIME: str(clock.now_ms())}
 
     def _remove(self, deal: Deal, entries: list[Entry]) -> None:
         self._transfers.leave(deal.log, entries)

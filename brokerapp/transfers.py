@@ -158,7 +158,7 @@ class Transfers:
                 if selection.limit is not None:
                     wanted = wanted[: selection.limit - selection.done]
                 if seize:
-                    seized = log.seize([entry.seq for entry in wanted])
+                    seized = log.seize(wanted)
                     wanted = [entry for entry in wanted if entry.seq in seized]
                 selection.done += len(wanted)
                 answer.set_result((found, deal(wanted) if wanted else None))

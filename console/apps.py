@@ -12,7 +12,8 @@ class ConsoleConfig(AppConfig):
 
     def ready(self) -> None:
         from brokerapp.management.operations import operated
-        from console import operations, rights_version
+        from console import login, operations, rights_version
 
+        login.watch()
         rights_version.watch()
         operated.connect(operations.record, dispatch_uid="console")

@@ -16,12 +16,13 @@ from django.urls import path  # noqa: E402
 
 from console.hosting import lifespan  # noqa: E402
 from console.live.socket import LiveConsumer  # noqa: E402
+from console.second_factor import with_factor  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
         "http": pages,
         "websocket": AllowedHostsOriginValidator(
-            AuthMiddlewareStack(URLRouter([path("live", LiveConsumer.as_asgi())]))
+            AuthMiddlewareStack(with_factor(URLRouter([path("live", LiveConsumer.as_asgi())])))
         ),
         "lifespan": lifespan,
     }

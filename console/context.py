@@ -2,67 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
 
-from console.access import Verb, rights_of, roles_of
+from console.access import rights_of, roles_of
+from console.commands import allowed
 from console.models import UserSetting
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One entry of the rail; `pages` are the names of the pages below it."""
-
-    page: str
-    label: str
-    icon: str
-    pages: frozenset[str]
-    verb: Verb = Verb.SEE
-
-
-#: The pages about users, groups, roles and masking.
-PEOPLE = frozenset(
-    {"users", "user", "new-user", "change-user", "groups", "group", "roles"}
-    | {"masking", "masking-rule", "new-masking-rule"}
-)
-
-RAIL = (
-    Entry("overview", "Overview", "overview", frozenset({"overview"})),
-    Entry("queues", "Queues", "queue", frozenset({"queues", "queue", "messages", "message", "new-queue", "purge"})),
-    Entry("topics", "Topics", "topic", frozenset({"topics", "topic", "new-topic"})),
-    Entry(
-        "routing",
-        "Routing",
-        "routing",
-        frozenset({"routing", "new-definition", "edit-definition", "routing-history", "routing-import"}),
-    ),
-    Entry("connections", "Connections", "connection", frozenset({"connections"})),
-    Entry("analyses", "Analyses", "analysis", frozenset({"analyses", "run", "new-schedule", "start-run"})),
-    Entry("audit", "Audit", "audit", frozenset({"audit"}), Verb.AUDIT),
-    Entry(
-        "users",
-        "Users",
-        "user",
-        frozenset(
-            {
-                "users",
-                "user",
-                "new-user",
-                "change-user",
-                "groups",
-                "group",
-                "roles",
-                "masking",
-                "masking-rule",
-                "new-masking-rule",
-            }
-        ),
-        Verb.USERS,
-    ),
-)
+from console.rail import rail_of
 
 
 def house(request: HttpRequest) -> dict[str, Any]:
@@ -71,17 +19,14 @@ def house(request: HttpRequest) -> dict[str, Any]:
     if user is None or not user.is_authenticated:
         return {"theme": "auto", "broker": settings.SLUICE.broker_name}
     rights = rights_of(user)
-    here = request.resolver_match.url_name if request.resolver_match else ""
+    setting = UserSetting.objects.filter(user=user).first() or UserSetting()
     return {
         "rights": rights,
         "roles": ", ".join(sorted(roles_of(user))) or "no role",
-        "theme": _theme_of(user),
-        "themes": [("auto", "System"), ("light", "Light"), ("dark", "Dark")],
+        "theme": setting.theme,
+        "themes": UserSetting.Theme.choices,
+        "single_keys": setting.single_keys,
+        "commands": allowed(rights),
         "broker": settings.SLUICE.broker_name,
-        "rail": [(entry, here in entry.pages) for entry in RAIL if rights[entry.verb.name.lower()]],
+        "rail": rail_of(rights, request.path),
     }
-
-
-def _theme_of(user: Any) -> str:
-    setting = UserSetting.objects.filter(user=user).first()
-    return setting.theme if setting else UserSetting.Theme.AUTO

@@ -11,6 +11,7 @@ from django.db import models
 from console.masking_rules import Rule
 from console.repair.models import Edit, Job, JobOutcome, SavedSelector, Template
 from console.rights import Grant
+from console.routing.models import Draft, DraftRemark  # noqa: F401  (Django looks for models here)
 
 __all__ = [
     "AnalysisRun",
@@ -166,12 +167,16 @@ class UserSetting(models.Model):
     class Theme(models.TextChoices):
         """The system's own choice, or an override."""
 
-        AUTO = "auto"
-        LIGHT = "light"
-        DARK = "dark"
+        AUTO = "auto", "System"
+        LIGHT = "light", "Light"
+        DARK = "dark", "Dark"
+        CONTRAST = "contrast", "Contrast"  #: high contrast, light or dark as the system says
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="setting")
     theme = models.CharField(max_length=8, choices=Theme, default=Theme.AUTO)
+    single_keys = models.BooleanField(
+        default=True
+    )  #: whether single letters do something (WCAG 2.1.4 lets users say no)
 
 
 class ApiToken(models.Model):

@@ -11,10 +11,12 @@ from csp.constants import NONE, SELF
 
 from brokerapp.environment import Environment
 from console.assets import fingerprint
+from console.identity import Identity
 from console.monitoring.options import MonitorOptions
 from console.secret import secret_key
 
 SLUICE = Environment.read()
+IDENTITY = Identity.read()
 MONITOR = MonitorOptions.read()
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -39,6 +41,12 @@ INSTALLED_APPS = [
     "django_htmx",
     "django_celery_beat",
     "axes",
+    "allauth",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.mfa",
+    "allauth.usersessions",
     "csp",
     "ninja",
 ]
@@ -56,6 +64,8 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "csp.middleware.CSPMiddleware",
     "console.failures.BrokerErrorMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "console.second_factor.SecondFactorMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -110,13 +120,26 @@ AUTH_PASSWORD_VALIDATORS = [{"NAME": "django.contrib.auth.password_validation.Mi
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "overview"
 LOGOUT_REDIRECT_URL = "login"
-SESSION_COOKIE_AGE = 14 * 24 * 60 * 60
+SESSION_COOKIE_AGE = IDENTITY.session_hours * 60 * 60
 AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = timedelta(minutes=10)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_LOCKOUT_TEMPLATE = "registration/locked.html"
 AXES_RESET_ON_SUCCESS = True
 AXES_VERBOSE = False
+
+# The second factor, single sign-on and the list of sessions are allauth's; accounts are made by admins.
+ACCOUNT_ADAPTER = "console.login.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
+MFA_ADAPTER = "console.login.SecondFactorAdapter"
+MFA_ALLOW_UNVERIFIED_EMAIL = True  # addresses are not asked for anything
+MFA_TOTP_TOLERANCE = 1  # clocks of phones are half a minute off
+SOCIALACCOUNT_ADAPTER = "console.oidc.SingleSignOn"
+SOCIALACCOUNT_PROVIDERS = IDENTITY.providers
+SOCIALACCOUNT_STORE_TOKENS = False
 
 # -- static files: served by the process itself. Their URL carries a fingerprint of all of them, so that browsers may
 # keep them for ever and modules may import each other by relative paths.

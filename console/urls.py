@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from allauth.account import views as allauth_account
+from allauth.mfa.base import views as mfa
+from allauth.mfa.recovery_codes import views as recovery_codes
+from allauth.mfa.totp import views as totp
+from allauth.socialaccount import views as socialaccount
 from django.contrib.auth.decorators import login_not_required
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.views import LogoutView
 from django.urls import path
 
+from console import oidc
 from console.api.api import urls as api_urls
 from console.monitoring import probes
+from console.routing import urls as routing
 from console.views import (
     account,
     analyses,
@@ -17,13 +24,30 @@ from console.views import (
     masking,
     messages,
     overview,
+    palette,
     people,
     preferences,
-    routing,
-    routing_files,
     schedules,
     tokens,
 )
+
+#: What allauth serves, under the names by which it finds its own pages. The specific paths come first.
+allauth_urls = [
+    path("login/", account.login, name="account_login"),
+    path("login/code/", mfa.authenticate, name="mfa_authenticate"),
+    path("login/cancelled/", socialaccount.login_cancelled, name="socialaccount_login_cancelled"),
+    path("login/with/<str:provider_id>/", oidc.login, name="openid_connect_login"),
+    path("login/with/<str:provider_id>/callback/", oidc.callback, name="openid_connect_callback"),
+    path("logout/", LogoutView.as_view(), name="account_logout"),
+    path("account/confirm/", allauth_account.reauthenticate, name="account_reauthenticate"),
+    path("account/confirm/code/", mfa.reauthenticate, name="mfa_reauthenticate"),
+    path("account/", account.account, name="mfa_index"),
+    path("account/second-factor/", totp.activate_totp, name="mfa_activate_totp"),
+    path("account/second-factor/remove/", totp.deactivate_totp, name="mfa_deactivate_totp"),
+    path("account/recovery-codes/", recovery_codes.view_recovery_codes, name="mfa_view_recovery_codes"),
+    path("account/recovery-codes/new/", recovery_codes.generate_recovery_codes, name="mfa_generate_recovery_codes"),
+    path("account/recovery-codes/file", recovery_codes.download_recovery_codes, name="mfa_download_recovery_codes"),
+]
 
 urlpatterns = [
     path("", overview.overview, name="overview"),
@@ -43,14 +67,7 @@ urlpatterns = [
     path("topics/new", destinations.create, {"kind": "topic"}, name="new-topic"),
     path("topics/<path:name>/delete", destinations.delete, {"kind": "topic"}, name="delete-topic"),
     path("topics/<path:name>/", destinations.detail, {"kind": "topic"}, name="topic"),
-    path("routing/", routing.routing, name="routing"),
-    path("routing/new/<str:kind>", routing.edit, name="new-definition"),
-    path("routing/edit", routing.edit, name="edit-definition"),
-    path("routing/delete", routing.delete, name="delete-definition"),
-    path("routing/check/<str:kind>", routing.check, name="check-definition"),
-    path("routing/history/", routing.history, name="routing-history"),
-    path("routing/import/", routing_files.import_file, name="routing-import"),
-    path("routing/export", routing_files.export_file, name="routing-export"),
+    *routing.urlpatterns,
     path("connections/", connections.connections, name="connections"),
     path("analytics/", analyses.analyses, name="analyses"),
     path("analytics/start", analyses.start, name="start-run"),
@@ -60,6 +77,7 @@ urlpatterns = [
     path("analytics/schedules/<int:schedule_id>/<str:action>", schedules.change, name="change-schedule"),
     path("audit/", audit.audit, name="audit"),
     path("audit/export.<str:format>", audit.export, name="audit-export"),
+    path("palette", palette.palette, name="palette"),
     path("admin/", people.users, name="users"),
     path("admin/users/new", people.new_user, name="new-user"),
     path("admin/users/<int:user_id>/", people.user, name="user"),
@@ -79,9 +97,14 @@ urlpatterns = [
     path("tokens/", tokens.tokens, name="tokens"),
     path("tokens/<int:token_id>/revoke", tokens.revoke, name="revoke-token"),
     path("theme", preferences.theme, name="theme"),
-    path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("keys", preferences.keys, name="keys"),
+    path("login/", account.login, name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("api/", api_urls),
+    path("account/", account.account, name="account"),
+    path("account/password/", account.change_password, name="change-password"),
+    path("account/sessions/end", account.end_sessions, name="end-sessions"),
+    *allauth_urls,
     path("healthz", login_not_required(probes.healthz), name="healthz"),
     path("readyz", login_not_required(probes.readyz), name="readyz"),
 ]

@@ -20,14 +20,15 @@ CORE = (
     "brokerapp.advisories", "brokerapp.bounds", "brokerapp.broker", "brokerapp.browsing", "brokerapp.client",
     "brokerapp.client_unit", "brokerapp.committer", "brokerapp.creation", "brokerapp.delivery", "brokerapp.durables",
     "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control", "brokerapp.group", "brokerapp.inactivity",
-    "brokerapp.jobs", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas", "brokerapp.recovery",
-    "brokerapp.redelivering", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling",
+    "brokerapp.jobs", "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas",
+    "brokerapp.recovery",
+    "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling",
     "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.stats", "brokerapp.subscribing",
     "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
-    *VALUES, *CORE, "brokerapp.actions", "brokerapp.engine", "brokerapp.selectors", "brokerapp.recording",
-    "=brokerapp.store",
+    *VALUES, *CORE, "brokerapp.actions", "brokerapp.clock", "brokerapp.engine", "brokerapp.selectors",
+    "brokerapp.recording", "=brokerapp.store",
 )  # fmt: skip
 
 #: The modules of the core that may use all of it.
@@ -50,6 +51,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.named_subscription": ("brokerapp.destination", "brokerapp.errors"),
     "brokerapp.snapshot": ("brokerapp.destination", "brokerapp.named_subscription"),
     "brokerapp.timers": (),
+    "brokerapp.clock": (),
     "brokerapp.stats": ("brokerapp.destination", "brokerapp.snapshot"),
     "brokerapp.selectors": ("brokerapp.selectors", "brokerapp.destination", "brokerapp.errors"),
     "brokerapp.engine": (*VALUES, "brokerapp.engine", "brokerapp.selectors"),
@@ -83,9 +85,10 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.stomp.runs",
     ),
     "brokerapp.stomp.naming": (*VALUES, "brokerapp.engine"),
+    "brokerapp.stomp.send_headers": ("brokerapp.errors", "brokerapp.message"),
     "brokerapp.stomp.session": (
         "brokerapp.connector", "brokerapp.errors", "brokerapp.message", "brokerapp.actions", "brokerapp.stomp.frames",
-        "brokerapp.stomp.naming", "brokerapp.stomp.runs", "brokerapp.transformations",
+        "brokerapp.stomp.naming", "brokerapp.stomp.runs", "brokerapp.stomp.send_headers", "brokerapp.transformations",
     ),
     "brokerapp.stomp.listener": (*PARTS_OF_CORE, "brokerapp.stomp"),
     "brokerapp.stomp.tls": ("brokerapp.connector", "brokerapp.errors"),
@@ -122,14 +125,15 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
-    "__future__", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "hashlib", "heapq",
-    "ipaddress", "itertools", "json", "lxml", "math", "operator", "re", "types", "typing", "urllib", "xml", "zlib",
+    "__future__", "bisect", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "hashlib",
+    "heapq", "ipaddress", "itertools", "json", "lxml", "math", "operator", "re", "types", "typing", "urllib", "xml",
+    "zlib",
 }  # fmt: skip
 PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",
     "brokerapp.engine",
     "brokerapp.stomp.frames", "brokerapp.stomp.heads", "brokerapp.stomp.naming", "brokerapp.stomp.runs",
-    "brokerapp.stomp.session", "=brokerapp.store", "brokerapp.store.keys",
+    "brokerapp.stomp.send_headers", "brokerapp.stomp.session", "=brokerapp.store", "brokerapp.store.keys",
 )  # fmt: skip
 
 #: Packages from outside that have a home: who alone may import them.
@@ -150,7 +154,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     ),
     "stomp": ("console.demo",),
     "websockets": ("brokerapp.stomp.websocket",),
-    "cryptography": ("brokerapp.stomp.tls",),
+    "cryptography": ("brokerapp.stomp.tls", "console.login"),
+    "allauth": ("console",),
     "uvloop": ("brokerapp.management", "console"),
     # the broker's core waits for nothing: whoever does has a name here
     "asyncio": (

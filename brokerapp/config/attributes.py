@@ -45,10 +45,11 @@ FIELD_TYPES = frozenset(_READ)
 
 def attribute_name(field: str) -> str:
     """What ActiveMQ calls the attribute of this field, or what we do when it does not know it."""
-    return EXTENSION + _camel_case(field) if field in _EXTENSIONS else _camel_case(field)
+    return EXTENSION + spelt(field) if field in _EXTENSIONS else spelt(field)
 
 
-def _camel_case(field: str) -> str:
+def spelt(field: str) -> str:
+    """The same without a namespace, for people."""
     return _SPELT.get(field) or re.sub(r"_([a-z])", lambda match: match[1].upper(), field)
 
 
@@ -58,7 +59,7 @@ def read_fields(element: Element, cls: type, names: Collection[str]) -> dict[str
     for each in fields(cls):
         if each.name in names:
             read = Element.take_size if each.name in _SIZES else _READ[each.type]
-            for attribute in (_camel_case(each.name), attribute_name(each.name), *_FORMER.get(each.name, ())):
+            for attribute in (spelt(each.name), attribute_name(each.name), *_FORMER.get(each.name, ())):
                 if (value := read(element, attribute)) is not None:
                     values[each.name] = value
     return values

@@ -7,7 +7,6 @@ none of them takes stays where it is, and is not offered to the same consumers a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from brokerapp.destination import Destination
     from brokerapp.engine.dispatch_rules import DispatchRules
     from brokerapp.engine.entry import Entry
+    from brokerapp.engine.places import Place
     from brokerapp.engine.subscription import Subscription
     from brokerapp.selectors import Selector
 
@@ -28,9 +28,10 @@ class Choosing:
 
     def __init__(
         self, able: list[tuple[Subscription, int]], log: str, destination: Destination, groups: MessageGroups | None,
-        rules: DispatchRules,
+        rules: DispatchRules, place: Place,
     ) -> None:  # fmt: skip
         self._log, self._destination, self._groups, self._rules = log, destination, groups, rules
+        self._place = place
         self._room = dict(able)
         rank = _priority if rules.consumer_priority else _nothing
         self._ranks = [deque(same) for _, same in groupby(self._room, key=rank)]
@@ -43,7 +44,7 @@ class Choosing:
         return [(consumer, entries) for consumer, entries in self._given.items() if entries]
 
     def tested(self, consumer: Subscription) -> int:
-        """The number up to which nothing is left for a consumer."""
+        """The place up to which nothing is left for a consumer."""
         return consumer.tested.get(self._log, 0)
 
     def offer(self, entries: deque[Entry], upto: int, after: int = 0) -> list[Entry]:
@@ -54,7 +55,7 @@ class Choosing:
         self._after, given = after, []
         able = [consumer for consumer in self._room if self.tested(consumer) >= after]
         if able and entries:
-            new = _newer(entries, min(map(self.tested, able)))
+            new = self._after_place(entries, min(map(self.tested, able)))
             for position, entry in enumerate(new):
                 if not self._room:
                     entries.extend(new[position:])
@@ -64,6 +65,14 @@ class Choosing:
             if self.tested(consumer) >= after:
                 consumer.tested[self._log] = max(upto, self.tested(consumer))
         return given
+
+    def _after_place(self, entries: deque[Entry], place: int) -> list[Entry]:
+        """Take from the end those with a later place; in order."""
+        taken = []
+        while entries and self._place(entries[-1]) > place:
+            taken.append(entries.pop())
+        taken.reverse()
+        return taken
 
     def _give(self, entry: Entry) -> bool:
         group = group_of(entry) if self._groups is not None else None
@@ -97,7 +106,7 @@ class Choosing:
         return consumer
 
     def _asks(self, consumer: Subscription, entry: Entry, wants: Wants) -> bool:
-        if not self._after <= self.tested(consumer) < entry.seq:
+        if not self._after <= self.tested(consumer) < self._place(entry):
             return False
         return consumer.selector is None or wants(consumer.selector)
 
@@ -106,7 +115,7 @@ class Choosing:
         if not self._room[consumer]:
             del self._room[consumer]
             rank.remove(consumer)
-            consumer.tested[self._log] = max(entry.seq, self.tested(consumer))
+            consumer.tested[self._log] = max(self._place(entry), self.tested(consumer))
         elif not self._rules.strict_order:
             rank.remove(consumer)
             rank.append(consumer)
@@ -141,18 +150,6 @@ def selector_headers(entry: Entry, destination: Destination) -> Seen:
     if entry.deliveries:
         headers["redelivered"] = "true"
     return headers
-
-
-def _newer(entries: deque[Entry], seq: int) -> list[Entry]:
-    """Take from the end those with a higher number; in order."""
-    taken = list(_from_the_end(entries, seq))
-    taken.reverse()
-    return taken
-
-
-def _from_the_end(entries: deque[Entry], seq: int) -> Iterator[Entry]:
-    while entries and entries[-1].seq > seq:
-        yield entries.pop()
 
 
 _priority = attrgetter("priority")

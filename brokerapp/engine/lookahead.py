@@ -4,6 +4,9 @@ A window full of messages nobody able wants must not keep others from theirs, ho
 reads on past its window, page by page, for consumers who want none of it; each remembers how far it has looked
 (`Subscription.tested`), so that a page is shown to those alone who have seen everything before it. One page is in
 memory at a time; what is not taken of it stays in the store, as if nobody had looked.
+
+Beside the page it knows which messages past the window are in flight, and of a prioritized log all that are: there the
+window may end before them again.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+from brokerapp.engine.places import Place, place_in
 
 if TYPE_CHECKING:
     from brokerapp.engine.choosing import Choosing
@@ -25,18 +30,24 @@ MAX_PAGE_BYTES = 8 * 1024 * 1024
 class Lookahead:
     """The page, and which messages past the window are in flight."""
 
-    __slots__ = ("_bytes", "_entries", "_leaving", "after", "at_end", "taken", "upto")
+    __slots__ = (
+        "_bytes", "_entries", "_hidden", "_leaving", "_place", "_shown", "_total", "after", "at_end", "taken", "upto",
+    )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, prioritized: bool = False) -> None:
         self.taken: set[int] = set()  #: in flight past the window: to be passed over when it gets there
         self._leaving: list[int] = []  # of them, settled while a page is being read that may still hold them
+        self._hidden = 0  # up to this number all are in flight, too, or gone
+        self._shown: set[int] = set()  # but for these
+        self._place: Place = place_in(prioritized)
+        self._total = prioritized  # whether all that are in flight are known
         self.forget()
 
     def forget(self) -> None:
         """Have no page."""
         self._entries: deque[Entry] = deque()
         self._bytes = 0
-        self.after = self.upto = 0  #: the page holds what is left between these numbers
+        self.after = self.upto = 0  #: the page holds what is left between these places
         self.at_end = False  #: nothing is stored behind it
 
     def __bool__(self) -> bool:
@@ -47,9 +58,19 @@ class Lookahead:
         self.forget()
         self.taken.clear()
         self._leaving.clear()
+        self._hidden = 0
+        self._shown.clear()
+
+    def reorder(self, prioritized: bool, loaded: int, waiting: Iterable[int]) -> None:
+        """Places are others from now on. The window reached to `loaded` and held those that are `waiting`."""
+        if prioritized:
+            self._shown = {*waiting, *(seq for seq in self._shown if seq > loaded)}
+            self._hidden = max(self._hidden, loaded)
+        self._place, self._total = place_in(prioritized), prioritized
+        self.forget()
 
     def put(self, entries: Iterable[Entry], after: int, upto: int | None) -> None:
-        """The page behind the number `after`, up to `upto`; None at the end of the log."""
+        """The page behind the place `after`, up to `upto`; None at the end of the log."""
         self._entries = deque(entries)
         self._bytes = sum(entry.size for entry in self._entries)
         self.after, self.upto, self.at_end = after, after if upto is None else upto, upto is None
@@ -63,7 +84,7 @@ class Lookahead:
             return
         self._entries.append(entry)
         self._bytes += entry.size
-        self.upto = entry.seq
+        self.upto = self._place(entry)
 
     def give(self, choosing: Choosing) -> int:
         """Offer the page to those who have seen all that is before it; how many messages were taken."""
@@ -73,7 +94,7 @@ class Lookahead:
         return len(given)
 
     def wanted_after(self, hungry: Iterable[Subscription], log: str, loaded: int) -> int | None:
-        """The number to read on from for consumers who may be given more; None when all of them have seen all."""
+        """The place to read on from for consumers who may be given more; None when all of them have seen all."""
         seen = [max(consumer.tested.get(log, 0), loaded) for consumer in hungry]
         if not seen or (self.at_end and min(seen) >= self.upto):
             return None
@@ -81,15 +102,40 @@ class Lookahead:
 
     # -- the window comes on, messages leave
 
+    def is_out(self, seq: int) -> bool:
+        """Whether a stored message past the window is in flight."""
+        return seq in self.taken or (seq <= self._hidden and seq not in self._shown)
+
     def pass_over(self, entries: Iterable[Entry]) -> list[Entry]:
         """What the window may hold of messages that were read."""
-        return [entry for entry in entries if entry.seq not in self.taken] if self.taken else list(entries)
+        if not (self.taken or self._hidden):
+            return list(entries)
+        return [entry for entry in entries if not self.is_out(entry.seq)]
 
     def loaded(self, upto: int) -> None:
-        """The window reaches to this number: what lies before is its own."""
-        while self._entries and self._entries[0].seq <= upto:
+        """The window reaches to this place: what lies before is its own."""
+        while self._entries and self._place(self._entries[0]) <= upto:
             self._bytes -= self._entries.popleft().size
-        self.taken = {seq for seq in self.taken if seq > upto}
+        if not self._total:
+            self.taken = {seq for seq in self.taken if seq > upto}
+
+    def arrived(self, place: int) -> None:
+        """A message of a prioritized log came to stand at this place in the store, past the window."""
+        if self.after < place <= self.upto:
+            self.forget()
+        self.at_end = False
+
+    def given(self, entries: Iterable[Entry]) -> None:
+        """These of the window are in flight."""
+        if self._total:
+            self.taken.update(entry.seq for entry in entries)
+
+    def came_back(self, entries: Iterable[Entry]) -> None:
+        """These are not in flight any more, but wait."""
+        if self.taken:
+            self.taken.difference_update(entry.seq for entry in entries)
+        if self._hidden:
+            self._shown.update(entry.seq for entry in entries if entry.seq <= self._hidden)
 
     def read(self) -> None:
         """A page was read: what was settled meanwhile cannot come again."""

@@ -5,21 +5,26 @@ A log holds a window of its messages in memory, in order of arrival; the rest wa
 the window runs low. Without consumers it holds none.
 
     store:   | loaded, settled or in flight | ready (window) | unloaded ... |
-                                            ^ in memory      ^ `loaded` is the number of the last one read
+                                            ^ in memory      ^ `loaded` is the place of the last one read
+
+The window holds whatever is up to that place and not in flight. Where messages have priorities (see places.py) new ones
+may belong into it; then it gives back to the store what has become too much at its end.
 """
 
 from __future__ import annotations
 
+from bisect import insort_right
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 
 from brokerapp.engine.choosing import Choosing
 from brokerapp.engine.dispatch_rules import DEFAULT_RULES, DispatchRules
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.lookahead import Lookahead
 from brokerapp.engine.message_groups import MessageGroups
+from brokerapp.engine.places import Stored, place_in
 from brokerapp.engine.subscription import Subscription
 from brokerapp.snapshot import DestinationStats
 
@@ -29,10 +34,6 @@ PAGE = 500
 WINDOW = 2_000
 #: Bytes of messages at which a window grows no more however few they are.
 WINDOW_BYTES = 8 * 1024 * 1024
-#: Messages, and bytes of them, among which a prioritized queue finds the most urgent. Twice as many are held when
-#: urgent ones come while it is full.
-PRIORITY_WINDOW = 20_000
-PRIORITY_WINDOW_BYTES = 32 * 1024 * 1024
 
 
 class MessageLog:
@@ -40,8 +41,8 @@ class MessageLog:
 
     __slots__ = (
         "ahead", "consumers", "counts", "depth", "destination", "dispatched", "groups", "in_flight", "loaded",
-        "may_have_been_delivered", "name", "paging", "paused", "ready", "ready_bytes", "returned", "rules", "stopped",
-        "turn", "unloaded", "window",
+        "may_have_been_delivered", "name", "paging", "paused", "place", "ready", "ready_bytes", "returned", "rules",
+        "stopped", "turn", "unloaded", "window",
     )  # fmt: skip
 
     def __init__(
@@ -63,8 +64,9 @@ class MessageLog:
         self.paused = False  #: an operator wants nothing to be given out
         self.stopped: set[str] = set()  #: reasons for which nothing is given out for a moment
         self.rules = rules
+        self.place = place_in(rules.prioritized)  #: what orders its messages
         self.groups: MessageGroups | None = None  #: None: no message had a group
-        self.ahead = Lookahead()
+        self.ahead = Lookahead(rules.prioritized)
         #: Entries that came back, with their deliveries: kept while the window is not.
         self.returned: dict[int, int] = {}
         #: Entries up to this number may have been delivered by a node that died.
@@ -77,8 +79,8 @@ class MessageLog:
         """A message was stored. It joins the window if nothing older waits outside and there is room."""
         self.depth += 1
         full = len(self.ready) >= WINDOW or self.ready_bytes >= WINDOW_BYTES
-        if self.rules.prioritized and self.consumers and (self.unloaded or full) and self._has_early_room:
-            self._take_early(entry)
+        if self.rules.prioritized:
+            self._take_place(entry)
         elif self.unloaded or not self.consumers or full:
             self.unloaded += 1
             self.ahead.append(entry)
@@ -90,16 +92,44 @@ class MessageLog:
                 self.ahead.loaded(entry.seq)
             self._note_group(entry)
 
-    @property
-    def _has_early_room(self) -> bool:
-        return len(self.ready) < 2 * PRIORITY_WINDOW and self.ready_bytes < 2 * PRIORITY_WINDOW_BYTES
-
-    def _take_early(self, entry: Entry) -> None:
-        """Let a message join the window before those stored earlier, which it may overtake."""
-        self.ready.append(entry)
+    def _take_place(self, entry: Entry) -> None:
+        """A message takes its place by priority: in the window if that reaches so far, or to the end of the log."""
+        place = self.place(entry)
+        for consumer in self.consumers:
+            if consumer.tested.get(self.name, 0) >= place:
+                consumer.tested[self.name] = place - 1
+        if place > self.loaded and (self.unloaded or self.paging or not self.consumers):
+            self.unloaded += 1
+            self.ahead.arrived(place)
+            return
+        self.loaded = max(self.loaded, place)
+        if self.ready and place < self.place(self.ready[-1]):
+            insort_right(self.ready, entry, key=self.place)
+        else:
+            self.ready.append(entry)
         self.ready_bytes += entry.size
-        self.ahead.taken.add(entry.seq)  # the window passes it over when it gets there
         self._note_group(entry)
+        self._shed()
+
+    def _shed(self) -> None:
+        """Leave to the store what is too much at the window's end."""
+        if len(self.ready) <= 2 * WINDOW and self.ready_bytes <= 2 * WINDOW_BYTES:
+            return
+        while len(self.ready) > WINDOW or (self.ready_bytes > WINDOW_BYTES and len(self.ready) > 1):
+            self.ready_bytes -= self.ready.pop().size
+            self.unloaded += 1
+        self.loaded = self.place(self.ready[-1])
+        self.ahead.forget()
+        self.window += 1
+
+    def _read_anew(self) -> None:
+        """Leave the whole window to the store."""
+        self.ready.clear()
+        self.ready_bytes = 0
+        self.unloaded, self.loaded = self.depth - self.in_flight, 0
+        self.window += 1
+        self.ahead.forget()
+        self._offer_again()
 
     def _note_group(self, entry: Entry) -> None:
         if entry.message.grouped and self.groups is None:
@@ -109,7 +139,8 @@ class MessageLog:
         """Messages were stored, one after the other."""
         size = sum([entry.size for entry in entries])
         fits = len(self.ready) + len(entries) <= WINDOW and self.ready_bytes + size <= WINDOW_BYTES
-        if self.unloaded or not self.consumers or not fits or self.ahead.taken or entries[0].message.grouped:
+        plain = not (self.rules.prioritized or self.ahead.taken or entries[0].message.grouped)
+        if self.unloaded or not self.consumers or not fits or not plain:
             for entry in entries:
                 self.offer(entry)
             return
@@ -123,22 +154,20 @@ class MessageLog:
         self.depth += count
         self.unloaded += count
         self.ahead.at_end = False
+        if self.rules.prioritized:  # who knows where they belong
+            self._read_anew()
 
     @property
     def wants_page(self) -> bool:
         """Whether the window should be filled from the store."""
         if not self.unloaded or self.paging or self.silent or not any(each.ready for each in self.consumers):
             return False
-        if self.rules.prioritized:
-            return len(self.ready) < PRIORITY_WINDOW and self.ready_bytes < PRIORITY_WINDOW_BYTES
         return len(self.ready) < PAGE and self.ready_bytes < WINDOW_BYTES
 
     @property
     def wants_ahead(self) -> int | None:
-        """The number after which consumers that find nothing in the window want to read on; None: there are none."""
+        """The place after which consumers that find nothing in the window want to read on; None: there are none."""
         if not (self.unloaded and self.consumers and self._choosy) or self.paging or self.silent:
-            return None
-        if self.rules.prioritized:  # what lies past the window may not come first
             return None
         return self.ahead.wanted_after((consumer for consumer, _ in self._able()), self.name, self.loaded)
 
@@ -153,7 +182,7 @@ class MessageLog:
             self.ready_bytes += entry.size
             self.unloaded -= 1
         if found:
-            self.loaded = found[-1].seq
+            self.loaded = self.place(found[-1])
             self.ahead.loaded(self.loaded)
         else:
             self.unloaded = 0
@@ -161,13 +190,13 @@ class MessageLog:
         self.forget_window()
 
     def load_ahead(self, entries: Iterable[Entry], window: int, after: int) -> None:
-        """What the store answered to reading on after that number, for `wants_ahead`."""
+        """What the store answered to reading on after that place, for `wants_ahead`."""
         self.paging = False
         if window != self.window:
             return
         found = list(entries)
-        kept = [entry for entry in self._known_again(found) if entry.seq > self.loaded]
-        self.ahead.put(kept, after, found[-1].seq if found else None)
+        kept = [entry for entry in self._known_again(found) if self.place(entry) > self.loaded]
+        self.ahead.put(kept, after, self.place(found[-1]) if found else None)
         self.ahead.read()
         self.forget_window()
 
@@ -181,7 +210,7 @@ class MessageLog:
 
     def take_back(self, entries: Iterable[Entry]) -> None:
         """Entries that were in flight return to their place, one delivery older."""
-        back = sorted(entries, key=lambda entry: entry.seq)
+        back = sorted(entries, key=self.place)
         if not back:
             return
         for entry in back:
@@ -189,11 +218,12 @@ class MessageLog:
             entry.first_of_group = False
             self.returned[entry.seq] = entry.deliveries
         self.in_flight -= len(back)
-        if self.ahead.taken and not self.rules.prioritized:
+        self.ahead.came_back(back)
+        if self.place(back[-1]) > self.loaded:
             back = self._left_in_store(back)
         self.ready_bytes += sum(entry.size for entry in back)
-        if self.ready and back and back[-1].seq > self.ready[0].seq:
-            self.ready = deque(sorted([*back, *self.ready], key=lambda entry: entry.seq))
+        if self.ready and back and self.place(back[-1]) > self.place(self.ready[0]):
+            self.ready = deque(sorted([*back, *self.ready], key=self.place))
         else:
             self.ready.extendleft(reversed(back))
         self._offer_again()
@@ -201,11 +231,10 @@ class MessageLog:
 
     def _left_in_store(self, back: list[Entry]) -> list[Entry]:
         """Those of the window; those past it are not loaded, as before they were given out."""
-        past = [entry.seq for entry in back if entry.seq in self.ahead.taken]
-        self.ahead.taken.difference_update(past)
+        inside = [entry for entry in back if self.place(entry) <= self.loaded]
         self.ahead.forget()
-        self.unloaded += len(past)
-        return [entry for entry in back if entry.seq <= self.loaded]
+        self.unloaded += len(back) - len(inside)
+        return inside
 
     def _offer_again(self) -> None:
         """What consumers were offered before may be for them now."""
@@ -249,8 +278,6 @@ class MessageLog:
         """Who gets which messages now, each consumer's in order. They are in flight from here on."""
         if self.paused or self.stopped or not self.consumers or not (self.ready or self.ahead):
             return []
-        if self.rules.prioritized and not self._most_urgent_first():
-            return []
         if self._choosy:
             given = self._by_choice()
         else:
@@ -261,24 +288,17 @@ class MessageLog:
             consumer.credit -= count
             consumer.delivered += count
             self.in_flight += count
+            self.ahead.given(entries)
             self.dispatched = max(self.dispatched, max([entry.seq for entry in entries]))
         return given
 
-    def _most_urgent_first(self) -> bool:
-        """Put the window in order of priority; False while too little of the queue is read to know what comes first."""
-        half = len(self.ready) < PRIORITY_WINDOW // 2 and self.ready_bytes < PRIORITY_WINDOW_BYTES // 2
-        if self.unloaded and half:
-            return False
-        self.ready = deque(sorted(self.ready, key=_urgency))
-        self._offer_again()
-        return True
-
     def tune(self, rules: DispatchRules) -> None:
         """Give out messages by these rules from now on."""
-        if self.rules.prioritized and not rules.prioritized:
-            self.ready = deque(sorted(self.ready, key=_number))
-            self._offer_again()
-        self.rules = rules
+        reordered, self.rules = rules.prioritized != self.rules.prioritized, rules
+        if reordered:
+            self.place = place_in(rules.prioritized)
+            self.ahead.reorder(rules.prioritized, self.loaded, [entry.seq for entry in self.ready])
+            self._read_anew()
 
     def pass_through(self, entries: Sequence[Entry]) -> list[tuple[Subscription, list[Entry]]]:
         """Who gets these new messages at once, without their being stored.
@@ -342,7 +362,7 @@ class MessageLog:
 
     def _by_choice(self) -> list[tuple[Subscription, list[Entry]]]:
         """Each message goes to the next consumer that has credit and wants it; others stay where they are."""
-        choosing = Choosing(self._able(), self.name, self.destination, self.groups, self.rules)
+        choosing = Choosing(self._able(), self.name, self.destination, self.groups, self.rules, self.place)
         while True:
             self.turn += 1
             self.ready_bytes -= sum([entry.size for entry in choosing.offer(self.ready, self.loaded)])
@@ -367,11 +387,12 @@ class MessageLog:
         if not self.in_flight:
             self.forget_window()
 
-    def take_out(self, numbers: Iterable[int]) -> set[int]:
-        """Remove those of these stored messages that no consumer holds; which they are."""
+    def take_out(self, stored: Collection[Stored]) -> set[int]:
+        """Remove those of these stored messages that no consumer holds; their numbers."""
         waiting = {entry.seq for entry in self.ready}
-        unloaded = {seq for seq in numbers if seq > self.loaded and seq not in self.ahead.taken}
-        gone = unloaded | waiting.intersection(numbers)
+        past = [each.seq for each in stored if self.place(each) > self.loaded]
+        unloaded = {seq for seq in past if seq not in waiting and not self.ahead.is_out(seq)}
+        gone = unloaded | waiting.intersection([each.seq for each in stored])
         self.ready = deque(entry for entry in self.ready if entry.seq not in gone)
         self.ready_bytes = sum(entry.size for entry in self.ready)
         self.unloaded = max(0, self.unloaded - len(unloaded))
@@ -381,18 +402,12 @@ class MessageLog:
         self.ahead.take_out(gone)
         return gone
 
-    def seize(self, numbers: Iterable[int]) -> set[int]:
-        """Take those of these stored messages that no consumer holds, as if one held them now; which they are."""
-        seized = self.take_out(numbers)
+    def seize(self, stored: Collection[Stored]) -> set[int]:
+        """Take those of these stored messages that no consumer holds, as if one held them now; their numbers."""
+        seized = self.take_out(stored)
         self.depth += len(seized)
         self.in_flight += len(seized)
+        self.ahead.given([each for each in stored if each.seq in seized])
         if self.paging:  # what is being read for the window may hold them
             self.window += 1
         return seized
-
-
-def _urgency(entry: Entry) -> tuple[int, int]:
-    return -entry.message.priority, entry.seq
-
-
-_number = attrgetter("seq")

@@ -18,7 +18,7 @@ from brokerapp.engine.bindings import Binding
 from brokerapp.engine.topology import MAX_REMEMBERED, Topology
 from brokerapp.errors import RequestRefused
 from brokerapp.message import Copy, Message
-from brokerapp.selectors import Seen
+from brokerapp.selectors import Body, Seen
 
 #: Forwards in a row after which a chain is taken for a loop (definitions with loops are refused when saved; wildcard
 #: names can still make one).
@@ -84,7 +84,8 @@ class _Walk:
     def __init__(
         self, headers: Mapping[str, str], body: bytes, topology: Topology, sender: str, hops: list[Hop] | None = None
     ) -> None:
-        self.headers, self.body, self.topology, self.sender, self.hops = headers, body, topology, sender, hops
+        self.headers, self.topology, self.sender, self.hops = headers, topology, sender, hops
+        self.body = Body(body, headers)
         self.route = Route()
         self._reached: set[Copy] = set()
         self._mirroring: set[Destination] = set()  # a wildcard's queue may get copies of its own mirror: not for ever

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from brokerapp import clock
 from brokerapp.admin import BrokerAdmin
 from brokerapp.destination import Destination
 
@@ -94,7 +94,7 @@ async def _forget_groups(admin: BrokerAdmin, args: Namespace) -> Answer:
 
 
 async def _selectors(admin: BrokerAdmin, _args: Namespace) -> Answer:
-    found, now_ms = await admin.selectors(), time.time_ns() // 1_000_000
+    found, now_ms = await admin.selectors(), clock.now_ms()
     result = [
         {"queue": str(queue), "selector": selector, "used_ms": used}
         for queue, entries in sorted(found.items())

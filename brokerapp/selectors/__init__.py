@@ -15,9 +15,9 @@ from brokerapp.selectors.strict import strictly
 from brokerapp.selectors.tokens import CONVERT
 from brokerapp.selectors.tree import Node, properties
 from brokerapp.selectors.values import number
-from brokerapp.selectors.xml_body import Seen
+from brokerapp.selectors.xml_body import Body, Seen
 
-__all__ = ["Seen", "Selector", "compile_selector", "number"]
+__all__ = ["Body", "Seen", "Selector", "compile_selector", "number"]
 
 #: Selectors kept compiled.
 CACHED_SELECTORS = 8192

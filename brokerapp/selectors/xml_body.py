@@ -25,22 +25,31 @@ _OF_BYTES, _OF_TEXT = etree.XMLParser(**_SAFE), etree.XMLParser(**_SAFE, encodin
 _ANY_DOCUMENT = etree.Element("any")
 
 
-class Seen(dict[str, str]):
-    """A message's headers as its selectors see them, and its body for those that look into it: parsed at most once."""
+class Body:
+    """A message's body, parsed at most once, however many selectors look into it."""
 
-    __slots__ = ("_document", "_parsed", "body")
+    __slots__ = ("_data", "_document", "_is_bytes", "_parsed")
 
-    def __init__(self, headers: Mapping[str, str], body: bytes) -> None:
-        super().__init__(headers)
-        self.body, self._parsed = body, False
+    def __init__(self, data: bytes, headers: Mapping[str, str]) -> None:
+        self._data, self._is_bytes, self._parsed = data, "content-length" in headers, False
         self._document: etree._Element | None = None
 
     @property
     def document(self) -> etree._Element | None:
-        """The root of the body; None when it is not to be looked into."""
+        """The root of the document; None when this is not to be looked into."""
         if not self._parsed:
-            self._document, self._parsed = _document(self.body, is_bytes="content-length" in self), True
+            self._document, self._parsed = _document(self._data, is_bytes=self._is_bytes), True
         return self._document
+
+
+class Seen(dict[str, str]):
+    """A message's headers as its selectors see them, and its body for those that look into it."""
+
+    __slots__ = ("body",)
+
+    def __init__(self, headers: Mapping[str, str], body: Body | bytes) -> None:
+        super().__init__(headers)
+        self.body = body if isinstance(body, Body) else Body(body, headers)
 
 
 @lru_cache(maxsize=CACHED_EXPRESSIONS)
@@ -53,7 +62,7 @@ def compile_xpath(expression: str) -> Callable[[Mapping[str, str]], bool]:
     test = _transformation(expression)
 
     def holds(seen: Mapping[str, str]) -> bool:
-        document = seen.document if isinstance(seen, Seen) else None
+        document = seen.body.document if isinstance(seen, Seen) else None
         if document is None:
             return False
         try:

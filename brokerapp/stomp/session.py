@@ -28,10 +28,11 @@ from brokerapp.actions import (
 )
 from brokerapp.connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
-from brokerapp.message import DEFAULT_PRIORITY, escape, unescape
+from brokerapp.message import escape, unescape
 from brokerapp.stomp.frames import Frame, Run, encode, flat
 from brokerapp.stomp.naming import NO_NAMES, SEND_TYPE, Naming, names_own
 from brokerapp.stomp.runs import AckFrames
+from brokerapp.stomp.send_headers import is_counted, number_of, priority_of, properties_of, with_jms_setters
 from brokerapp.transformations import error_in
 
 SERVER = "Sluice/0.1.0"
@@ -42,49 +43,14 @@ ACK_MODES = frozenset({"auto", "client", "client-individual"})
 ACK_HEADER = {"1.0": "message-id", "1.1": "message-id", "1.2": "id"}
 #: Longest number in a heart-beat header: eleven days.
 HEART_BEAT_DIGITS = 9
-#: Most digits of a number in a header of SEND: as many as a moment in milliseconds needs, and some.
-MAX_DIGITS = 15
 ACTIVEMQ_OPTION = "activemq."
 #: Headers that name a durable subscription, the first that is there counts: Artemis' two, and ActiveMQ's.
 SUBSCRIPTION_NAMES = ("durable-subscription-name", "durable-subscriber-name", "activemq.subscriptionName")
 
-#: SEND headers that are not properties of the message: instructions, or written by the broker itself.
-NOT_PROPERTIES = frozenset(
-    [
-        "destination",
-        "receipt",
-        "transaction",
-        "content-length",
-        "persistent",
-        "priority",
-        "expires",
-        "timestamp",
-        "message-id",
-        "redelivered",
-        "subscription",
-        "ack",
-        "amq-msg-type",
-        "original-destination",
-        "transformation-error",
-        "JMSRedelivered",
-        "JMSXDeliveryCount",
-        "JMSXUserID",
-    ]
-)
 _TO_ESCAPE = re.compile(r"[\\:\n\r]")
 _BETWEEN_RECEIPTS = "\n\n\0\nRECEIPT\nreceipt-id:"
 #: Escapes, of which 1.1 does not know the one of the carriage return: it is left out there.
 _NOT_IN_1_1 = re.compile(rb"\\.")
-#: JMS names that set the STOMP header of the same meaning.
-JMS_SETTERS = {
-    "JMSCorrelationID": "correlation-id",
-    "JMSDeliveryMode": "persistent",
-    "JMSExpiration": "expires",
-    "JMSPriority": "priority",
-    "JMSReplyTo": "reply-to",
-    "JMSTimestamp": "timestamp",
-    "JMSType": "type",
-}
 
 
 class State(StrEnum):
@@ -176,15 +142,11 @@ class StompSession:
         if not self._naming.is_plain:
             headers = self._with_type(destination, headers)
         destination = self._naming.to_send(destination, headers)
-        if not JMS_SETTERS.keys().isdisjoint(headers):
-            headers = _with_jms_setters(headers)
+        headers = with_jms_setters(headers)
         if "reply-to" in headers:
             headers = {**headers, "reply-to": self._naming.to_reply(headers["reply-to"])}
         get = headers.get
-        properties = self.stamp
-        for name, value in headers.items():
-            if name not in NOT_PROPERTIES:
-                properties += f"{escape(name)}:{escape(value)}\n"
+        properties = self.stamp + properties_of(headers)
         if "transformation" in headers and (wrong := error_in(headers["transformation"], frame.body)):
             properties += f"transformation-error:{escape(wrong)}\n"
         return Send(
@@ -192,12 +154,12 @@ class StompSession:
             properties,
             frame.body,
             get("persistent") == "true",
-            min(9, max(0, _number(headers, "priority"))) if "priority" in headers else DEFAULT_PRIORITY,
-            _number(headers, "expires") if "expires" in headers else 0,
-            _number(headers, "timestamp") if "timestamp" in headers else None,
+            priority_of(headers),
+            number_of(headers, "expires") if "expires" in headers else 0,
+            number_of(headers, "timestamp") if "timestamp" in headers else None,
             get("transaction"),
             get("receipt"),
-            _is_counted(headers),
+            is_counted(headers),
         )
 
     def _with_type(self, destination: str, headers: dict[str, str]) -> dict[str, str]:
@@ -357,31 +319,3 @@ def _heart_beat(text: str, limits: ConnectionLimits) -> tuple[int, int]:
 
 def _without(command: str, header: str) -> RequestRefused:
     return RequestRefused(f"{command} without the header {header}")
-
-
-def _is_counted(headers: dict[str, str]) -> bool:
-    """Whether consumers are told the length of the body: where the sender gave it, and where it says that it is bytes.
-
-    Only ActiveMQ's Java clients see more of a difference between text and bytes.
-    """
-    kind = headers.get("amq-msg-type")
-    if kind not in (None, "text", "bytes"):
-        raise RequestRefused(f"amq-msg-type:{kind} is neither text nor bytes")
-    return kind == "bytes" or "content-length" in headers
-
-
-def _with_jms_setters(headers: dict[str, str]) -> dict[str, str]:
-    result = {JMS_SETTERS.get(name, name): value for name, value in headers.items()}
-    if "JMSDeliveryMode" in headers:
-        result["persistent"] = str(headers["JMSDeliveryMode"].upper() in ("2", "PERSISTENT")).lower()
-    return result
-
-
-def _number(headers: dict[str, str], name: str) -> int:
-    text = headers[name]
-    if len(text.strip().lstrip("+-")) > MAX_DIGITS:
-        raise RequestRefused(f"{name}:{text[:40]} has more than {MAX_DIGITS} digits")
-    try:
-        return int(text)
-    except ValueError:
-        raise RequestRefused(f"{name}:{text[:40]} is not a whole number") from None

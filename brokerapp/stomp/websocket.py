@@ -60,11 +60,14 @@ class WebSocketConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._protocol.max_message_size = self._stomp.frame_limit
         self._protocol.receive_data(data)
+        held: list[bytes] = []
         for event in self._protocol.events_received():
             if isinstance(event, Request):
                 self._shake_hands(event)
-            elif isinstance(event, Frame) and event.opcode in DATA and not self._closing:
-                self._stomp.data_received(bytes(event.data))
+            elif isinstance(event, Frame) and event.opcode in DATA:
+                held.append(event.data)
+        if held and not self._closing:
+            self._stomp.data_received(b"".join(held))  # at once: frames that come together are handled together
         self._flush()
         if self._transport.get_write_buffer_size() > 2 * WRITE_LIMIT:  # it asks, with pings, and reads no answers
             self._transport.abort()

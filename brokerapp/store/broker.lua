@@ -8,11 +8,14 @@
 
 -- Bytes an entry takes beside the message it holds or refers to (measured: 24 to 60, by how full its node is).
 local ENTRY_BYTES = 64
--- Bytes more for an entry that expires (a row of a sorted set), and bytes a job takes beside its record (that, and one of a hash).
+-- Bytes more for an entry that expires, and for one with a place by priority (a row of a sorted set each), and bytes a job takes beside its record (that, and one of a hash).
 local EXPIRING_BYTES = 100
+local PLACE_BYTES = 100
 local JOB_BYTES = 250
 -- A message that never expires has a zero here: its stored form begins `persistent priority expires `, the first two a digit each.
 local EXPIRES_AT, NEVER = 5, 48
+-- Where its priority stands, the digit of the highest, and what lies between two priorities in places: more numbers than there are.
+local PRIORITY_AT, HIGHEST, SPAN = 3, 57, 2 ^ 49
 local MINUS = 45
 -- Fields in one call: Lua hands a command at most some thousand arguments.
 local AT_ONCE = 500
@@ -20,7 +23,8 @@ local AT_ONCE = 500
 local FENCED = 'FENCED another node took this broker over'
 
 -- Which entries of a log expire, and how often some were returned, is kept beside the log, under its name. Only while the broker
--- has such entries (`expiring` and `returned` of its state count them) does settling look there.
+-- has such entries (`expiring` and `returned` of its state count them) does settling look there. So are the places of the entries
+-- of a log whose attributes say `prioritized`, while there are such logs (`prioritized` of the state counts them).
 
 -- The moment in which a message expires, milliseconds since the epoch; nil: never.
 local function expiry(stored)
@@ -28,8 +32,22 @@ local function expiry(stored)
   return tonumber(string.match(stored, '^%d %d (%d+) '))
 end
 
--- commit(KEYS = state, logs, used, marks, expiring, due, jobs, log...,
---        ARGV = session, batch, limit, prefixes of payloads, logs, expiring and returned, ...)
+-- The place of a message among those of a log in order of priority, see engine/places.py: exact up to 2^53.
+local function place_of(stored, seq)
+  return (HIGHEST - string.byte(stored, PRIORITY_AT)) * SPAN + seq
+end
+
+-- Bytes given up, of a log that is in order of priority no more, or is no more at all.
+local function unprioritize(state, prioritized, urgent, name)
+  if redis.call('SREM', prioritized, name) == 0 then return 0 end
+  redis.call('HSET', state, 'prioritized', redis.call('SCARD', prioritized))
+  local places = redis.call('ZCARD', urgent)
+  redis.call('UNLINK', urgent)
+  return places * PLACE_BYTES
+end
+
+-- commit(KEYS = state, logs, used, marks, expiring, due, jobs, prioritized, log...,
+--        ARGV = session, batch, limit, prefixes of payloads, logs, expiring, returned and urgent, ...)
 --
 -- ARGV goes on with
 --   n, then n times: log's name, its key, JSON         logs that exist, with these attributes; JSON '': to remove if empty
@@ -54,7 +72,7 @@ end
 -- A unit finds room when the logs it appends to stay within their limits, what the unit settles itself taken off; and,
 -- however large it is, in a log that is empty: else it could never be done. What follows a refused unit to the same log in
 -- one batch is refused too, lest it overtake it, unless it makes room there itself.
-local FIRST_LOG = 8
+local FIRST_LOG = 9
 local STORE, GONE = -1, -2
 local RUN = 'run'
 
@@ -98,14 +116,15 @@ end
 
 local function commit(keys, args)
   local state, logs, used, marks = keys[1], keys[2], keys[3], keys[4]
-  local due, jobs = keys[6], keys[7]
-  local known = redis.call('HMGET', state, 'session', 'batch', 'reply', 'seq', 'bytes', 'expiring', 'returned')
+  local due, jobs, prioritized = keys[6], keys[7], keys[8]
+  local known = redis.call('HMGET', state, 'session', 'batch', 'reply', 'seq', 'bytes', 'expiring', 'returned', 'prioritized')
   if known[1] ~= args[1] then return redis.error_reply(FENCED) end
   if known[2] == args[2] then return cjson.decode(known[3]) end
   local seq, bytes = tonumber(known[4]) or 0, tonumber(known[5]) or 0
   local expiring, returned = tonumber(known[6]) or 0, tonumber(known[7]) or 0
   local limit, payload_prefix, log_prefix, expiring_prefix, returned_prefix = tonumber(args[3]), args[4], args[5], args[6], args[7]
-  local at = 8
+  local urgent_prefix, some_prioritized = args[8], (tonumber(known[8]) or 0) > 0
+  local at = 9
   local function next_number()
     at = at + 1
     return tonumber(args[at - 1])
@@ -115,7 +134,15 @@ local function commit(keys, args)
     local name, key, attributes = args[at], args[at + 1], args[at + 2]
     if attributes ~= '' then
       redis.call('HSET', logs, name, attributes)
+      if cjson.decode(attributes).prioritized then
+        redis.call('SADD', prioritized, name)
+        redis.call('HSET', state, 'prioritized', redis.call('SCARD', prioritized))
+        some_prioritized = true
+      elseif some_prioritized then
+        bytes = bytes - unprioritize(state, prioritized, urgent_prefix .. name, name)
+      end
     elseif redis.call('XLEN', key) == 0 then
+      if some_prioritized then unprioritize(state, prioritized, urgent_prefix .. name, name) end
       redis.call('DEL', key)
       redis.call('HDEL', logs, name)
       redis.call('HDEL', used, key)
@@ -155,6 +182,14 @@ local function commit(keys, args)
 
   local function name_of(index)
     return string.sub(keys[index], #log_prefix + 1)
+  end
+  local urgent = {} -- by index: the key of the places of a prioritized log, or false
+  local function urgent_of(index)
+    if urgent[index] == nil then
+      local name = name_of(index)
+      urgent[index] = redis.call('SISMEMBER', prioritized, name) == 1 and urgent_prefix .. name
+    end
+    return urgent[index]
   end
   local function expires(index, id, moment)
     local name = name_of(index)
@@ -291,6 +326,10 @@ local function commit(keys, args)
             end
             grown[index] = (grown[index] or 0) + #stored
             if moment then expires(index, id, moment) end
+            if some_prioritized and urgent_of(index) then
+              redis.call('ZADD', urgent_of(index), string.format('%.0f', place_of(stored, seq)), id)
+              bytes = bytes + PLACE_BYTES
+            end
           end
         end
       end
@@ -312,6 +351,9 @@ local function commit(keys, args)
         local deleted = redis.call('XDEL', keys[index], unpack(ids))
         asked, gone = asked + count, gone + deleted
         if expiring + returned > 0 then forget(index, ids) end
+        if some_prioritized and urgent_of(index) then
+          bytes = bytes - redis.call('ZREM', urgent_of(index), unpack(ids)) * PLACE_BYTES
+        end
         bytes = bytes - deleted * ENTRY_BYTES
         grown[index] = (grown[index] or 0) - math.floor(freed * deleted / count)
       end
@@ -389,6 +431,40 @@ local function read(keys, args)
   return result
 end
 
+-- urgent(KEYS = log, its urgent, ARGV = payload prefix, place to read after, count, bytes)
+-- Returns entries in order of priority, see row_of: at most `count`, and no more once they have that many bytes; none only at the end.
+local function urgent(keys, args)
+  local result, bytes = {}, 0
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', keys[2], '(' .. args[2], '+inf', 'LIMIT', 0, args[3])) do
+    local entry = redis.call('XRANGE', keys[1], id, id)[1]
+    if entry then
+      local row = row_of(entry, args[1])
+      result[#result + 1] = row
+      bytes = bytes + #row[2]
+      if bytes >= tonumber(args[4]) then break end
+    end
+  end
+  return result
+end
+
+-- prioritize(KEYS = state, prioritized, log, its urgent, ARGV = session, log's name, payload prefix, SEQ to go on after, count)
+-- Gives a place to `count` entries of a prioritized log that had messages before. Returns the SEQ it came to; 0: all have one.
+local function prioritize(keys, args)
+  if redis.call('HGET', keys[1], 'session') ~= args[1] then return redis.error_reply(FENCED) end
+  if redis.call('SISMEMBER', keys[2], args[2]) == 0 then return 0 end
+  if redis.call('ZCARD', keys[4]) == redis.call('XLEN', keys[3]) then return 0 end
+  local entries = redis.call('XRANGE', keys[3], '(' .. args[4] .. '-0', '+', 'COUNT', args[5])
+  local new = 0
+  for _, entry in ipairs(entries) do
+    local row = row_of(entry, args[3])
+    if row[2] ~= '' then
+      new = new + redis.call('ZADD', keys[4], string.format('%.0f', place_of(row[2], tonumber(row[1]))), entry[1])
+    end
+  end
+  redis.call('HINCRBY', keys[1], 'bytes', new * PLACE_BYTES)
+  return #entries < tonumber(args[5]) and 0 or tonumber(string.match(entries[#entries][1], '^%d+'))
+end
+
 -- late(KEYS = expiring, ARGV = prefix of expiring, now): the logs that hold messages past their time, in order of time.
 local function late(keys, args)
   local names = {}
@@ -454,8 +530,8 @@ local function leave(keys, args)
   return 1
 end
 
--- drop(KEYS = state, logs, used, marks, log, node, expiring, returned, ARGV = session ('': no node runs), payload prefix, log's name,
---      limit, keep). The last two keys are the log's.
+-- drop(KEYS = state, logs, used, marks, log, node, expiring, returned, prioritized, urgent, ARGV = session ('': no node runs), payload prefix, log's name,
+--      limit, keep). Expiring, returned and urgent are the log's.
 -- Removes a log with what it holds, at most `limit` entries a call; with keep=1 only what it holds.
 -- Returns entries removed and those left.
 local function drop(keys, args)
@@ -486,7 +562,7 @@ local function drop(keys, args)
   end
   if #ids > 0 then
     local unindexed = redis.call('ZREM', keys[7], unpack(ids))
-    freed = freed + unindexed * EXPIRING_BYTES
+    freed = freed + unindexed * EXPIRING_BYTES + redis.call('ZREM', keys[10], unpack(ids)) * PLACE_BYTES
     redis.call('HINCRBY', state, 'expiring', -unindexed)
     redis.call('HINCRBY', state, 'returned', -redis.call('HDEL', keys[8], unpack(ids)))
   end
@@ -496,6 +572,7 @@ local function drop(keys, args)
     redis.call('DEL', log)
     redis.call('HDEL', used, log)
     if args[5] ~= '1' then
+      unprioritize(state, keys[9], keys[10], args[3])
       redis.call('HDEL', logs, args[3])
       redis.call('HDEL', marks, args[3])
     end
@@ -521,6 +598,8 @@ redis.register_function { function_name = 'sluice_v1_commit', callback = commit,
 redis.register_function { function_name = 'sluice_v1_beat', callback = beat, flags = { 'allow-oom' } }
 redis.register_function('sluice_v1_leave', leave)
 redis.register_function { function_name = 'sluice_v1_read', callback = read, flags = { 'no-writes' } }
+redis.register_function { function_name = 'sluice_v1_urgent', callback = urgent, flags = { 'no-writes' } }
+redis.register_function { function_name = 'sluice_v1_prioritize', callback = prioritize, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'sluice_v1_late', callback = late, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'sluice_v1_expired', callback = expired, flags = { 'no-writes' } }
 redis.register_function { function_name = 'sluice_v1_waiting', callback = waiting, flags = { 'no-writes' } }

@@ -1,7 +1,7 @@
 """Every key of the store, built here and nowhere else. One hash tag a broker, so that one function may touch them all.
 
 {B}:state          hash    session, batch, reply, seq, bytes: who may write, what was written last;
-                           expiring, returned: how many entries are
+                           expiring, returned: how many entries are; prioritized: how many logs are
 {B}:logs           hash    log name -> JSON: the message logs that exist
 {B}:log:NAME       stream  one entry a message, id `SEQ-0`: field m (message) or r (payload's SEQ), o, d
 {B}:payload:SEQ    hash    m (message), c (references to it)
@@ -10,6 +10,8 @@
 {B}:expiring       zset    log name -> no later than when the first of its messages expires
 {B}:expiring:NAME  zset    entry of the log -> when it expires, milliseconds since the epoch
 {B}:returned:NAME  hash    entry of the log -> how often it was delivered and came back, where a policy limits that
+{B}:prioritized    set     names of logs that are kept in order of priority, too
+{B}:urgent:NAME    zset    entry of such a log -> its place: the most urgent first, see engine/places.py
 {B}:due            zset    job -> when it is due, milliseconds since the epoch
 {B}:jobs           hash    job -> its record: what is to be sent then
 {B}:definitions    hash    version -> JSON, `current` -> version, `meta:VERSION` -> JSON
@@ -72,6 +74,14 @@ class Keys:
     @property
     def returned_prefix(self) -> str:
         return self._key("returned:")
+
+    @property
+    def prioritized(self) -> str:
+        return self._key("prioritized")
+
+    @property
+    def urgent_prefix(self) -> str:
+        return self._key("urgent:")
 
     @property
     def due(self) -> str:

@@ -32,6 +32,8 @@ TRACE_BATCHES = 1_000
 READ_BYTES = 4 * 1024 * 1024
 #: Entries removed in one call of `drop`: some milliseconds of the server's time.
 DROP_BATCH = 5_000
+#: Entries given places by priority in one call, for the same reason.
+PRIORITIZED_AT_ONCE = 5_000
 #: Answers nobody fetches are forgotten after this.
 REPLY_SECONDS = 60
 
@@ -65,7 +67,7 @@ class RedisStore:
         logs, body = encode_units(batch.units)
         keys = self.keys
         prefix = keys.log_prefix
-        prefixes = (keys.payload_prefix, prefix, keys.expiring_prefix, keys.returned_prefix)
+        prefixes = (keys.payload_prefix, prefix, keys.expiring_prefix, keys.returned_prefix, keys.urgent_prefix)
         args: list[Any] = [session, batch.number, limits.total, *prefixes]
         args.append(len(batch.declarations))
         for log, attributes in batch.declarations:
@@ -82,7 +84,9 @@ class RedisStore:
         args.append(len(droppable))
         for each in droppable:
             args += each
-        fixed = (keys.state, keys.logs, keys.used, keys.marks, keys.expiring, keys.due, keys.jobs)
+        fixed = (
+            keys.state, keys.logs, keys.used, keys.marks, keys.expiring, keys.due, keys.jobs, keys.prioritized,
+        )  # fmt: skip
         base, refused, dropped = await self._call("commit", [*fixed, *(prefix + log for log in logs)], args + body)
         return committed(base, refused, dropped, logs)
 
@@ -94,6 +98,24 @@ class RedisStore:
         arguments = [self.keys.payload_prefix, after, count, READ_BYTES]
         rows = await self._call("read", [self.keys.log(log)], arguments)
         return [_entry(row) for row in rows if row[1]]
+
+    async def read_urgent(self, log: str, after: int, count: int) -> list[StoredEntry]:
+        """Up to `count` entries of a prioritized log with a place (engine/places.py) after this one, in that order.
+
+        Fewer when they are large, none only at the end.
+        """
+        keys = [self.keys.log(log), self.keys.urgent_prefix + log]
+        rows = await self._call("urgent", keys, [self.keys.payload_prefix, after, count, READ_BYTES])
+        return [_entry(row) for row in rows if row[1]]
+
+    async def prioritize(self, log: str, session: str, after: int) -> int:
+        """Give places to the next entries after this number of a log that was made a prioritized one.
+
+        The number it came to, to go on from there; 0 when all entries have places. May be repeated.
+        """
+        keys = self.keys
+        places = [keys.state, keys.prioritized, keys.log(log), keys.urgent_prefix + log]
+        return await self._call("prioritize", places, [session, log, keys.payload_prefix, after, PRIORITIZED_AT_ONCE])
 
     async def newest(self, log: str) -> int:
         """The number of the newest entry; 0 when there is none."""
@@ -138,14 +160,13 @@ class RedisStore:
         `session` is the node's, or "" when no node runs; raises Fenced when one does.
         """
         keys = self.keys
-        places = (keys.state, keys.logs, keys.used, keys.marks)
+        places = (
+            keys.state, keys.logs, keys.used, keys.marks, keys.log(log), keys.node, keys.expiring_prefix + log,
+            keys.returned_prefix + log, keys.prioritized, keys.urgent_prefix + log,
+        )  # fmt: skip
         removed, left = 0, 1
         while left:
-            gone, left = await self._call(
-                "drop",
-                [*places, keys.log(log), keys.node, keys.expiring_prefix + log, keys.returned_prefix + log],
-                [session, keys.payload_prefix, log, DROP_BATCH, int(keep)],
-            )
+            gone, left = await self._call("drop", places, [session, keys.payload_prefix, log, DROP_BATCH, int(keep)])
             removed += gone
         return removed
 

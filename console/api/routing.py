@@ -14,10 +14,11 @@ from brokerapp.config import export_xml, import_definitions
 from brokerapp.definitions import Definitions, from_json, to_json
 from brokerapp.errors import BrokerError, ConfigurationRefused, DefinitionConflict
 from console import audit
+from console.access import require
 from console.api.operations import operation
 from console.gateway import gateway
 from console.rights import Verb
-from console.routing_xml import difference
+from console.routing.changes import between, places_of
 from console.views.routing_files import MAX_FILE, merged
 
 router = Router(tags=["routing"])
@@ -44,7 +45,6 @@ class Checked(Schema):
     added: list[str]
     changed: list[str]
     removed: list[str]
-    policies_differ: bool
 
 
 class VersionOut(Schema):
@@ -89,7 +89,7 @@ def check_definitions(request: HttpRequest, wanted: Proposed) -> Any:
     """Whether definitions can work, and what they would change; nothing is changed."""
     proposed = _read(wanted.definitions)
     gateway().check(proposed)
-    return asdict(difference(gateway().definitions(), proposed))
+    return _difference(gateway().definitions(), proposed)
 
 
 @operation(router, "GET", "/history", Verb.SEE, response=list[VersionOut])
@@ -124,19 +124,30 @@ def import_definitions_file(request: HttpRequest, wanted: Imported) -> Any:
         version = _apply(request, "import", proposed, current.version, "Import of an ActiveMQ configuration")["version"]
     return {
         "report": [asdict(each) for each in report],
-        "difference": asdict(difference(current, proposed)),
+        "difference": _difference(current, proposed),
         "version": version,
     }
 
 
 def _apply(request: HttpRequest, action: str, proposed: Definitions, derived_from: int, comment: str) -> dict[str, Any]:
     current = gateway().definitions()
+    for each in between(current, proposed):
+        for place in (*places_of(each.before), *places_of(each.after)):
+            require(request, Verb.ROUTE, place)
     with audit.recording(request, action, "definitions", before=to_json(current)) as change:
         if current.version != derived_from:
             raise DefinitionConflict(derived_from, current.version)
         saved = gateway().define(replace(proposed, version=derived_from), request.user.get_username(), comment[:200])
         change.after = to_json(saved)
     return _shown(saved)
+
+
+def _difference(current: Definitions, proposed: Definitions) -> dict[str, list[str]]:
+    """Ids of what would change, by how."""
+    found: dict[str, list[str]] = {"added": [], "changed": [], "removed": []}
+    for each in between(current, proposed):
+        found["added" if each.what == "new" else each.what].append(each.id)
+    return found
 
 
 def _read(data: dict[str, Any]) -> Definitions:

@@ -20,7 +20,7 @@ from console.gateway import gateway
 from console.listing import COLUMNS, PAGE_SIZES, ListQuery, columns_of, page_of
 from console.live.mirror import mirror
 from console.live.topics import chart_mark, mark_of, numbers_of
-from console.routing_graph import feeders_of
+from console.routing.graph import feeders_of
 
 MAX_FOUND = 50
 

@@ -15,6 +15,7 @@ from brokerapp.snapshot import BrowsedMessage
 from console import audit
 from console.access import ROLES_BY_VERB, Role, Verb, needs
 from console.bodies import readings
+from console.login import recently_proved
 from console.masking import masked_for, rules
 from console.masking_rules import MAX_BODY, Action, Place, Rule
 from console.models import MaskingRule
@@ -46,6 +47,7 @@ def masking(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @needs(Verb.USERS)
+@recently_proved
 def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
     """Make or change a rule; `test` shows what it does to the sample, and changes nothing."""
     existing = get_object_or_404(MaskingRule, pk=rule_id) if rule_id else None
@@ -129,6 +131,7 @@ def _shown(message: Any) -> dict[str, Any]:
 
 @require_POST
 @needs(Verb.USERS)
+@recently_proved
 def change(request: HttpRequest, rule_id: int, action: str) -> HttpResponse:
     """Switch a rule on or off, put it before others, delete it."""
     rule = get_object_or_404(MaskingRule, pk=rule_id)

@@ -19,6 +19,7 @@ from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError, RequestRefused
 from console import accounts, audit
 from console.access import Verb, may, needs
+from console.login import recently_proved
 from console.models import Assignment
 from console.rights import EXTRAS, ROLES_BY_VERB, UNSCOPED, Role
 
@@ -73,6 +74,7 @@ def _roles_in_words(user: User) -> list[str]:
 @require_http_methods(["GET", "POST"])
 @never_cache
 @needs(Verb.USERS)
+@recently_proved
 def new_user(request: HttpRequest) -> HttpResponse:
     """Make a user with a first role, and a way to log in: a password that is shown once, or a link to set one."""
     context: dict[str, Any] = {"typed": request.POST, "error": "", **_choices()}
@@ -154,6 +156,7 @@ def _listed(holder: User | Group) -> list[tuple[Assignment, str]]:
 @require_POST
 @never_cache
 @needs(Verb.USERS)
+@recently_proved
 def change_user(request: HttpRequest, user_id: int, action: str) -> HttpResponse:
     """Close, open, unlock, reset the password, set the groups."""
     person = get_object_or_404(User, pk=user_id)
@@ -198,6 +201,7 @@ USER_ACTIONS: dict[str, tuple[str, Any, str]] = {
 
 @require_POST
 @needs(Verb.USERS)
+@recently_proved
 def assign(request: HttpRequest, holder: str, holder_id: int) -> HttpResponse:
     """Give a role to a user or a group."""
     found = get_object_or_404(HOLDERS[holder], pk=holder_id)
@@ -213,6 +217,7 @@ def assign(request: HttpRequest, holder: str, holder_id: int) -> HttpResponse:
 
 @require_POST
 @needs(Verb.USERS)
+@recently_proved
 def withdraw(request: HttpRequest, assignment_id: int) -> HttpResponse:
     """Take a role away from whoever has it."""
     assignment = get_object_or_404(Assignment, pk=assignment_id)
@@ -240,6 +245,7 @@ def _back_to(holder: str, holder_id: int) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @needs(Verb.USERS)
+@recently_proved
 def groups(request: HttpRequest) -> HttpResponse:
     """All groups with their roles; a new one by its name."""
     if request.method == "POST":
@@ -267,6 +273,7 @@ def group(request: HttpRequest, group_id: int) -> HttpResponse:
 
 @require_POST
 @needs(Verb.USERS)
+@recently_proved
 def delete_group(request: HttpRequest, group_id: int) -> HttpResponse:
     """Remove a group; its members lose its roles."""
     found = get_object_or_404(Group, pk=group_id)

@@ -16,6 +16,19 @@ def theme(request: HttpRequest) -> HttpResponse:
     choice = request.POST.get("theme")
     if choice not in UserSetting.Theme.values:
         return HttpResponseBadRequest(f"{choice!r} is not one of {', '.join(UserSetting.Theme.values)}")
-    UserSetting.objects.update_or_create(user=request.user, defaults={"theme": choice})
+    return _keep(request, theme=choice)
+
+
+@require_POST
+def keys(request: HttpRequest) -> HttpResponse:
+    """Turn keyboard shortcuts of a single letter on or off, and go back to the page."""
+    choice = request.POST.get("keys")
+    if choice not in ("on", "off"):
+        return HttpResponseBadRequest(f"{choice!r} is neither on nor off")
+    return _keep(request, single_keys=choice == "on")
+
+
+def _keep(request: HttpRequest, **chosen: object) -> HttpResponse:
+    UserSetting.objects.update_or_create(user=request.user, defaults=chosen)
     back = request.POST.get("back", "/")
     return redirect(back if url_has_allowed_host_and_scheme(back, {request.get_host()}) else "/")

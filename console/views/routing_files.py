@@ -1,8 +1,8 @@
-"""Routing as files: import of an ActiveMQ XML with a report and a preview, export of the same."""
+"""Routing as files: import of an ActiveMQ XML by way of a report and a draft, export of the same."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter
 
 from django.conf import settings
 from django.contrib import messages
@@ -10,13 +10,15 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
-from brokerapp.config import export_xml, import_definitions
-from brokerapp.definitions import Definitions, to_json
+from brokerapp.config import Outcome, export_xml, import_definitions
+from brokerapp.definitions import Definitions, Redelivery
 from brokerapp.errors import BrokerError, ConfigurationRefused
 from console import audit
 from console.access import Verb, needs
 from console.gateway import gateway
-from console.routing_xml import difference
+from console.routing import drafts
+from console.routing.changes import SWITCHES, Change, between, definitions_of, items_of
+from console.routing.facts import rows_of
 
 #: Characters of a file that is read.
 MAX_FILE = 1_000_000
@@ -25,12 +27,12 @@ MODES = ("merge", "replace")
 
 
 @require_http_methods(["GET", "POST"])
-@needs(Verb.ROUTE)
+@needs(Verb.DRAFT)
 def import_file(request: HttpRequest) -> HttpResponse:
-    """First a preview: the report on the file and what would change; then, confirmed, the change."""
+    """First the report on the file and what would change; then, if wanted, a draft with just that."""
     context = {"text": "", "mode": "merge", "error": ""}
     if request.method == "GET":
-        return render(request, "console/routing_import.html", context)
+        return render(request, "console/routing/import.html", context)
     mode = request.POST.get("mode")
     context |= {"text": _text_of(request), "mode": mode if mode in MODES else "merge"}
     try:
@@ -39,13 +41,17 @@ def import_file(request: HttpRequest) -> HttpResponse:
         found, report = import_definitions(context["text"])
         current = gateway().definitions()
         proposed = found if context["mode"] == "replace" else merged(current, found)
-        proposed = replace(proposed, version=current.version)
-        if "apply" in request.POST:
-            return _apply(request, current, proposed)
-        context |= {"report": report, "difference": difference(current, proposed)}
+        changes = between(current, proposed)
+        if "draft" in request.POST and changes:
+            return _keep(request, current, changes)
+        outcomes = Counter(each.what for each in report)
+        context |= {
+            "report": report, "outcomes": [(what, outcomes[what]) for what in Outcome if outcomes[what]],
+            "read": True, "changes": [(each, rows_of(each)) for each in changes], "kept": _kept(current, proposed),
+        }  # fmt: skip
     except BrokerError as error:
         context["error"] = str(error)
-    return render(request, "console/routing_import.html", context, status=400 if context["error"] else 200)
+    return render(request, "console/routing/import.html", context, status=400 if context["error"] else 200)
 
 
 def _text_of(request: HttpRequest) -> str:
@@ -57,19 +63,25 @@ def _text_of(request: HttpRequest) -> str:
 
 def merged(current: Definitions, found: Definitions) -> Definitions:
     """The definitions in force with those of the file added, or put in the place of the ones they have the id of."""
-    result, standing = current, {each.id for each in current.virtual_destinations}
-    for each in found.virtual_destinations:
-        result = result.with_virtual_destination(each, replacing=each.id if each.id in standing else None)
-    policies = {each.id: each for each in (*current.policies, *found.policies)}
-    return replace(result, policies=tuple(policies.values()))
+    added = items_of(found)
+    if found.redelivery == Redelivery():  # the file says nothing about it
+        del added[SWITCHES]
+    return definitions_of({**items_of(current), **added}.values(), current.version)
 
 
-def _apply(request: HttpRequest, current: Definitions, proposed: Definitions) -> HttpResponse:
-    with audit.recording(request, "import", "definitions", before=to_json(current)) as change:
-        saved = gateway().define(proposed, request.user.get_username(), "Import of an ActiveMQ configuration")
-        change.after = to_json(saved)
-    messages.success(request, f"Imported as version {saved.version}. It works on all nodes now.")
-    return redirect("routing")
+def _kept(current: Definitions, proposed: Definitions) -> list[str]:
+    """Ids of what is in force already, as the file has it."""
+    before = items_of(current)
+    return [id for id, each in items_of(proposed).items() if id != SWITCHES and before.get(id) == each]
+
+
+def _keep(request: HttpRequest, current: Definitions, changes: list[Change]) -> HttpResponse:
+    author, name = request.user.get_username(), "Import of an ActiveMQ configuration"
+    with audit.recording(request, "import", name) as record:
+        draft = drafts.begin(author, name, changes, current.version)
+        record.after = draft.changes
+    messages.success(request, "Kept in a draft. Nothing is in force yet.")
+    return redirect("draft", draft_id=draft.pk)
 
 
 @require_GET

@@ -44,7 +44,7 @@ def test_an_admin_defines_a_composite_queue_and_sees_its_targets_fill_live(page_
     page = page_of("admin")
     expect(page.locator("[data-pill]")).to_have_text("Live")
     page.get_by_role("link", name="Routing").click()
-    page.get_by_text("New definition").click()
+    page.get_by_role("link", name="New definition").click()
     page.get_by_role("link", name=re.compile("^Composite queue")).click()
 
     page.get_by_label("Name", exact=True).fill("orders.in")
@@ -56,8 +56,8 @@ def test_an_admin_defines_a_composite_queue_and_sees_its_targets_fill_live(page_
     expect(page.locator("#check")).to_contain_text("It can be saved")
     expect(page.locator("#check")).to_contain_text('<queue physicalName="orders.all"/>')
     picture(page, "definition")
-    page.get_by_role("button", name="Save and put in force").click()
-    expect(page.locator(".note-success")).to_contain_text("Saved as version")
+    page.get_by_role("button", name="Apply now").click()
+    expect(page.locator(".note-success")).to_contain_text("In force on all nodes")
     picture(page, "routing")
 
     for number in range(8):

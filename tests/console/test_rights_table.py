@@ -11,6 +11,7 @@ from console.api.operations import VERBS
 from console.live.topics import CELLS, RIGHTS
 from console.models import AuditEntry
 from console.rights import ROLES_BY_VERB, Role, Verb
+from console.urls import allauth_urls
 from tests.console.conftest import make_user
 
 RUN = "11111111-1111-1111-1111-111111111111"
@@ -21,6 +22,7 @@ PAGES = [
     ("overview", {}, "get", Verb.SEE),
     ("demo", {}, "post", Verb.DEMO),
     ("find", {}, "get", Verb.SEE),
+    ("palette", {}, "get", Verb.SEE),
     ("queues", {}, "get", Verb.SEE),
     ("topics", {}, "get", Verb.SEE),
     ("queue", QUEUE, "get", Verb.SEE),
@@ -36,12 +38,19 @@ PAGES = [
     ("messages", QUEUE, "get", Verb.BROWSE),
     ("message", {**QUEUE, "seq": 1}, "get", Verb.BROWSE),
     ("routing", {}, "get", Verb.SEE),
-    ("new-definition", {"kind": "compositeQueue"}, "get", Verb.ROUTE),
-    ("edit-definition", {}, "post", Verb.ROUTE),
-    ("check-definition", {"kind": "compositeQueue"}, "post", Verb.ROUTE),
-    ("delete-definition", {}, "post", Verb.ROUTE),
-    ("routing-history", {}, "get", Verb.SEE),
-    ("routing-import", {}, "post", Verb.ROUTE),
+    ("choose-definition", {}, "get", Verb.DRAFT),
+    ("new-definition", {"kind": "compositeQueue"}, "get", Verb.DRAFT),
+    ("edit-definition", {}, "post", Verb.DRAFT),
+    ("check-definition", {"kind": "compositeQueue"}, "post", Verb.DRAFT),
+    ("delete-definition", {}, "post", Verb.DRAFT),
+    ("routing-policies", {}, "get", Verb.SEE),
+    ("routing-changes", {}, "get", Verb.SEE),
+    ("routing-version", {"number": 1}, "get", Verb.SEE),
+    ("revert-routing", {"number": 1}, "post", Verb.ROUTE),
+    ("undo-routing", {}, "post", Verb.ROUTE),
+    ("draft", {"draft_id": 1}, "get", Verb.SEE),
+    ("draft-step", {"draft_id": 1, "what": "remark"}, "post", Verb.DRAFT),
+    ("routing-import", {}, "post", Verb.DRAFT),
     ("routing-export", {}, "get", Verb.SEE),
     ("connections", {}, "get", Verb.SEE),
     ("analyses", {}, "get", Verb.SEE),
@@ -69,7 +78,11 @@ PAGES = [
     ("audit-export", {"format": "csv"}, "get", Verb.AUDIT),
 ]
 #: For everybody, or for everybody who is logged in.
-OPEN = {"tokens", "revoke-token", "login", "logout", "invitation", "healthz", "readyz", "theme"}
+OPEN = {
+    "login", "logout", "invitation", "account", "change-password", "end-sessions", "healthz", "readyz", "theme", "keys", "tokens",
+    "revoke-token",
+    *(pattern.name for pattern in allauth_urls),
+}  # fmt: skip
 
 #: Topics of the live socket, and the right each needs.
 TOPICS = {

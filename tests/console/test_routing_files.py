@@ -7,7 +7,7 @@ from django.urls import reverse
 from brokerapp.config import import_definitions
 from brokerapp.definitions import Definitions
 from console.gateway import gateway
-from console.models import AuditEntry
+from console.models import AuditEntry, Draft
 
 XML = """<broker xmlns="http://activemq.apache.org/schema/core" brokerName="old" persistent="true">
   <destinationInterceptors><virtualDestinationInterceptor><virtualDestinations>
@@ -33,8 +33,7 @@ def ids() -> list[str]:
 def test_a_preview_reports_and_changes_nothing(admin, defined):
     before = gateway().definitions().version
     response = admin.post(reverse("routing-import"), {"text": XML, "mode": "merge"})
-    assert response.context["difference"].added == ["compositeQueue:old.in"]
-    assert response.context["difference"].removed == []
+    assert [(change.what, change.id) for change, _ in response.context["changes"]] == [("new", "compositeQueue:old.in")]
     text = response.content.decode()
     assert "persistenceAdapter" in text
     assert "ignored" in text
@@ -44,19 +43,27 @@ def test_a_preview_reports_and_changes_nothing(admin, defined):
 def test_an_uploaded_file_is_read_too(admin, defined):
     file = SimpleUploadedFile("activemq.xml", XML.encode())
     response = admin.post(reverse("routing-import"), {"file": file, "mode": "replace"})
-    assert response.context["difference"].removed == ["virtualTopic:VirtualTopic.>|Consumer.*.|"]
+    changes = [(change.what, change.id) for change, _ in response.context["changes"]]
+    assert ("removed", "virtualTopic:VirtualTopic.>|Consumer.*.|") in changes
 
 
-def test_applied_it_is_in_force_and_in_the_audit_trail(admin, defined):
+def kept(admin, mode: str) -> Draft:
+    admin.post(reverse("routing-import"), {"text": XML, "mode": mode, "draft": "1"})
+    return Draft.objects.get()
+
+
+def test_it_is_kept_in_a_draft_and_in_force_when_that_is_applied(admin, defined):
     standing = ids()
-    admin.post(reverse("routing-import"), {"text": XML, "mode": "merge", "apply": "1"})
+    draft = kept(admin, "merge")
+    assert ids() == standing
+    admin.post(reverse("draft-step", kwargs={"draft_id": draft.pk, "what": "apply"}))
     assert ids() == [*standing, "compositeQueue:old.in"]
-    entry = AuditEntry.objects.get()
-    assert (entry.action, entry.outcome) == ("import", "done")
+    assert set(AuditEntry.objects.values_list("action", "outcome")) == {("import", "done"), ("apply routing", "done")}
 
 
 def test_replacing_leaves_only_what_the_file_has(admin, defined):
-    admin.post(reverse("routing-import"), {"text": XML, "mode": "replace", "apply": "1"})
+    draft = kept(admin, "replace")
+    admin.post(reverse("draft-step", kwargs={"draft_id": draft.pk, "what": "apply"}))
     assert ids() == ["compositeQueue:old.in"]
 
 

@@ -1,4 +1,4 @@
-"""kill -9 of a node: what was told of a queue still holds: it is paused, and who wanted what is remembered."""
+"""kill -9 of a node: what was told of a queue still holds: it is paused, who wanted what is known, what is urgent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ PLUGIN = """\
 <plugins><virtualSelectorCacheBrokerPlugin persistFile="selectors.data"/></plugins>
 <destinationInterceptors><virtualDestinationInterceptor><virtualDestinations>
   <virtualTopic name="VirtualTopic.&gt;" selectorAware="true"/>
-</virtualDestinations></virtualDestinationInterceptor></destinationInterceptors>"""
+</virtualDestinations></virtualDestinationInterceptor></destinationInterceptors>
+<destinationPolicy><policyMap><policyEntries>
+  <policyEntry queue="urgent" prioritizedMessages="true"/>
+</policyEntries></policyMap></destinationPolicy>"""
 
 
 @pytest.fixture
@@ -46,6 +49,8 @@ def test_a_pause_and_a_remembered_selector_outlive_the_node(broker):
     queue = "Consumer.A.VirtualTopic.x"
     client = StompClient(broker.port)
     client.subscribe(f"/queue/{queue}", selector="colour = 'red'")
+    for number, priority in enumerate([4, 9, 0, 9]):
+        client.send("/queue/urgent", str(number), priority=str(priority), persistent="true")
     ask(broker, lambda admin: admin.pause(Destination.queue(queue)))
     broker.kill()
     broker.start()
@@ -58,4 +63,7 @@ def test_a_pause_and_a_remembered_selector_outlive_the_node(broker):
     ask(broker, lambda admin: admin.pause(Destination.queue(queue), False))
     assert client.bodies() == ["red"]
     assert list(ask(broker, lambda admin: admin.selectors_of(Destination.queue(queue)))) == ["colour = 'red'", "TRUE"]
+    client.send("/queue/urgent", "4", priority="5", persistent="true")
+    client.subscribe("/queue/urgent")
+    assert client.bodies(5) == ["1", "3", "4", "0", "2"]
     client.leave()

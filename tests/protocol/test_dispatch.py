@@ -23,19 +23,28 @@ def policy(node):
     return put
 
 
-def test_a_prioritized_queue_gives_the_most_urgent_first_also_of_a_backlog(connect, node, name, policy):
-    policy(name, prioritized_messages=True)
+#: More than a node has in memory of a queue.
+BACKLOG = 5_000
+
+
+@pytest.mark.parametrize("first", ["the policy", "the messages"])
+def test_a_prioritized_queue_gives_the_most_urgent_first_of_any_backlog(connect, node, name, policy, first):
+    if first == "the policy":
+        policy(name, prioritized_messages=True)
     client = connect()
-    for number in range(1_200):
+    for number in range(BACKLOG):
         client.send(f"/queue/{name}", str(number), wait=False, priority=str(number % 10))
-    until(lambda: node.depth(name) == 1_200, "all are stored")
-    client.subscribe(f"/queue/{name}", ack="client-individual", prefetch=300)
-    wanted = sorted(range(1_200), key=lambda number: (-(number % 10), number))
-    seen = client.take(300)
-    assert named(seen) == [*map(str, wanted[:300])]
+    until(lambda: node.depth(name) == BACKLOG, "all are stored")
+    if first == "the messages":
+        policy(name, prioritized_messages=True)
+    client.subscribe(f"/queue/{name}", ack="client-individual", prefetch=1_200)
+    wanted = sorted(range(BACKLOG), key=lambda number: (-(number % 10), number))
+    seen = client.take(1_200)
+    assert named(seen) == [*map(str, wanted[:1_200])]
     client.send(f"/queue/{name}", "urgent", priority="9")
     client.ack(seen[0])
     assert client.bodies() == ["urgent"]
+    assert node.look(lambda: len(node.node.broker.queues[f"queue://{name}"].ready)) < BACKLOG / 2
 
 
 def test_without_a_policy_priorities_change_nothing(connect, name):

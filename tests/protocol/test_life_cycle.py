@@ -137,7 +137,7 @@ def test_a_sweep_removes_no_more_than_it_may_and_looks_at_many_in_steps(store, m
 
 
 def test_numbers_of_topics_without_listeners_are_bounded(store, monkeypatch):
-    monkeypatch.setattr("brokerapp.inactivity.MAX_TOPICS", 10)
+    monkeypatch.setattr("brokerapp.stats.MAX_DESTINATIONS", 10)
     with running(store) as node:
         client = StompClient(node.port)
         client.subscribe("/topic/heard")

@@ -82,8 +82,7 @@ def test_too_many_open_transactions_of_all_clients_are_refused(connect, node, br
 
 
 def test_idle_topics_are_forgotten_when_there_are_too_many(connect, node, broker, name, monkeypatch):
-    monkeypatch.setattr("brokerapp.stats.MAX_DESTINATIONS", 100)
-    monkeypatch.setattr("brokerapp.inactivity.MAX_TOPICS", 100)
+    monkeypatch.setattr(broker.stats, "bound", 100)
     monkeypatch.setattr(broker.stats, "most", 100)
     subscriber, sender = connect(), connect()
     subscriber.subscribe(f"/topic/{name}.heard")
@@ -99,7 +98,7 @@ def test_idle_topics_are_forgotten_when_there_are_too_many(connect, node, broker
 
 
 def test_a_client_that_sends_to_very_many_places_is_known_at_some(connect, node, broker, name, monkeypatch):
-    monkeypatch.setattr("brokerapp.broker.MAX_PRODUCING_TO", 10)
+    monkeypatch.setattr("brokerapp.producers.MAX_PRODUCING_TO", 10)
     client = connect(**{"client-id": name})
     for number in range(50):
         client.send(f"/topic/{name}.{number}", "", wait=number == 49)

@@ -194,7 +194,7 @@ def test_a_returned_message_is_tested_again_also_as_redelivered():
 
 def prioritized(*consumers, depth=0):
     log = log_of(*consumers, depth=depth)
-    log.rules = DispatchRules(prioritized=True)
+    log.tune(DispatchRules(prioritized=True))
     return log
 
 
@@ -206,36 +206,41 @@ def test_a_prioritized_queue_gives_out_the_most_urgent_first_and_equals_in_order
     assert [seq for _, seq in pairs(log)] == [2, 4, 1, 5, 3]
 
 
-def test_a_prioritized_backlog_is_read_before_anything_of_it_is_given_out():
-    log = prioritized(one := consumer("one", prefetch=2), depth=3 * PAGE)
-    while log.wants_page:
-        assert pairs(log) == []
-        log.load(
-            [
-                entry(seq, priority="9" if seq == 3 * PAGE else "4")
-                for seq in range(log.loaded + 1, 3 * PAGE + 1)[:PAGE]
-            ],
-            log.window,
-        )
-    given = [seq for _, seq in pairs(log)]
-    assert given == [3 * PAGE, 1]
-    assert one.credit == 0
+def in_order(log, stored):
+    """The store of a prioritized log, read to its end: what is given out on the way."""
+    stored, seen = sorted(stored, key=log.place), []
+    while True:
+        seen += [seq for _, seq in pairs(log)]
+        if not log.wants_page:
+            return seen
+        log.load([each for each in stored if log.place(each) > log.loaded][:PAGE], log.window)
+
+
+def test_a_prioritized_backlog_of_any_length_is_given_out_in_order():
+    stored = [entry(seq, priority=str(seq % 10)) for seq in range(1, 5 * PAGE)]
+    log = prioritized(consumer("one", prefetch=len(stored)), depth=len(stored))
+    assert in_order(log, stored) == sorted(range(1, 5 * PAGE), key=lambda seq: (-(seq % 10), seq))
 
 
 def test_an_urgent_message_overtakes_a_backlog_that_is_not_read(monkeypatch):
-    for size in ("WINDOW", "PRIORITY_WINDOW"):
-        monkeypatch.setattr(message_log, size, 10)
+    monkeypatch.setattr(message_log, "WINDOW", 10)
     log = prioritized(one := consumer("one", prefetch=1), depth=50)
-    while log.wants_page:
-        log.load([entry(seq) for seq in range(log.loaded + 1, log.loaded + 6)], log.window)
+    stored = [entry(seq) for seq in range(1, 51)]
+    assert in_order(log, stored) == [1]
     log.offer(entry(51, priority="9"))
+    one.credit = 1
     assert pairs(log) == [("one", 51)]
+
+
+def test_a_prioritized_window_gives_its_end_back_to_the_store(monkeypatch):
+    monkeypatch.setattr(message_log, "WINDOW", 10)
+    log, stored = prioritized(one := consumer("one", prefetch=0)), []
+    for seq in range(1, 60):
+        stored.append(entry(seq, priority=str(seq % 10)))
+        log.offer(stored[-1])
+        assert len(log.ready) <= 20
     one.credit = 100
-    seen = [seq for _, seq in pairs(log)]
-    while log.wants_page:
-        log.load([entry(seq) for seq in range(log.loaded + 1, min(log.loaded + 6, 52))], log.window)
-        seen += [seq for _, seq in pairs(log)]
-    assert seen == [*range(1, 51)]
+    assert in_order(log, stored) == [each.seq for each in sorted(stored, key=log.place)]
 
 
 def pairs(log):
@@ -458,7 +463,7 @@ def test_taking_out_leaves_what_consumers_hold():
     page(log, range(1, 6))
     log.unloaded = 5
     assert len(dispatched(log)) == 2
-    assert log.take_out(range(1, 9)) == {3, 4, 5, 6, 7, 8}
+    assert log.take_out([entry(seq) for seq in range(1, 9)]) == {3, 4, 5, 6, 7, 8}
     assert (log.depth, log.unloaded, len(log.ready), log.ready_bytes) == (4, 2, 0, 0)
 
 
@@ -478,14 +483,14 @@ class LogUnderWork(RuleBasedStateMachine):
         self.stored = dict.fromkeys(range(1, 6))
         self.last = 5
         self.log = log_of(depth=5, suspect=suspect)
-        self.log.rules = DispatchRules(prioritized=prioritized)
+        self.log.tune(DispatchRules(prioritized=prioritized))
         self.held: dict[int, tuple[Subscription, Entry]] = {}
         self.settled: set[int] = set()
         self.delivered: set[int] = set()
         self.answer = None
         self.names = 0
         self.patch = pytest.MonkeyPatch()
-        for size in ("PAGE", "WINDOW", "PRIORITY_WINDOW"):
+        for size in ("PAGE", "WINDOW"):
             self.patch.setattr(message_log, size, self.page_size)
 
     def settle(self, seq):
@@ -497,14 +502,15 @@ class LogUnderWork(RuleBasedStateMachine):
         log = self.log
         before = 0
         pairs = [(subscription, each) for subscription, entries in log.dispatch() for each in entries]
-        if not log.rules.prioritized:
-            pairs.sort(key=lambda pair: pair[1].seq)
+        pairs.sort(key=lambda pair: log.place(pair[1]))
         for subscription, given in pairs:
             assert given.seq in self.stored, "a ghost"
             assert given.seq not in self.held, "given to two"
-            if log.groups is None and not log.rules.prioritized and not any(c.selector for c in log.consumers):
-                assert given.seq > before, "out of order"
-                before = given.seq
+            if log.groups is None and not any(c.selector for c in log.consumers):
+                assert log.place(given) > before, "out of order"
+                before = log.place(given)
+                waiting = self.stored.keys() - self.held.keys() - {each.seq for _, each in pairs}
+                assert all(log.place(self.made(seq)) > before for seq in waiting), "one before it waits"
             if given.seq in self.delivered:
                 assert given.deliveries, "delivered before, and not flagged"
             self.delivered.add(given.seq)
@@ -513,8 +519,7 @@ class LogUnderWork(RuleBasedStateMachine):
         if after is not None:
             load = log.load if log.wants_page else partial(log.load_ahead, after=after)
             log.paging = True
-            found = [seq for seq in self.stored if seq > after][: self.page_size]
-            self.answer = load, [self.made(seq) for seq in found], log.window
+            self.answer = load, after, list(self.stored), log.window
 
     @staticmethod
     def made(seq):
@@ -526,6 +531,8 @@ class LogUnderWork(RuleBasedStateMachine):
         for _ in range(count):
             self.last += 1
             self.stored[self.last] = None
+            if self.answer is not None:  # what is asked is answered after what comes before the answer
+                self.answer[2].append(self.last)
             if self.log.consumers:
                 self.log.offer(self.made(self.last))
             else:
@@ -535,8 +542,9 @@ class LogUnderWork(RuleBasedStateMachine):
     @precondition(lambda self: self.answer is not None)
     @rule()
     def the_store_answers(self):
-        (load, found, window), self.answer = self.answer, None
-        load(found, window)
+        (load, after, stored, window), self.answer = self.answer, None
+        found = sorted((self.made(seq) for seq in stored), key=self.log.place)
+        load([each for each in found if self.log.place(each) > after][: self.page_size], window)
         self.pump()
 
     @rule(prefetch=st.integers(1, 4), selector=st.sampled_from([None, None, "colour = 'red'", "colour = 'blue'"]))
@@ -574,7 +582,7 @@ class LogUnderWork(RuleBasedStateMachine):
     @precondition(lambda self: self.answer is None)
     @rule()
     def an_operator_purges(self):
-        for seq in self.log.take_out(list(self.stored)):
+        for seq in self.log.take_out([self.made(seq) for seq in self.stored]):
             assert seq not in self.held
             self.settle(seq)
         assert set(self.stored) == set(self.held)
@@ -585,13 +593,14 @@ class LogUnderWork(RuleBasedStateMachine):
         log = self.log
         assert log.depth == len(self.stored)
         assert log.in_flight == len(self.held)
-        early = {each.seq for each in log.ready if each.seq > log.loaded}
-        assert early <= log.ahead.taken
-        waiting = self.stored.keys() - self.held.keys()
-        assert log.unloaded == sum(seq > log.loaded and seq not in early for seq in waiting)
-        assert log.ahead.taken >= {seq for seq in self.held if seq > log.loaded}
+        waiting = [self.made(seq) for seq in self.stored.keys() - self.held.keys()]
+        past = [each.seq for each in waiting if log.place(each) > log.loaded]
+        assert log.unloaded == len(past)
+        assert not any(map(log.ahead.is_out, past))
+        assert all(log.ahead.is_out(seq) for seq in self.held if log.place(self.made(seq)) > log.loaded)
         assert log.ready_bytes == sum(each.size for each in log.ready)
-        assert {each.seq for each in log.ready} == {seq for seq in waiting if seq <= log.loaded} | early
+        assert {each.seq for each in log.ready} == {each.seq for each in waiting} - set(past)
+        assert sorted(log.ready, key=log.place) == list(log.ready)
         assert len(log.ready) == len({each.seq for each in log.ready}), "twice in the window"
 
     def teardown(self):

@@ -2,62 +2,94 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
 from django import forms
 from django.http import QueryDict
 
-from brokerapp.definitions import Composite, Leg, MirroredQueue, VirtualDestination, VirtualTopic
+from brokerapp.definitions import Composite, Leg, MirroredQueue, VirtualTopic
 from brokerapp.destination import NAMED_KINDS, Destination, Kind, is_pattern
 from brokerapp.errors import SelectorSyntaxError
 from brokerapp.selectors import compile_selector
+from console.figures import counted
+from console.routing.changes import Item
+from console.routing.matching import Matched, topics_of
+from console.routing.policy_forms import FORMS
 
-#: What an option is called in ActiveMQ's files, and what it does.
-OPTIONS: dict[str, tuple[str, str]] = {
-    "selector_aware": (
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """An option that is on or off: what ActiveMQ calls it, the same as a sentence, and what it means."""
+
+    name: str
+    title: str
+    words: str
+    is_rare: bool = False  #: kept for ActiveMQ's files, or for few: the guided form tucks it away
+
+
+OPTIONS: dict[str, Switch] = {
+    "selector_aware": Switch(
         "selectorAware",
-        "A consumer queue gets only what at least one selector of its present consumers matches. Without consumers it "
-        "gets nothing.",
+        "A queue gets only what its consumers select",
+        "A copy is made when a selector of the queue's present consumers matches. While all are away it gets nothing, "
+        "unless the broker remembers what they selected.",
     ),
-    "local": ("local", "Messages that came from another broker of the network are not copied."),
-    "concurrent_send": ("concurrentSend", "Kept for ActiveMQ's files. Copies always go out together here."),
-    "transacted_send": ("transactedSend", "Kept for ActiveMQ's files. Here all copies are stored, or none, always."),
-    "drop_on_resource_limit": (
+    "local": Switch(
+        "local", "Leave out what comes from other brokers", "Messages from the network are not copied.", is_rare=True
+    ),
+    "concurrent_send": Switch(
+        "concurrentSend", "Send copies side by side", "For ActiveMQ's files. Copies always go out together here.",
+        is_rare=True,
+    ),
+    "transacted_send": Switch(
+        "transactedSend", "Store all copies or none", "For ActiveMQ's files. Here that is always so.", is_rare=True
+    ),
+    "drop_on_resource_limit": Switch(
         "dropOnResourceLimit",
-        "A consumer queue that is full loses its copy, which is counted, instead of holding the producer back.",
+        "Drop the copy for a queue that is full",
+        "It is dropped and counted, instead of holding the producer back until there is room.",
     ),
-    "set_original_destination": (
+    "set_original_destination": Switch(
         "setOriginalDestination",
-        "Each copy says which queue it went to. Without, it says the topic, and a retry from the dead-letter queue "
-        "fans out again.",
+        "Each copy says which queue it went to",
+        "Without, it says the topic, and a retry from the dead-letter queue fans out to every consumer again.",
     ),
-    "forward_only": ("forwardOnly", "The composite itself keeps nothing: messages only go to its targets."),
-    "send_when_not_matched": (
-        "sendWhenNotMatched",
-        "What no target's selector matches stays in the composite itself.",
+    "forward_only": Switch(
+        "forwardOnly", "Only forward", "It keeps nothing itself: messages go to the targets and nowhere else."
     ),
-    "copy_message": ("copyMessage", "Each target gets a copy of its own, which carries its own destination."),
-    "temporary": ("temporary", "Temporary queues are mirrored too."),
-    "strict": (
+    "send_when_not_matched": Switch(
+        "sendWhenNotMatched", "Keep what no target matches", "What no target's selector matches stays here."
+    ),
+    "copy_message": Switch(
+        "copyMessage", "A copy of its own for each target", "Each target's copy carries its own destination.",
+        is_rare=True,
+    ),
+    "temporary": Switch("temporary", "Temporary queues too", "They are mirrored like all others."),
+    "strict": Switch(
         "strict",
-        "The selectors take text for text only, as ActiveMQ's filters do: `n = 5` does not match a header `n:5`.",
+        "Selectors take text for text only",
+        "As ActiveMQ's filters do: n = 5 does not match a header n:5.",
+        is_rare=True,
     ),
-}
+}  # fmt: skip
 
 
 class _DefinitionForm(forms.Form):
     """A form over the fields of one kind of definition; booleans become options with their explanation."""
 
     record: type
+    is_policy = False
+    is_composite = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for each in fields(self.record):
             if isinstance(each.default, bool):
-                label, help_text = OPTIONS[each.name]
-                field = forms.BooleanField(required=False, initial=each.default, label=label, help_text=help_text)
-                field.default = each.default
+                switch = OPTIONS[each.name]
+                field = forms.BooleanField(required=False, initial=each.default, label=switch.name)
+                field.default, field.switch = each.default, switch
                 self.fields[each.name] = field
 
     @property
@@ -66,15 +98,30 @@ class _DefinitionForm(forms.Form):
         return [self[name] for name, each in self.fields.items() if not isinstance(each, forms.BooleanField)]
 
     @property
-    def options(self) -> list[tuple[forms.BoundField, bool]]:
-        """The switches, each with its default."""
-        return [
-            (self[name], each.default) for name, each in self.fields.items() if isinstance(each, forms.BooleanField)
+    def options(self) -> list[tuple[forms.BoundField, Switch, bool]]:
+        """The switches, each with its words and its default, the rare ones last."""
+        found = [
+            (self[name], each.switch, each.default)
+            for name, each in self.fields.items()
+            if isinstance(each, forms.BooleanField)
         ]
+        return sorted(found, key=lambda option: option[1].is_rare)
+
+    def matched(self, existing: Iterable[Destination]) -> list[Matched]:
+        """What is known while the form is not right yet."""
+        name = getattr(self, "cleaned_data", {}).get("name")
+        if self.record is not VirtualTopic or not name:
+            return []
+        topics = topics_of(name, sorted(existing))
+        return [Matched("name", f"{counted(len(topics), 'existing topic')} so far", topics)]
 
 
-def _text(label: str, help_text: str, initial: str = "", *, required: bool = True) -> forms.CharField:
-    widget = forms.TextInput(attrs={"class": "mono", "autocomplete": "off", "spellcheck": "false"})
+def _text(
+    label: str, help_text: str, initial: str = "", *, required: bool = True, example: str = ""
+) -> forms.CharField:
+    widget = forms.TextInput(
+        attrs={"class": "mono", "autocomplete": "off", "spellcheck": "false", "placeholder": example}
+    )
     # Blanks are part of no name: stripping them is what the broker would do.
     return forms.CharField(
         label=label, help_text=help_text, initial=initial, required=required, max_length=500, widget=widget
@@ -85,7 +132,9 @@ class VirtualTopicForm(_DefinitionForm):
     """A virtual topic."""
 
     record = VirtualTopic
-    name = _text("Topics", "A name, or a pattern: * is one element, > at the end any number.", "VirtualTopic.>")
+    name = _text(
+        "Topics", "A name, or a pattern: * is one element, > at the end any number.", example="VirtualTopic.Orders.>"
+    )
     prefix = _text(
         "Prefix of consumer queues",
         "Stands before the topic's name; * is the consumer's.",
@@ -160,7 +209,8 @@ class CompositeForm(_DefinitionForm):
     """A composite queue or topic with its targets, which come as three lists of equal length."""
 
     record = Composite
-    name = _text("Name", "Messages sent here go to the targets.")
+    is_composite = True
+    name = _text("Name", "Messages sent here go to the targets.", example="Orders.In")
 
     def __init__(self, kind: Kind, *args: Any, legs: list[LegRow] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -193,18 +243,56 @@ def _rows(data: QueryDict) -> list[LegRow]:
     ]
 
 
-#: Kinds of definitions: what the page calls them, what they do in a line.
-KINDS: dict[str, tuple[str, str]] = {
-    "virtualTopic": ("Virtual topic", "Copies what is sent to a topic to a queue for each application that wants it."),
-    "compositeQueue": ("Composite queue", "Sends what arrives at a queue on to several targets, each with its filter."),
-    "compositeTopic": ("Composite topic", "Sends what arrives at a topic on to several targets, each with its filter."),
-    "mirroredQueue": ("Mirrored queue", "Shows every message of every queue on a topic too, for those who watch."),
+@dataclass(frozen=True, slots=True)
+class About:
+    """A kind of definition: what the pages call it, what it does in a line, and when one takes it."""
+
+    label: str
+    does: str
+    when: str = ""
+    is_card: bool = True  #: one of the four cards; policies have a page of their own
+
+
+KINDS: dict[str, About] = {
+    "virtualTopic": About(
+        "Virtual topic",
+        "Copies what is sent to a topic to a queue for each application that wants it.",
+        "Several applications each need every message, and each shares its work among several consumers.",
+    ),
+    "compositeQueue": About(
+        "Composite queue",
+        "Sends what arrives at a queue on to several targets, each with its filter.",
+        "Producers send to one queue, and who gets what is your decision.",
+    ),
+    "compositeTopic": About(
+        "Composite topic",
+        "Sends what arrives at a topic on to several targets, each with its filter.",
+        "Some of what is published shall also wait in queues, or go to other topics.",
+    ),
+    "mirroredQueue": About(
+        "Mirrored queues",
+        "Shows every message of every queue on a topic too.",
+        "Somebody wants to watch the traffic of queues without taking part in it.",
+    ),
+    "policyEntry": About(
+        "Destination policy",
+        "What holds for all destinations that match a pattern: limits, dead letters, prefetch and more.",
+        is_card=False,
+    ),
+    "redeliveryPolicy": About(
+        "Redelivery policy", "How messages that failed are given out again, and how often.", is_card=False
+    ),
+    "redelivery": About(
+        "Messages that are given up", "What becomes of messages that no redelivery policy keeps.", is_card=False
+    ),
 }
 
 
-def form_for(kind: str, data: QueryDict | None = None, existing: VirtualDestination | None = None) -> _DefinitionForm:
+def form_for(kind: str, data: QueryDict | None = None, existing: Item | None = None) -> Any:
     """The form of a kind: bound to what was typed, or filled from a definition, or with the defaults."""
     match kind, existing:
+        case kind, _ if kind in FORMS:
+            return FORMS[kind](data, existing)
         case "virtualTopic", _:
             return VirtualTopicForm(data, initial=_initial(existing))
         case "mirroredQueue", _:
@@ -216,5 +304,5 @@ def form_for(kind: str, data: QueryDict | None = None, existing: VirtualDestinat
     return CompositeForm(Kind.QUEUE if kind == "compositeQueue" else Kind.TOPIC, data)
 
 
-def _initial(existing: VirtualDestination | None) -> dict[str, Any]:
+def _initial(existing: Item | None) -> dict[str, Any]:
     return {each.name: getattr(existing, each.name) for each in fields(existing)} if existing else {}

@@ -1,0 +1,91 @@
+"""What the headers of SEND mean: which are properties of the message, and which say something about it.
+
+ActiveMQ's JMS names set the STOMP headers of the same meaning.
+"""
+
+from __future__ import annotations
+
+from brokerapp.errors import RequestRefused
+from brokerapp.message import DEFAULT_PRIORITY, escape
+
+#: Most digits of a number in a header of SEND: as many as a moment in milliseconds needs, and some.
+MAX_DIGITS = 15
+#: SEND headers that are not properties of the message: instructions, or written by the broker itself.
+NOT_PROPERTIES = frozenset(
+    [
+        "destination",
+        "receipt",
+        "transaction",
+        "content-length",
+        "persistent",
+        "priority",
+        "expires",
+        "timestamp",
+        "message-id",
+        "redelivered",
+        "subscription",
+        "ack",
+        "amq-msg-type",
+        "original-destination",
+        "transformation-error",
+        "JMSRedelivered",
+        "JMSXDeliveryCount",
+        "JMSXUserID",
+    ]
+)
+#: JMS names that set the STOMP header of the same meaning.
+JMS_SETTERS = {
+    "JMSCorrelationID": "correlation-id",
+    "JMSDeliveryMode": "persistent",
+    "JMSExpiration": "expires",
+    "JMSPriority": "priority",
+    "JMSReplyTo": "reply-to",
+    "JMSTimestamp": "timestamp",
+    "JMSType": "type",
+}
+
+
+def with_jms_setters(headers: dict[str, str]) -> dict[str, str]:
+    """The headers, STOMP's in the place of JMS' names."""
+    if JMS_SETTERS.keys().isdisjoint(headers):
+        return headers
+    result = {JMS_SETTERS.get(name, name): value for name, value in headers.items()}
+    if "JMSDeliveryMode" in headers:
+        result["persistent"] = str(headers["JMSDeliveryMode"].upper() in ("2", "PERSISTENT")).lower()
+    return result
+
+
+def properties_of(headers: dict[str, str]) -> str:
+    """The header lines of the message that come from its sender."""
+    lines = ""
+    for name, value in headers.items():
+        if name not in NOT_PROPERTIES:
+            lines += f"{escape(name)}:{escape(value)}\n"
+    return lines
+
+
+def priority_of(headers: dict[str, str]) -> int:
+    """From 0 to 9. Raises RequestRefused."""
+    return min(9, max(0, number_of(headers, "priority"))) if "priority" in headers else DEFAULT_PRIORITY
+
+
+def is_counted(headers: dict[str, str]) -> bool:
+    """Whether consumers are told the length of the body: where the sender gave it, and where it says that it is bytes.
+
+    Only ActiveMQ's Java clients see more of a difference between text and bytes.
+    """
+    kind = headers.get("amq-msg-type")
+    if kind not in (None, "text", "bytes"):
+        raise RequestRefused(f"amq-msg-type:{kind} is neither text nor bytes")
+    return kind == "bytes" or "content-length" in headers
+
+
+def number_of(headers: dict[str, str], name: str) -> int:
+    """The whole number in a header that is there. Raises RequestRefused."""
+    text = headers[name]
+    if len(text.strip().lstrip("+-")) > MAX_DIGITS:
+        raise RequestRefused(f"{name}:{text[:40]} has more than {MAX_DIGITS} digits")
+    try:
+        return int(text)
+    except ValueError:
+        raise RequestRefused(f"{name}:{text[:40]} is not a whole number") from None

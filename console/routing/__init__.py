@@ -1,0 +1,1 @@
+"""Routing as operators change it: forms, checks, drafts and their differences, the picture, what nobody needs."""

@@ -1,0 +1,144 @@
+"""Changes of the routing: living drafts and the versions that were in force, what each changed; revert and undo."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from brokerapp.errors import BrokerError, DefinitionConflict, DefinitionRefused
+from console import audit
+from console.access import Verb, needs
+from console.gateway import gateway
+from console.routing.changes import between
+from console.routing.facts import rows_of
+from console.routing.fragment import file_difference
+from console.routing.models import Draft
+from console.views.routing_drafts import rights_for
+
+#: Versions on a page, and drafts that are shown.
+PAGE_SIZE, MAX_DRAFTS = 25, 50
+#: How long the last change can be undone with one click.
+UNDO_TIME = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of the definitions, as the history tells of it."""
+
+    number: int
+    author: str
+    comment: str
+    time: datetime | None
+
+    @staticmethod
+    def of(data: dict[str, Any]) -> Version:
+        """From what the broker keeps about it."""
+        time_ms = data.get("time_ms")
+        time = datetime.fromtimestamp(time_ms / 1000, UTC) if time_ms else None
+        return Version(data["version"], data.get("author", ""), data.get("comment", ""), time)
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """The last change, as long as it can be undone."""
+
+    version: Version
+    until: datetime
+
+
+def undo_of(versions: list[Version]) -> Undo | None:
+    """The change that can be undone now, of the versions with the newest first."""
+    newest = versions[0] if versions else None
+    if newest is None or newest.number < 2 or newest.time is None or timezone.now() - newest.time > UNDO_TIME:
+        return None
+    return Undo(newest, newest.time + UNDO_TIME)
+
+
+def latest() -> list[Version]:
+    """The version in force, if there is one."""
+    return [Version.of(each) for each in gateway().history(limit=1)]
+
+
+@require_GET
+@needs(Verb.SEE)
+def changes(request: HttpRequest) -> HttpResponse:
+    """Drafts that wait, and the versions that were in force, newest first."""
+    page = max(1, int(text)) if (text := request.GET.get("page", "")).isdecimal() and len(text) < 6 else 1
+    found = [Version.of(each) for each in gateway().history(limit=page * PAGE_SIZE + 1)]
+    versions = found[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
+    closed = request.GET.get("drafts") == "closed"
+    states = (Draft.State.APPLIED, Draft.State.DROPPED) if closed else Draft.LIVING
+    context = {
+        "drafts": Draft.objects.filter(state__in=states)[:MAX_DRAFTS], "closed": closed, "versions": versions,
+        "page": page, "more": len(found) > page * PAGE_SIZE, "undo": undo_of(found),
+    }  # fmt: skip
+    return render(request, "console/routing/changes.html", context)
+
+
+@require_GET
+@needs(Verb.SEE)
+def version(request: HttpRequest, number: int) -> HttpResponse:
+    """What one version changed, and what going back to it would."""
+    about = _about(number)
+    new, old, current = (gateway().definitions(each) for each in (number, number - 1, None))
+    context = {"version": about, "current": current, "changes": [(each, rows_of(each)) for each in between(old, new)]}
+    context["back"] = [(each, rows_of(each)) for each in between(current, new)]
+    try:
+        context["lines"] = file_difference(old, new, settings.SLUICE.broker_name)
+    except DefinitionRefused as error:
+        context["unwritable"] = str(error)
+    return render(request, "console/routing/version.html", context)
+
+
+def _about(number: int) -> Version:
+    newest = latest()
+    if not newest or not 1 <= number <= newest[0].number:
+        raise Http404(f"There is no version {number} of the routing.")
+    found = gateway().history(limit=newest[0].number - number + 1)
+    return Version.of(found[-1])
+
+
+@require_POST
+@needs(Verb.ROUTE)
+def revert(request: HttpRequest, number: int) -> HttpResponse:
+    """Put a former version in force again."""
+    _about(number)
+    _go_back(request, number, int(request.POST.get("current") or 0), f"Revert to version {number}")
+    return redirect("routing")
+
+
+@require_POST
+@needs(Verb.ROUTE)
+def undo(request: HttpRequest) -> HttpResponse:
+    """Undo the last change, if it is still the last, and no older than UNDO_TIME."""
+    found, asked = undo_of(latest()), request.POST.get("version", "")
+    if found is None or str(found.version.number) != asked:
+        messages.warning(request, "Not undone: this is no longer the last change, or it is older than ten minutes.")
+        return redirect("routing-changes")
+    _go_back(request, found.version.number - 1, found.version.number, f"Undo version {found.version.number}")
+    return redirect("routing")
+
+
+def _go_back(request: HttpRequest, number: int, opened: int, comment: str) -> None:
+    """Put a version in force again, unless something else is in force than when it was asked for."""
+    try:
+        current, wanted = gateway().definitions(), gateway().definitions(number)
+        made = between(current, wanted)
+        rights_for(request, made)
+        before = [each.to_json()["before"] for each in made]
+        with audit.recording(request, "revert routing", f"version {number}", before=before) as record:
+            if opened != current.version:
+                raise DefinitionConflict(opened, current.version)
+            saved = gateway().define(replace(wanted, version=current.version), request.user.get_username(), comment)
+            record.after = [each.to_json()["after"] for each in made]
+        messages.success(request, f"The routing is as it was at version {number}; that is version {saved.version} now.")
+    except BrokerError as error:
+        messages.error(request, f"Not reverted: {error}.")

@@ -1,0 +1,95 @@
+// The keyboard: command palette, help sheet, go-to keys and rows of a list. What keys go where stands in the help sheet.
+
+const palette = document.getElementById("palette");
+const help = document.getElementById("help");
+const PAUSE_MS = 1200; // how long the second key of two may take
+let first = "";
+let firstTimer = 0;
+
+const hasSingleKeys = () => document.body.dataset.keys !== "off";
+const isTyping = (target) => target.closest("input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable]") !== null;
+
+// -- palette
+
+const field = palette?.querySelector("input");
+const options = () => [...palette.querySelectorAll("[role=option]")];
+
+function openPalette() {
+  if (palette.open) return palette.close();
+  field.value = "";
+  palette.showModal();
+  field.focus();
+  window.htmx.trigger(field, "opened");
+}
+
+function choose(step) {
+  const all = options();
+  if (!all.length) return;
+  const here = all.findIndex((option) => option.getAttribute("aria-selected") === "true");
+  const next = all[(here + step + all.length) % all.length];
+  for (const option of all) option.toggleAttribute("aria-selected", false);
+  next.setAttribute("aria-selected", "true");
+  next.scrollIntoView({ block: "nearest" });
+  field.setAttribute("aria-activedescendant", next.id);
+}
+
+palette?.addEventListener("keydown", (event) => {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (step) choose(step);
+  else if (event.key === "Enter") palette.querySelector("[aria-selected=true] a")?.click();
+  else return;
+  event.preventDefault();
+});
+palette?.addEventListener("submit", (event) => event.preventDefault());
+for (const dialog of [palette, help]) {
+  dialog?.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+}
+
+// -- rows
+
+const links = () => [...document.querySelectorAll("main tbody tr > th[scope=row] a, main [data-row-link]")].filter((link) => link.offsetParent);
+
+function step(by) {
+  const all = links();
+  const here = all.findIndex((link) => link.closest("tr, li, article").contains(document.activeElement));
+  all[Math.max(0, Math.min(all.length - 1, here + by))]?.focus();
+}
+
+const ROW_KEYS = {
+  j: () => step(1),
+  k: () => step(-1),
+  x: () => document.activeElement?.closest("tr")?.querySelector("input[type=checkbox]")?.click(),
+  r: () => document.querySelector("main [data-key=r]")?.click(),
+};
+
+// -- all of it
+
+function goTo(keys) {
+  const link = help.querySelector(`[data-keys="${keys}"]`);
+  if (link) window.location.assign(link.href);
+  return link !== null;
+}
+
+function wasSecond(key) {
+  const keys = `${first} ${key}`;
+  first = "";
+  clearTimeout(firstTimer);
+  return goTo(keys);
+}
+
+document.addEventListener("keydown", (event) => {
+  if (!palette) return;
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+    event.preventDefault();
+    openPalette();
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || !hasSingleKeys()) return;
+  if (document.querySelector("dialog[open]")) return;
+  if (first && wasSecond(event.key)) event.preventDefault();
+  else if (event.key === "g") {
+    first = "g";
+    firstTimer = setTimeout(() => { first = ""; }, PAUSE_MS);
+  } else if (event.key === "?") help.showModal();
+  else if (ROW_KEYS[event.key] && !event.defaultPrevented) ROW_KEYS[event.key]();
+});

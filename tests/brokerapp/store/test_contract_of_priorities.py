@@ -1,0 +1,105 @@
+"""What the broker relies on in its store for logs in order of priority: a place for each entry, and no others."""
+
+import json
+
+import pytest
+
+from brokerapp.delivery import entry_of
+from brokerapp.engine.places import by_urgency
+from brokerapp.message import Message
+from brokerapp.store import DISCARDED, Limits, Unit
+from brokerapp.store import redis as driver
+from tests.brokerapp.store.committing import Session, used
+
+PRIORITIZED, PLAIN = (json.dumps({"kind": "queue", **more}) for more in ({"prioritized": True}, {}))
+
+
+@pytest.fixture
+async def session(store):
+    session = Session(store)
+    await store.claim("me")
+    return session
+
+
+def urgent(priority, *queues):
+    head = b"message-id:ID\\ca\\c1\n"
+    message = Message("ID:a:1", head, b"x", persistent=True, priority=priority, expires=0, born_us=17)
+    return Unit([(message.stored(), [(queue, "", "") for queue in queues])])
+
+
+async def in_order(store, log="q", page=100):
+    """Numbers of what the log holds, in order of priority, read page by page."""
+    numbers, after = [], 0
+    while found := await store.read_urgent(log, after, page):
+        numbers += [each.seq for each in found]
+        after = by_urgency(found[-1])
+    return numbers
+
+
+async def places(store, log="q"):
+    return await store._do("ZCARD", store.keys.urgent_prefix + log)
+
+
+async def put_in_order(store, log="q"):
+    after, calls = 0, 0
+    while True:
+        after, calls = await store.prioritize(log, "me", after), calls + 1
+        if not after:
+            return calls
+
+
+async def test_the_most_urgent_come_first_and_equals_in_order(store, session):
+    await session.commit(declarations=[("q", PRIORITIZED)])
+    await session.commit(*(urgent(priority, "q") for priority in (4, 9, 0, 9, 4)))
+    assert await in_order(store, page=2) == [2, 4, 1, 5, 3]
+
+
+async def test_what_is_settled_or_refused_has_no_place(store, session):
+    await session.commit(declarations=[("q", PRIORITIZED)])
+    await session.commit(urgent(1, "q"), urgent(2, "q", "other"))
+    with_place = await used(store)
+    refused = await session.commit(urgent(3, "q"), limits=Limits(of_log=lambda _: 1))
+    assert refused.refused == {1: "q"}
+    assert (await in_order(store), await used(store)) == ([2, 1], with_place)
+    for each in await store.read_urgent("q", 0, 10):
+        await session.settle(entry_of("q", each))
+    assert (await in_order(store), await places(store)) == ([], 0)
+    [left] = await store.read("other", 0, 10)
+    await session.settle(entry_of("other", left))
+    assert await used(store) == (0, 0)
+
+
+async def test_other_logs_have_none(store, session):
+    await session.commit(declarations=[("q", PRIORITIZED), ("plain", PLAIN)])
+    await session.commit(urgent(1, "q", "plain"))
+    assert (await places(store), await places(store, "plain")) == (1, 0)
+
+
+async def test_a_log_that_held_messages_before_is_put_in_order_a_part_at_a_time(store, session, monkeypatch):
+    monkeypatch.setattr(driver, "PRIORITIZED_AT_ONCE", 2)
+    await session.commit(*(urgent(priority, "q") for priority in (1, 2, 3, 4, 5)))
+    assert await put_in_order(store) == 1  # it is none of those yet
+    before = await used(store)
+    await session.commit(declarations=[("q", PRIORITIZED)])
+    assert await store.prioritize("q", "me", 0) == 2
+    await session.commit(urgent(9, "q"))  # comes meanwhile
+    assert await put_in_order(store) > 1
+    assert await in_order(store) == [6, 5, 4, 3, 2, 1]
+    assert await put_in_order(store) == 1  # and again, as after a crash
+    await session.commit(declarations=[("q", PLAIN)])
+    assert await places(store) == 0
+    assert (await used(store))[0] - before[0] == len(urgent(9, "q").appends[0][0]) + 64
+
+
+async def test_a_log_that_goes_takes_its_places_along(store, session):
+    await session.commit(declarations=[("q", PRIORITIZED), ("r", PRIORITIZED), ("empty", PRIORITIZED)])
+    await session.commit(urgent(1, "q"), urgent(2, "q"), urgent(1, "r"))
+    await store.drop("q", "me", keep=True)
+    assert await places(store) == 0
+    await session.commit(urgent(7, "q"))
+    assert await in_order(store) == [4]
+    await session.commit(declarations=[("r", json.dumps({"kind": DISCARDED})), ("empty", None)])
+    for log in ("q", "r"):
+        await store.drop(log, "me")
+    assert await store._do("EXISTS", store.keys.prioritized) == 0
+    assert await used(store) == (0, 0)
