@@ -14,11 +14,11 @@ from brokerapp.config import export_xml, import_definitions
 from brokerapp.definitions import Definitions, from_json, to_json
 from brokerapp.errors import BrokerError, ConfigurationRefused, DefinitionConflict
 from console import audit
-from console.access import require
 from console.api.operations import operation
 from console.gateway import gateway
 from console.rights import Verb
-from console.routing.changes import between, places_of
+from console.routing.changes import between
+from console.views.routing_drafts import rights_for
 from console.views.routing_files import MAX_FILE, merged
 
 router = Router(tags=["routing"])
@@ -131,9 +131,7 @@ def import_definitions_file(request: HttpRequest, wanted: Imported) -> Any:
 
 def _apply(request: HttpRequest, action: str, proposed: Definitions, derived_from: int, comment: str) -> dict[str, Any]:
     current = gateway().definitions()
-    for each in between(current, proposed):
-        for place in (*places_of(each.before), *places_of(each.after)):
-            require(request, Verb.ROUTE, place)
+    rights_for(request, between(current, proposed))
     with audit.recording(request, action, "definitions", before=to_json(current)) as change:
         if current.version != derived_from:
             raise DefinitionConflict(derived_from, current.version)

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('console', '0009_rights_masking'),
+        ('console', '0011_settings_keys'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

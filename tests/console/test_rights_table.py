@@ -79,8 +79,8 @@ PAGES = [
 ]
 #: For everybody, or for everybody who is logged in.
 OPEN = {
-    "login", "logout", "invitation", "account", "change-password", "end-sessions", "healthz", "readyz", "theme", "keys", "tokens",
-    "revoke-token",
+    "login", "logout", "invitation", "account", "change-password", "end-sessions", "healthz", "readyz", "theme", "keys",
+    "tokens", "revoke-token",
     *(pattern.name for pattern in allauth_urls),
 }  # fmt: skip
 
