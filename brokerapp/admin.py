@@ -26,6 +26,7 @@ from brokerapp.errors import (
 )
 from brokerapp.message import Message
 from brokerapp.named_subscription import SUBSCRIPTION, NamedSubscription
+from brokerapp.peers_admin import PeersAdmin
 from brokerapp.selectors import Seen, compile_selector
 from brokerapp.snapshot import (
     BrowsedMessage,
@@ -53,6 +54,8 @@ class BrokerAdmin:
     def __init__(self, redis_url: str, broker: str) -> None:
         self.redis_url, self.broker = redis_url, broker
         self._store = RedisStore(redis_url, broker)
+        self.rings = self._store.rings  #: the history: see brokerapp.history
+        self.peers = PeersAdmin(self._store, self._ask)  #: who is connected, and what subscriptions keep
         self._opened = False
 
     async def close(self) -> None:
@@ -336,6 +339,11 @@ class BrokerAdmin:
         if await self._store.node() is not None:  # "at once" means: before this returns
             await self._store.request("refresh", {}, REQUEST_SECONDS)
         return replace(definitions, version=new)
+
+    async def lease(self, name: str, holder: str, milliseconds: int) -> bool:
+        """Be the one process that does something, or stay it; False while another one is."""
+        await self._open()
+        return await self.rings.lease(name, holder, milliseconds)
 
     async def _open(self) -> None:
         """Load the functions that change things, where no node has done so yet."""

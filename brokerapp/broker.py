@@ -108,7 +108,7 @@ class Broker:
         self.quotas = Quotas(settings.memory_limit)
         self.slow_consumers = SlowConsumers(self)
         self.durables, self.recovery = Durables(self), Recovery(self)
-        self.delivery.remember = self.recovery.published
+        self.delivery.remember, self.delivery.lose = self.recovery.published, self.failures.lose
         self.temporaries, self.creation, self.inactivity = Temporaries(self), Creation(self), Inactivity(self)
         if settings.selector_cache is not None and settings.selector_cache.expire_after:
             self.timers.every(SELECTOR_EXPIRY_MS, self._expire_selectors, clock.now_ms())
@@ -141,6 +141,7 @@ class Broker:
         queues, feeds, bindings = self.topology.queues, self.topology.feeds, self.topology.bindings
         self.queues.topology = self.topology = Topology(definitions, self._interest, queues, feeds, bindings)
         self.queues.retune()
+        self.durables.retune()
         self.bounds.refresh()
         self.advisories.listeners_changed()
         self.expiry.watch()

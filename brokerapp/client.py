@@ -51,6 +51,9 @@ class Sink(Protocol):
     def hold(self, held: bool) -> None:
         """Do not read on from the client, or do."""
 
+    def pulse(self) -> tuple[int, int, int]:
+        """Milliseconds: between our heart-beats, between its own, and since something came from it."""
+
 
 @dataclass(slots=True)
 class Placed:

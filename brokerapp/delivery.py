@@ -69,6 +69,7 @@ class Delivery:
         #: Notes what reaches a topic; what its subscribers get of it.
         self.remember: Callable[[Message, Copy], Message] = lambda message, _copy: message
         self.drained: Callable[[], None] | None = None  #: told when subscribers of topics were given what waited
+        self.lose: Callable[..., None] = lambda *_, **_expired: None  #: see Failures.lose
         self.stopped = False  #: the node ends: nothing more is given out
         self.advisories: Advisories  #: the broker's
 
@@ -258,13 +259,15 @@ class Delivery:
         subscription.discarded += 1
         self._recorder.event(DROP, now_us, entry.message, entry.log, entry.log, consumer, "slow consumer")
         self.advisories.discarded(subscription, entry)
+        self.lose(entry, "discarded for a slow subscriber", consumer)
 
     def _drain(self, subscription: Subscription) -> None:
         now_us = time.time_ns() // 1000
         pending = subscription.pending
         while pending and subscription.ready:
             entry = _next_pending(subscription)
-            if entry.message.expires and entry.message.expires <= now_us // 1000:
+            if 0 < entry.message.expires <= now_us // 1000:
+                self.lose(entry, "expired", subscription.client.client_id, expired=True)
                 continue
             self._give_from_topic(subscription, entry, now_us)
         if not pending:

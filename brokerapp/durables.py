@@ -10,11 +10,13 @@ import itertools
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from brokerapp import clock
 from brokerapp.destination import Destination
 from brokerapp.engine.access import Principal
+from brokerapp.engine.dispatch_rules import DispatchRules
 from brokerapp.engine.feeds import Feed
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
@@ -94,7 +96,9 @@ class Durables:
             subscription = NamedSubscription.from_attributes(state.attributes)
             if subscription.durable:
                 log = self._broker.queues.restore(state, last)
-                self._add(Feed(subscription, log.destination, self._may_read), log)
+                durable = self._add(Feed(subscription, log.destination, self._may_read), log)
+                if state.attributes.get("prioritized") and not log.rules.prioritized:
+                    self._broker.queues.describe(log, self._attributes(durable))
                 return
         self._discard(state.name)
 
@@ -167,7 +171,24 @@ class Durables:
         self._broker.topology.add_feed(feed)
         self._broker.advisories.listeners_changed()
         self._only_persistent(durable)
+        self._tune(durable)
         return durable
+
+    def retune(self) -> None:
+        """Give out messages by the policies that are in force."""
+        for durable in self:
+            self._tune(durable)
+
+    def _tune(self, durable: Durable) -> None:
+        """In order of priority where the policy of its topic says so; its other rules are for queues."""
+        policy = self._broker.bounds.policy_of(durable.log.name)
+        rules = DispatchRules(prioritized=bool(policy and policy.prioritized_messages))
+        self._broker.queues.tune(durable.log, rules, partial(self._attributes, durable))
+
+    @staticmethod
+    def _attributes(durable: Durable) -> dict[str, Any]:
+        attributes = durable.subscription.attributes()
+        return {**attributes, "prioritized": True} if durable.log.rules.prioritized else attributes
 
     def _may_read(self, subscription: NamedSubscription, topic: Destination) -> bool:
         """Whether its user may read a topic, of those that its pattern matches."""
@@ -180,7 +201,7 @@ class Durables:
         """It is for a user of these groups from now on."""
         if durable.subscription.groups != groups:
             durable.feed.subscription = replace(durable.subscription, groups=groups)
-            self._broker.queues.describe(durable.log, durable.subscription.attributes())
+            self._broker.queues.describe(durable.log, self._attributes(durable))
             self._broker.topology.plans.clear()
 
     def remove(self, durable: Durable) -> None:

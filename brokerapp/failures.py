@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from brokerapp.client import Placed
 from brokerapp.definitions import DeadLetterStrategy
 from brokerapp.destination import Destination, Kind
+from brokerapp.engine.advisory_topics import is_advisory
 from brokerapp.engine.dead_letters import DEFAULT_STRATEGY, Death, dead_letter, dead_letter_destination, is_discarded
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: Dead letters of topics that are remembered, so that the copies other subscribers miss are none (ActiveMQ's audit).
+MAX_REMEMBERED = 2_048
+
 
 class Failures:
     """What concerns messages that nobody could use. A part of the broker."""
@@ -29,6 +34,7 @@ class Failures:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._discarded = 0
+        self._lost: dict[tuple[str, Destination], None] = {}  # dead letters of topics, in order
 
     def expire(self, log: MessageLog, entry: Entry) -> None:
         """A message in flight is past its time."""
@@ -55,7 +61,10 @@ class Failures:
         deliveries = entry.deliveries if expired else entry.deliveries + 1
         sent_to = entry.original or entry.message.headers.get("original-destination", "")
         death = Death(cause, source, sent_to, now_us // 1000, deliveries, consumer or "")
-        message = dead_letter(entry.message, death, strategy)
+        self._bury(dead_letter(entry.message, death, strategy), target, [entry] if entry.seq else ())
+
+    def _bury(self, message: Message, target: Destination, settles: Sequence[Entry]) -> None:
+        """Let a dead letter be where it goes in the moment in which these entries are no more."""
         found = route(message, target, self._broker.topology)
         if found.groups is None:
             found.groups = self._broker.publishing.groups(found)
@@ -66,11 +75,44 @@ class Failures:
         appends = [(placed.stored, group.rows) for group in found.groups]
         unit = Unit(
             appends,
-            [entry] if entry.seq else (),
+            settles,
             moves=True,
             then=lambda seq, _refused: self._broker.publishing.happened([placed], seq),
         )
         self._broker.committer.submit(unit)
+
+    def lose(self, entry: Entry, cause: str, consumer: str, *, expired: bool = False) -> None:
+        """A message of a topic does not reach one of its subscribers: it expired, or there is no room for it to wait.
+
+        As in ActiveMQ it is a dead letter where its policy says so, once, however many subscribers miss it.
+        """
+        topic, now_us = Destination.parse(entry.log), time.time_ns() // 1000
+        stats = self._broker.stats.of(topic)
+        if expired:
+            stats.ExpiredCount += 1
+            self._broker.stats.changed.add(stats)
+            self.record(EXPIRE, now_us, entry, consumer, cause)
+            self._broker.advisories.expired(topic, entry.message)
+        strategy = self._strategy(topic)
+        target = None if is_advisory(topic) else self._target(strategy, topic, "", entry.message, expired)
+        if target is None or not self._is_new(entry.message.id, target):
+            return
+        stats.DeadLetterCount += 1
+        self._broker.stats.changed.add(stats)
+        self.record(DEAD_LETTER, now_us, entry, consumer, cause)
+        self._broker.advisories.dead_lettered(topic, entry.message)
+        sent_to = entry.original or entry.message.headers.get("original-destination", "")
+        death = Death(cause, topic, sent_to, now_us // 1000, entry.deliveries, consumer)
+        self._bury(dead_letter(entry.message, death, strategy), target, ())
+
+    def _is_new(self, id: str, target: Destination) -> bool:
+        """Whether this message of a topic is not known to be a dead letter there."""
+        if (id, target) in self._lost:
+            return False
+        self._lost[id, target] = None
+        if len(self._lost) > MAX_REMEMBERED:
+            del self._lost[next(iter(self._lost))]
+        return True
 
     def drop(self, log: MessageLog, entry: Entry, cause: str, consumer: str | None) -> None:
         """A message in flight goes nowhere: that is counted, and recorded with its cause."""

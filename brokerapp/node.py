@@ -20,13 +20,13 @@ from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions, from_json, to_json
 from brokerapp.destination import Destination
 from brokerapp.engine.access import Access, Grant
-from brokerapp.engine.slowness import is_slow
 from brokerapp.errors import Fenced, StoreUnavailable
 from brokerapp.listeners import Listen, Listeners
+from brokerapp.peers import connection_of
 from brokerapp.recording.recorder import BATCH, NoRecorder, Recorder
 from brokerapp.requests import answer
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
-from brokerapp.snapshot import ConnectionStats, NodeStatus
+from brokerapp.snapshot import NodeStatus
 from brokerapp.stats import Stats
 from brokerapp.stomp.listener import Authenticate
 from brokerapp.store import Limits, LogState
@@ -267,7 +267,7 @@ class Node:
             seen_ms=now_ms(),
             address=self.addresses,
             listeners=[each.to_json() for each in self._listeners.stats()],
-            connections=[_connection(client).to_json() for client in clients],
+            connections=[connection_of(client).to_json() for client in clients],
             trace={
                 "recorded": self.recorder.recorded, "dropped": self.recorder.dropped, "pending": self.recorder.pending,
             },
@@ -321,23 +321,6 @@ class Node:
             if request is not None:
                 reply = await answer(self.broker, self._committer, self._request_pump, self._refresh, request)
                 await self._store.answer(request["id"], reply)
-
-
-def _connection(client) -> ConnectionStats:
-    return ConnectionStats(
-        id=client.id,
-        client_id=client.client_id,
-        remote_address=client.remote_address,
-        user=client.principal.name,
-        version=client.protocol_version,
-        connected_ms=client.connected_ms,
-        subscriptions=[each.stomp for sub in client.subscriptions.values() for each in sub.destinations],
-        sent=client.sent,
-        delivered=client.delivered,
-        slow=client.blocked or any(map(is_slow, client.subscriptions.values())),
-        discarded=sum(each.discarded for each in client.subscriptions.values()),
-        blocked=client.waiting > 0,
-    )
 
 
 def _dump(definitions: Definitions) -> str:

@@ -20,7 +20,7 @@ from brokerapp.delivery import Delivery, May
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.bindings import Binding, RoutingType, is_at, new_binding
 from brokerapp.engine.destination_map import DestinationMap, matches
-from brokerapp.engine.dispatch_rules import rules_of
+from brokerapp.engine.dispatch_rules import DispatchRules, rules_of
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.selector_cache import SelectorCache
@@ -219,12 +219,18 @@ class Queues:
     def retune(self) -> None:
         """Give out messages by the policies that are in force."""
         for log in self._logs.values():
-            was_prioritized = log.rules.prioritized
-            log.tune(rules_of(self.topology.policy_for(log.destination)))
-            if log.rules.prioritized != was_prioritized:
-                self._describe(log)
-                self._give_places(log)
-            self._delivery.touched[log] = None
+            if log.destination.kind is not Kind.SUBSCRIPTION:
+                rules = rules_of(self.topology.policy_for(log.destination))
+                self.tune(log, rules, partial(self._attributes, log.destination, log.paused))
+
+    def tune(self, log: MessageLog, rules: DispatchRules, attributes: Callable[[], Mapping[str, Any]]) -> None:
+        """Give out a log's messages by these rules from now on; the store keeps it with the attributes it has then."""
+        was_prioritized = log.rules.prioritized
+        log.tune(rules)
+        if rules.prioritized != was_prioritized:
+            self.describe(log, attributes())
+            self._give_places(log)
+        self._delivery.touched[log] = None
 
     def _give_places(self, log: MessageLog) -> None:
         """Let the store put what a prioritized queue holds in order, part by part; nothing is given out meanwhile."""

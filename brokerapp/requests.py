@@ -13,6 +13,7 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.named_subscription import NamedSubscription
+from brokerapp.peers import PeersDesk
 from brokerapp.sending import Sending
 from brokerapp.steps import Steps
 from brokerapp.store import StoredEntry
@@ -174,7 +175,8 @@ async def answer(
     request: dict[str, Any],
 ) -> dict[str, Any]:
     """The reply to a request: {"result": ...} or {"error": sentence, "code": code}."""
-    desk, transfers, steps = Desk(broker, committer, pump, refresh), Transfers(broker), Steps(broker)
+    desk, peers = Desk(broker, committer, pump, refresh), PeersDesk(broker, pump)
+    transfers, steps = Transfers(broker), Steps(broker)
     verbs: dict[str, Callable[..., Awaitable[Any]]] = {
         "purge": desk.purge,
         "create": desk.create,
@@ -186,6 +188,9 @@ async def answer(
         "groups": desk.groups,
         "forget_groups": desk.forget_groups,
         "forget_selectors": desk.forget_selectors,
+        "peers": peers.peers,
+        "offline": peers.offline,
+        "close_connection": peers.close_connection,
         "move": transfers.move,
         "copy": transfers.copy,
         "retry": transfers.retry,

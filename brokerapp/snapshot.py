@@ -116,6 +116,46 @@ class ConnectionStats:
 
 
 @dataclass(slots=True)
+class ConsumerStats:
+    """One subscription of a connection."""
+
+    connection: str  #: its id
+    id: str  #: what the client calls it; "" when it gave no id
+    destinations: list[str]  #: in native form
+    log: str = ""  #: of a named subscription: where its messages are
+    selector: str = ""
+    ack_mode: str = ""
+    prefetch: int = 0
+    priority: int = 0
+    exclusive: bool = False
+    browser: bool = False  #: looks and does not consume
+    pending: int = 0  #: of topics: messages that wait for it on the node
+    in_flight: int = 0  #: given to it, not acknowledged
+    delivered: int = 0
+    acked: int = 0
+    discarded: int = 0  #: of topics: it did not keep up
+    slow: bool = False
+    oldest_ms: int = 0  #: when the oldest that waits on the node came, ms since the epoch; 0: none waits
+
+
+@dataclass(slots=True)
+class PeerStats:
+    """One connection in full."""
+
+    connection: dict[str, Any]  #: ConnectionStats
+    consumers: list[dict[str, Any]] = field(default_factory=list)  #: ConsumerStats
+    producing_to: list[str] = field(default_factory=list)  #: destinations it sent to, in native form
+    transactions: int = 0  #: open ones
+    beats_every_ms: int = 0  #: what the node promised it; 0: no heart-beats
+    expects_every_ms: int = 0  #: what it promised the node
+    heard_ms_ago: int = 0  #: when something came from it
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+@dataclass(slots=True)
 class ListenerStats:
     """One address a node listens on; a connector with a name that means several addresses has several of these."""
 

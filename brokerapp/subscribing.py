@@ -69,6 +69,7 @@ class Subscribing:
             prefetch, None if durable else selector, subscribe.transformation,
             priority=_number(subscribe.options, "priority", 0),
             exclusive=self._exclusive(targets[0], subscribe.options), no_local=_is_true(subscribe.options, "noLocal"),
+            retroactive=retroactive,
         )  # fmt: skip
         self._bound_pending(subscription, _number(subscribe.options, "maximumPendingMessageLimit", 0))
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
@@ -77,6 +78,7 @@ class Subscribing:
         client.read_or_not()
         if subscribe.browser:
             self._broker.browsing.join(subscription)
+            self._broker.advisories.consumer_started(subscription)
             self._broker.barrier(client, subscribe.receipt, subscription.browse.begin)
             return
         if durable is not None:
@@ -162,6 +164,7 @@ class Subscribing:
         client.read_or_not()
         if subscription.browse is not None:
             subscription.browse.stop()
+            self._broker.advisories.consumer_stopped(subscription)
             return
         held = subscription.unacked.values()
         now_us = time.time_ns() // 1000

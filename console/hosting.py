@@ -21,6 +21,7 @@ from console.access import grants_of
 from console.gateway import close_gateway
 from console.live.mirror import close_mirror, mirror
 from console.live.notices import close_notices
+from console.watch import close_watch, watch
 
 logger = logging.getLogger(__name__)
 
@@ -41,10 +42,12 @@ async def lifespan(scope: dict[str, Any], receive: Callable, send: Callable) -> 
                 return
             # From now on, not from the first visitor on: the charts of the first page have a past.
             await sync_to_async(mirror, thread_sensitive=False)()
+            await sync_to_async(watch, thread_sensitive=False)()
             await send({"type": "lifespan.startup.complete"})
         else:
             if node is not None:
                 await node.stop()
+            await sync_to_async(close_watch, thread_sensitive=False)()
             close_notices()
             close_mirror()
             close_gateway()

@@ -10,9 +10,17 @@ from urllib.parse import urlencode
 from brokerapp.destination import Destination, Kind
 from brokerapp.snapshot import DestinationStats
 from console import figures
-from console.live.picture import PAST, Picture, Rates
+from console.live.picture import Picture, Rates
 
 PAGE_SIZES = (25, 50, 100)
+
+#: Whether somebody may see a destination.
+Sees = Callable[[Destination], bool]
+
+
+def everything(_destination: Destination) -> bool:
+    """Nothing is hidden."""
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +83,22 @@ _OF_LISTS: dict[Kind, tuple[str, ...]] = {
     ),
 }
 
+#: Names of the destinations that a user has starred, in their native form.
+Starred = frozenset[str]
+NOBODY_STARRED: Starred = frozenset()
+
 #: Chips above a list: name, what it says, whether a destination is in.
-_CHIPS: dict[str, tuple[str, Callable[[DestinationStats], bool]]] = {
-    "": ("All", lambda stats: True),
-    "non-empty": ("Non-empty", lambda stats: stats.QueueSize > 0),
-    "no-consumer": ("No consumer", lambda stats: stats.ConsumerCount == 0),
-    "dlq": ("Dead letters", lambda stats: stats.DLQ),
+_CHIPS: dict[str, tuple[str, Callable[[DestinationStats, Starred], bool]]] = {
+    "": ("All", lambda stats, starred: True),
+    "starred": ("Starred", lambda stats, starred: str(stats.destination) in starred),
+    "non-empty": ("Non-empty", lambda stats, starred: stats.QueueSize > 0),
+    "no-consumer": ("No consumer", lambda stats, starred: stats.ConsumerCount == 0),
+    "paused": ("Paused", lambda stats, starred: stats.Paused),
+    "dlq": ("Dead letters", lambda stats, starred: stats.DLQ),
 }
 _CHIPS_OF: dict[Kind, tuple[str, ...]] = {
-    Kind.QUEUE: ("", "non-empty", "no-consumer", "dlq"),
-    Kind.TOPIC: ("", "no-consumer"),
+    Kind.QUEUE: ("", "starred", "non-empty", "no-consumer", "paused", "dlq"),
+    Kind.TOPIC: ("", "starred", "no-consumer"),
 }
 
 
@@ -146,7 +160,6 @@ class Row:
     destination: Destination
     stats: DestinationStats
     cells: list[tuple[Column, str]]
-    spark: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,52 +185,42 @@ class Page:
         return self.first + len(self.rows) - 1
 
 
-def page_of(picture: Picture, query: ListQuery) -> Page:
-    """The page of the list that this query asks for; rates and sparklines for its rows only."""
-    everything = picture.of_kind(query.kind)
+def page_of(picture: Picture, query: ListQuery, sees: Sees = everything, starred: Starred = NOBODY_STARRED) -> Page:
+    """The page of the list that this query asks for, for somebody who sees these; rates for its rows only."""
+    existing = visible_of(picture, query.kind, sees)
     text = query.text.lower()
-    named = [stats for stats in everything if text in stats.destination.name.lower()]
-    chips = [(name, _CHIPS[name][0], sum(map(_CHIPS[name][1], named))) for name in _CHIPS_OF[query.kind]]
-    matching = sorted(filter(_CHIPS[query.chip][1], named), key=lambda stats: stats.destination.name.lower())
-    if query.sort == "name":
-        matching.sort(key=lambda stats: stats.destination.name.lower(), reverse=query.descending)
-    else:
-        value = COLUMNS[query.sort].value
-        matching.sort(key=lambda stats: value(stats, picture.rates(stats.destination)), reverse=query.descending)
+    named = [stats for stats in existing if text in stats.destination.name.lower()] if text else existing
+    chips = []
+    for name in _CHIPS_OF[query.kind]:
+        label, is_in = _CHIPS[name]
+        chips.append((name, label, sum(is_in(stats, starred) for stats in named) if name else len(named)))
+    is_in = _CHIPS[query.chip][1]
+    matching = [stats for stats in named if is_in(stats, starred)] if query.chip else list(named)
+    matching.sort(key=lambda stats: stats.destination.name.lower(), reverse=query.sort == "name" and query.descending)
+    if query.sort != "name":
+        matching.sort(key=_sort_key(COLUMNS[query.sort], picture), reverse=query.descending)
     pages = max(1, -(-len(matching) // query.size))
     number = min(query.page, pages)
     shown = matching[(number - 1) * query.size : number * query.size]
     rows = [row_of(picture, stats) for stats in shown]
-    return Page(query, rows, len(matching), len(everything), number, pages, chips)
+    return Page(query, rows, len(matching), len(existing), number, pages, chips)
+
+
+def _sort_key(column: Column, picture: Picture) -> Callable[[DestinationStats], float]:
+    """What rows are sorted by; rates are computed only where they are asked for."""
+    if column.is_jmx:
+        return lambda stats: column.value(stats, Rates())
+    return lambda stats: column.value(stats, picture.rates(stats.destination))
+
+
+def visible_of(picture: Picture, kind: Kind, sees: Sees = everything) -> list[DestinationStats]:
+    """All queues, or all topics, of those that somebody sees."""
+    of_kind = picture.of_kind(kind)
+    return of_kind if sees is everything else [stats for stats in of_kind if sees(stats.destination)]
 
 
 def row_of(picture: Picture, stats: DestinationStats) -> Row:
     """One destination as a row of its list."""
     rates = picture.rates(stats.destination)
     cells = [(column, column.text(column.value(stats, rates))) for column in columns_of(stats.destination.kind)]
-    return Row(stats.destination, stats, cells, spark_of(picture, stats.destination))
-
-
-#: The box of a sparkline, in its own units.
-SPARK_WIDTH, SPARK_HEIGHT = 100, 24
-
-
-def spark_of(picture: Picture, destination: Destination) -> str:
-    """The recent past as points of an SVG polyline: the depth of a queue, the rate of a topic."""
-    trail = picture.trails.get(destination, ())
-    stats = picture.stats[destination]
-    is_queue = destination.kind is Kind.QUEUE
-    now = stats.QueueSize if is_queue else picture.rates(destination).enqueue
-    values = [(mark.at, mark.pending if is_queue else mark.enqueue) for mark in trail] + [(picture.at, now)]
-    if len(values) == 1:  # it did not move while anybody looked
-        values.insert(0, (picture.at - PAST, now if is_queue else 0))
-    top = max(value for _, value in values) * 1.15 or 1
-    points = (
-        (SPARK_WIDTH * (1 - (picture.at - at) / PAST), (SPARK_HEIGHT - 2) * (1 - value / top) + 1)
-        for at, value in values
-    )
-    # The corners beyond the box close the area below the line; their own edges are out of sight.
-    line = " ".join(f"{max(0.0, x):.0f},{y:.1f}" for x, y in points)
-    first, right, below = line.partition(" ")[0].split(","), line.rpartition(",")[2], SPARK_HEIGHT + 9
-    begin = "-9" if first[0] == "0" else first[0]  # what is not known of the past is left empty
-    return f"{begin},{below} {begin},{first[1]} {line} {SPARK_WIDTH + 9},{right} {SPARK_WIDTH + 9},{below}"
+    return Row(stats.destination, stats, cells)

@@ -197,3 +197,107 @@ class ApiToken(models.Model):
 
     class Meta:
         ordering = ["-created", "-id"]
+
+
+class Star(models.Model):
+    """A destination that a user has starred."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="stars")
+    destination = models.CharField(max_length=1100)  #: in its native form, `queue://orders`
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "destination"], name="star_once")]
+
+
+class SavedView(models.Model):
+    """What a list shows, as a user keeps it under a name."""
+
+    #: Views of one list that a user may keep, and characters of a name.
+    MOST, MAX_NAME = 20, 40
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="views")
+    page = models.CharField(max_length=32)  #: name of the list's page
+    name = models.CharField(max_length=MAX_NAME)
+    query = models.CharField(max_length=500, blank=True)  #: as in the URL, with its `?`
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["user", "page", "name"], name="view_once")]
+
+
+class AlertRule(models.Model):
+    """A rule on a number, and who is told when it is broken. What it means: console.alerts.rules."""
+
+    name = models.CharField(max_length=80, unique=True)
+    metric = models.CharField(max_length=16)  #: a Metric
+    pattern = models.CharField(max_length=1100, default=">")  #: of destinations
+    threshold = models.FloatField()
+    below = models.BooleanField(default=False)
+    hold = models.PositiveIntegerField(default=0)  #: seconds
+    is_on = models.BooleanField(default=True)
+    silenced_until = models.DateTimeField(null=True)  #: nobody is told until then; it is judged all the same
+    mail = models.CharField(max_length=500, blank=True)  #: addresses, comma separated
+    webhook = models.CharField(max_length=500, blank=True)
+    secret = models.CharField(max_length=100, blank=True)  #: signs what the webhook is sent
+    author = models.CharField(max_length=150)
+    changed = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["name"]
+
+
+class AlertFiring(models.Model):
+    """A time in which a rule was broken by one subject. It begins pending, and fires when it was held long enough."""
+
+    class State(models.TextChoices):
+        """Where it stands."""
+
+        PENDING = "pending"
+        FIRING = "firing"
+        ENDED = "ended"
+
+    rule = models.ForeignKey(AlertRule, models.SET_NULL, null=True, related_name="firings")
+    rule_name = models.CharField(max_length=80)  #: as it was called then
+    subject = models.CharField(max_length=1100)  #: a destination in native form, or `broker`
+    state = models.CharField(max_length=8, choices=State, default=State.PENDING)
+    since = models.DateTimeField()  #: it is broken
+    fired = models.DateTimeField(null=True)
+    ended = models.DateTimeField(null=True)
+    value = models.FloatField()  #: the latest
+    worst = models.FloatField()
+    sentence = models.TextField()  #: what was told
+
+    class Meta:
+        ordering = ["-since", "-id"]
+        indexes = [models.Index(fields=["state"]), models.Index(fields=["-since"])]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["rule", "subject"], condition=~models.Q(state="ended"), name="alert_open_once"
+            )
+        ]
+
+
+class AlertDelivery(models.Model):
+    """One message to somebody outside about a firing."""
+
+    class State(models.TextChoices):
+        """Where it stands; the last three are final."""
+
+        QUEUED = "queued"
+        SENT = "sent"
+        FAILED = "failed"
+        HELD = "held"  #: there were too many within the hour
+
+    firing = models.ForeignKey(AlertFiring, models.CASCADE, related_name="deliveries")
+    kind = models.CharField(max_length=8)  #: mail or webhook
+    event = models.CharField(max_length=8)  #: fired or ended
+    target = models.CharField(max_length=500)
+    state = models.CharField(max_length=8, choices=State, default=State.QUEUED)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    due = models.DateTimeField()  #: when it is to be tried
+    detail = models.TextField(blank=True)  #: why it failed
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-created", "-id"]
+        indexes = [models.Index(fields=["state", "due"])]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from brokerapp.snapshot import NodeStatus
 from console import figures
@@ -50,3 +52,28 @@ class NodeFacts:
         """How many connections were one too many, and at which connector."""
         by_connector = {each["connector"]: each["refused"] for each in self.status.listeners if each["refused"]}
         return ", ".join(f"{figures.whole(count)} at {name}" for name, count in by_connector.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """How full something is."""
+
+    label: str
+    text: str
+    percent: int
+
+
+def gauges_of(nodes: Sequence[NodeStatus]) -> list[Gauge]:
+    """The store of the fullest node, by its limit for messages, and by the memory of its machine."""
+    gauges = [each for node in nodes for each in _gauges(node.store)]
+    fullest = {each.label: each for each in sorted(gauges, key=lambda each: each.percent)}
+    return list(fullest.values())
+
+
+def _gauges(store: Mapping[str, Any]) -> Iterator[Gauge]:
+    used = store.get("used", 0)
+    limits = (("Store", store.get("limit") or store.get("message_limit")), ("Machine's memory", store.get("machine")))
+    for label, limit in limits:
+        if limit:
+            text = f"{figures.size(used)} of {figures.size(limit)}"
+            yield Gauge(label, text, min(100, round(100 * used / limit)))

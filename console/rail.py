@@ -33,6 +33,7 @@ RAIL: tuple[tuple[str, tuple[Entry, ...]], ...] = (
         (
             Entry("queues", "Queues", "queue"),
             Entry("topics", "Topics", "topic"),
+            Entry("subscribers", "Subscribers", "subscriber"),
             Entry("connections", "Connections", "connection"),
             Entry("routing", "Routing", "routing"),
         ),
@@ -40,6 +41,7 @@ RAIL: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     (
         "Know",
         (
+            Entry("alerts", "Alerts", "bell"),
             Entry("analyses", "Analyses", "analysis"),
             Entry("audit", "Audit", "audit", Verb.AUDIT),
             Entry("users", "People", "people", Verb.USERS),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import dj_database_url
 from csp.constants import NONE, SELF
@@ -140,6 +142,18 @@ MFA_TOTP_TOLERANCE = 1  # clocks of phones are half a minute off
 SOCIALACCOUNT_ADAPTER = "console.oidc.SingleSignOn"
 SOCIALACCOUNT_PROVIDERS = IDENTITY.providers
 SOCIALACCOUNT_STORE_TOKENS = False
+
+# -- mail: into files of the outbox, unless SLUICE_MAIL says by which server, as smtp://user:password@host:587?tls=1
+
+_mail = urlsplit(os.environ.get("SLUICE_MAIL", ""))
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if _mail.scheme in ('smtp', 'smtps') else 'filebased'}.EmailBackend"
+EMAIL_FILE_PATH = SLUICE.data / "outbox"
+EMAIL_HOST, EMAIL_PORT = _mail.hostname or "localhost", _mail.port or (465 if _mail.scheme == "smtps" else 25)
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = unquote(_mail.username or ""), unquote(_mail.password or "")
+EMAIL_USE_SSL = _mail.scheme == "smtps"
+EMAIL_USE_TLS = not EMAIL_USE_SSL and "tls=1" in _mail.query
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = os.environ.get("SLUICE_MAIL_FROM", f"sluice@{socket.gethostname()}")
 
 # -- static files: served by the process itself. Their URL carries a fingerprint of all of them, so that browsers may
 # keep them for ever and modules may import each other by relative paths.

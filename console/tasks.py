@@ -10,6 +10,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from console import audit_retention, runs
+from console.alerts import sending
 from console.models import AnalysisRun
 from console.repair import jobs
 from console.repair.work import rouse_lost, work
@@ -63,3 +64,9 @@ def demo(**options: Any) -> str:
     from console.demo import run_here
 
     return str(run_here(**options))
+
+
+@shared_task(name="console.deliver_alert")
+def deliver_alert(delivery_id: int) -> str:
+    """Tell somebody outside about an alert, once; what came of it."""
+    return sending.deliver(delivery_id)

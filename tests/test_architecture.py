@@ -62,9 +62,11 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.store.room": ("brokerapp.errors",),
     "brokerapp.store.commit_call": ("=brokerapp.store",),
     "brokerapp.store.connection": (),
+    "brokerapp.store.rings": ("brokerapp.history", "brokerapp.store.keys"),
+    "brokerapp.history": ("brokerapp.destination", "brokerapp.snapshot"),
     "brokerapp.store.redis": (
         "brokerapp.errors", "brokerapp.message", "=brokerapp.store", "brokerapp.store.commit_call",
-        "brokerapp.store.connection", "brokerapp.store.keys",
+        "brokerapp.store.connection", "brokerapp.store.keys", "brokerapp.store.rings",
     ),
     "brokerapp.store.embedded": ("brokerapp.errors", "brokerapp.ownership"),
     "brokerapp.ownership": (),
@@ -96,17 +98,22 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.connector", "brokerapp.errors", "brokerapp.stomp.listener", "brokerapp.stomp.session",
     ),
     "brokerapp.listeners": (*PARTS_OF_CORE, "brokerapp.stomp"),
-    "brokerapp.requests": (*PARTS_OF_CORE, "brokerapp.sending", "brokerapp.steps", "brokerapp.transfers"),
+    "brokerapp.requests": (
+        *PARTS_OF_CORE, "brokerapp.peers", "brokerapp.sending", "brokerapp.steps", "brokerapp.transfers",
+    ),
+    "brokerapp.peers": PARTS_OF_CORE,
+    "brokerapp.peers_admin": (*VALUES, "brokerapp.store.redis"),
     "brokerapp.sending": PARTS_OF_CORE,
     "brokerapp.steps": (*PARTS_OF_CORE, "brokerapp.sending", "brokerapp.transfers"),
     "brokerapp.transfers": PARTS_OF_CORE,
     "brokerapp.admin": (
         *VALUES, "brokerapp.engine.bindings", "brokerapp.engine.job", "brokerapp.engine.loops", "brokerapp.selectors",
-        "=brokerapp.store", "brokerapp.store.redis",
+        "=brokerapp.store", "brokerapp.store.redis", "brokerapp.store.rings", "brokerapp.history",
+        "brokerapp.peers_admin",
     ),
     "brokerapp.node": (
-        *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.requests", "brokerapp.listeners", "brokerapp.stomp",
-        "brokerapp.store.redis", "brokerapp.store.room",
+        *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.peers", "brokerapp.requests", "brokerapp.listeners",
+        "brokerapp.stomp", "brokerapp.store.redis", "brokerapp.store.room",
     ),
     "brokerapp.wiring": (
         "brokerapp.config", "brokerapp.connector", "brokerapp.destination", "brokerapp.engine", "brokerapp.environment",
@@ -126,11 +133,13 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
     "__future__", "bisect", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "hashlib",
-    "heapq", "ipaddress", "itertools", "json", "lxml", "math", "operator", "re", "types", "typing", "urllib", "xml",
+    "heapq", "ipaddress", "itertools", "json", "lxml", "math", "operator", "re", "struct", "types", "typing", "urllib",
+    "xml",
     "zlib",
 }  # fmt: skip
 PURE = (
-    *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.stats", "brokerapp.timers", "brokerapp.selectors",
+    *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.history", "brokerapp.stats", "brokerapp.timers",
+    "brokerapp.selectors",
     "brokerapp.engine",
     "brokerapp.stomp.frames", "brokerapp.stomp.heads", "brokerapp.stomp.naming", "brokerapp.stomp.runs",
     "brokerapp.stomp.send_headers", "brokerapp.stomp.session", "=brokerapp.store", "brokerapp.store.keys",

@@ -50,6 +50,7 @@ class Cron:
     months: frozenset[int]
     weekdays: frozenset[int]  #: 0 is Sunday
     either_day: bool  #: a day of month or of week is enough
+    every_hour: bool  #: hours are counted rather than named (`*`, `*/2`): one that comes twice has its minutes twice
 
     def next_after(self, moment: datetime) -> datetime | None:
         """The first of its minutes after a local time; None when there is none."""
@@ -85,7 +86,8 @@ def parse_cron(text: str) -> Cron:
         _values(field, *about) for field, about in zip(fields, _FIELDS, strict=True)
     )
     either = not (fields[2].startswith("*") or fields[4].startswith("*"))
-    return Cron(text, minutes, hours, days, months, frozenset(day % 7 for day in weekdays), either)
+    every_hour = fields[1].startswith("*")
+    return Cron(text, minutes, hours, days, months, frozenset(day % 7 for day in weekdays), either, every_hour)
 
 
 def _values(field: str, name: str, least: int, greatest: int, names: dict[str, int]) -> frozenset[int]:

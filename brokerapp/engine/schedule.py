@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from brokerapp.engine.cron import parse_cron
+from brokerapp.engine.cron import Cron, parse_cron
 from brokerapp.errors import RequestRefused
 
 #: ActiveMQ's headers. One of the first three (or the fourth, which is Artemis') makes a message a scheduled one.
@@ -24,6 +24,9 @@ FOR_EVER = -1
 LONGEST_MS = 100 * 366 * 86_400_000
 #: Shortest period of a row without end: each repetition is a write.
 SHORTEST_ENDLESS_MS = 100
+MINUTE_MS = 60_000
+#: More than any clock is put back at once: what was an hour ago comes again within that.
+LONGEST_REPEATED_MS = 3 * 60 * MINUTE_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +74,17 @@ class Schedule:
         return following if following > now_ms else now_ms + self.period, replace(self, repeat=left, at=0)
 
     def _next_minute(self, now_ms: int) -> int:
-        """A local time of the hour that summer time's end repeats is two moments: the first that is to come counts."""
+        """A local time of the hour that summer time's end repeats is two moments.
+
+        A cron that names hours means one of them, the first that is to come; another means both.
+        """
         cron, moment = parse_cron(self.cron), datetime.fromtimestamp(now_ms / 1000)
+        again_ms = _repeated(cron, now_ms) if cron.every_hour else None
         while (following := cron.next_after(moment)) is not None:
             for fold in (0, 1):
                 due_ms = int(following.replace(fold=fold).timestamp() * 1000)
                 if due_ms > now_ms:
-                    return due_ms
+                    return min(due_ms, again_ms or due_ms)
             moment = following
         raise RequestRefused(f"{CRON}:{self.cron} names no minute that ever comes")
 
@@ -85,6 +92,32 @@ class Schedule:
         """The headers that ask for it."""
         values = {CRON: self.cron, DELAY: self.delay, PERIOD: self.period, REPEAT: self.repeat, TIME: self.at}
         return {name: str(value) for name, value in values.items() if value}
+
+
+def _repeated(cron: Cron, now_ms: int) -> int | None:
+    """The first of its minutes once the clock was put back; None when that is not about to happen."""
+    turn_ms = _when_put_back(now_ms, now_ms + LONGEST_REPEATED_MS)
+    if turn_ms is None:
+        return None
+    begin = datetime.fromtimestamp(turn_ms / 1000).replace(fold=0)
+    following = cron.next_after(begin - timedelta(minutes=1))
+    return int(following.replace(fold=1).timestamp() * 1000) if following is not None else None
+
+
+def _when_put_back(start_ms: int, end_ms: int) -> int | None:
+    """When the clock goes back between two moments, to a minute; None when it does not."""
+    before = _offset(start_ms)
+    if _offset(end_ms) >= before:
+        return None
+    while end_ms - start_ms > MINUTE_MS:
+        middle = start_ms + (end_ms - start_ms) // 2
+        start_ms, end_ms = (start_ms, middle) if _offset(middle) < before else (middle, end_ms)
+    return end_ms - end_ms % MINUTE_MS
+
+
+def _offset(moment_ms: int) -> timedelta:
+    """How far local time is ahead of UTC then."""
+    return datetime.fromtimestamp(moment_ms / 1000).astimezone().utcoffset() or timedelta()
 
 
 def read_schedule(headers: Mapping[str, str]) -> Schedule | None:

@@ -56,6 +56,7 @@ class Subscription:
     browse: Any = None  #: the snapshot it is given, when it is a browser and no consumer
     durable: Any = None  #: the named subscription it consumes, when it does
     told: bool = False  #: was given what topics remembered, which is in none of its logs
+    retroactive: bool = False  #: asked for what topics remember
     no_local: bool = False  #: does not want what its own client sends to topics
     tested: dict[str, int] = field(default_factory=dict)  #: log -> number up to which nothing is left for it
 

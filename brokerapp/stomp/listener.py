@@ -401,6 +401,9 @@ class StompConnection(asyncio.Protocol):
         self._out.clear()
         self._out_size = 0
 
+    def pulse(self) -> tuple[int, int, int]:
+        return *self._session.heart_beat, round((self._loop.time() - self._read_at) * 1000)
+
     def hold(self, held: bool) -> None:
         self._held = held
         self._read_or_not()

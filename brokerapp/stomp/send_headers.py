@@ -8,8 +8,9 @@ from __future__ import annotations
 from brokerapp.errors import RequestRefused
 from brokerapp.message import DEFAULT_PRIORITY, escape
 
-#: Most digits of a number in a header of SEND: as many as a moment in milliseconds needs, and some.
-MAX_DIGITS = 15
+#: The largest number in a header of SEND, and the characters it may be written with: Java's long, as in ActiveMQ.
+LARGEST = 2**63 - 1
+MAX_CHARACTERS = 40
 #: SEND headers that are not properties of the message: instructions, or written by the broker itself.
 NOT_PROPERTIES = frozenset(
     [
@@ -83,9 +84,10 @@ def is_counted(headers: dict[str, str]) -> bool:
 def number_of(headers: dict[str, str], name: str) -> int:
     """The whole number in a header that is there. Raises RequestRefused."""
     text = headers[name]
-    if len(text.strip().lstrip("+-")) > MAX_DIGITS:
-        raise RequestRefused(f"{name}:{text[:40]} has more than {MAX_DIGITS} digits")
     try:
-        return int(text)
+        number = int(text[: MAX_CHARACTERS + 1])
     except ValueError:
-        raise RequestRefused(f"{name}:{text[:40]} is not a whole number") from None
+        raise RequestRefused(f"{name}:{text[:MAX_CHARACTERS]} is not a whole number") from None
+    if len(text) > MAX_CHARACTERS or not -LARGEST - 1 <= number <= LARGEST:
+        raise RequestRefused(f"{name}:{text[:MAX_CHARACTERS]} is beyond {LARGEST}")
+    return number

@@ -431,6 +431,13 @@ local function read(keys, args)
   return result
 end
 
+-- first(KEYS = log, ARGV = payload prefix): the broker's fields of the first message, or nothing.
+local function first(keys, args)
+  local entry = redis.call('XRANGE', keys[1], '-', '+', 'COUNT', 1)[1]
+  local stored = entry and row_of(entry, args[1])[2]
+  return stored and string.match(stored, '^[^\n]*') or false
+end
+
 -- urgent(KEYS = log, its urgent, ARGV = payload prefix, place to read after, count, bytes)
 -- Returns entries in order of priority, see row_of: at most `count`, and no more once they have that many bytes; none only at the end.
 local function urgent(keys, args)
@@ -593,6 +600,14 @@ local function define(keys, args)
   return new
 end
 
+-- lease(KEYS = lease, ARGV = holder, milliseconds): have it, or have it longer. Returns 1, or 0 while another has it.
+local function lease(keys, args)
+  local holder = redis.call('GET', keys[1])
+  if holder and holder ~= args[1] then return 0 end
+  redis.call('SET', keys[1], args[1], 'PX', args[2])
+  return 1
+end
+
 -- Settling must work also when the server's memory is used up: it is what frees it. What appends is bounded by `limit`.
 redis.register_function { function_name = 'sluice_v1_commit', callback = commit, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'sluice_v1_beat', callback = beat, flags = { 'allow-oom' } }
@@ -606,3 +621,5 @@ redis.register_function { function_name = 'sluice_v1_waiting', callback = waitin
 redis.register_function('sluice_v1_claim', claim)
 redis.register_function { function_name = 'sluice_v1_drop', callback = drop, flags = { 'allow-oom' } }
 redis.register_function('sluice_v1_define', define)
+redis.register_function { function_name = 'sluice_v1_lease', callback = lease, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'sluice_v1_first', callback = first, flags = { 'no-writes' } }

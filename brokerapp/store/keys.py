@@ -21,6 +21,9 @@
 {B}:request:ID     string  JSON of one request, expires when nobody waits for the answer any more
 {B}:reply:ID       list    JSON of the answer
 {B}:trace          stream  trace batches
+{B}:rings          zset    destination with a history -> when it moved last, seconds since the epoch
+{B}:ring:R:NAME    list    points of its history in the resolution R, oldest first; NAME `broker`: of the whole
+{B}:lease:NAME     string  who does what one process of all does, expires when it stops
 {B}:signals        channel `definitions`, `stats VERSION`
 """
 
@@ -120,6 +123,16 @@ class Keys:
     @property
     def trace(self) -> str:
         return self._key("trace")
+
+    @property
+    def rings(self) -> str:
+        return self._key("rings")
+
+    def ring(self, resolution: str, name: str) -> str:
+        return self._key(f"ring:{resolution}:{name}")
+
+    def lease(self, name: str) -> str:
+        return self._key(f"lease:{name}")
 
     @property
     def signals(self) -> str:

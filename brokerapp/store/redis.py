@@ -20,6 +20,7 @@ from brokerapp.store import Batch, Committed, Limits, LogState, StoredEntry, Sto
 from brokerapp.store.commit_call import ROWS_AT_ONCE, committed, encode_jobs, encode_units
 from brokerapp.store.connection import alive, packing
 from brokerapp.store.keys import Keys
+from brokerapp.store.rings import Rings
 
 LIBRARY = (Path(__file__).parent / "broker.lua").read_text()
 PREFIX = "sluice_v1_"
@@ -51,6 +52,7 @@ class RedisStore:
         pool.connection_class = packing(pool.connection_class)
         self._redis = redis.Redis.from_pool(pool)
         self._redis.response_callbacks.clear()  # answers as the server gives them, not as the driver reads them
+        self.rings = Rings(self.keys, self._do, self._many)
 
     async def open(self) -> None:
         """Load the function library."""
@@ -184,6 +186,20 @@ class RedisStore:
         """The attributes of one log; none of one that does not exist."""
         found = await self._do("HGET", self.keys.logs, log)
         return json.loads(found) if found else {}
+
+    async def attributes_of(self, logs: Sequence[str]) -> list[dict[str, Any]]:
+        """The same of several, in one round trip."""
+        found = await self._do("HMGET", self.keys.logs, *logs) if logs else []
+        return [json.loads(each) if each else {} for each in found]
+
+    async def first_times(self, logs: Sequence[str]) -> list[int]:
+        """When the first message of each log came, milliseconds since the epoch; 0 where there is none."""
+        found: list[bytes | None] = []
+        for start in range(0, len(logs), ROWS_AT_ONCE):
+            part = logs[start : start + ROWS_AT_ONCE]
+            prefix = self.keys.payload_prefix
+            found += await self._many(("FCALL", f"{PREFIX}first", 1, self.keys.log(log), prefix) for log in part)
+        return [int(fields.split()[3]) // 1000 if fields else 0 for fields in found]
 
     # -- the node
 

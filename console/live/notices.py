@@ -23,7 +23,7 @@ RETRY = 2.0
 
 
 class Notices:
-    """Listens to the group of runs through the channel layer, on the gateway's loop."""
+    """Listens to the group of notices through the channel layer, on the gateway's loop."""
 
     def __init__(self, door: Gateway) -> None:
         self._door = door
@@ -31,7 +31,7 @@ class Notices:
         self._task = door.run(self._start())
 
     def listen(self, listener: Callable[[str], None]) -> Callable[[], None]:
-        """Have `listener` called with the id of each run that moved on; the result ends that."""
+        """Have `listener` called with each notice; the result ends that."""
         self._listeners.add(listener)
         return lambda: self._listeners.discard(listener)
 

@@ -1,12 +1,12 @@
 """Picture: the broker's numbers at one moment, with rates and a short past. Immutable values and pure functions.
 
 A rate is a sliding mean over the last WINDOW seconds. Only destinations that changed within it have a track; all others
-stand still. Trails are the coarser past of what changed within the last minutes, for sparklines and charts.
+stand still. What is older is history (console/history.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -17,11 +17,8 @@ from brokerapp.snapshot import DestinationStats, NodeStatus
 WINDOW = 5.0
 #: A node writes its numbers once a second; a sample older than this means that nothing happened since.
 FRESH = 1.6
-#: Seconds of the past that charts show, and the steps of the trails.
-PAST = 300.0
-TRAIL_STEP = 5.0
-#: Bounds the memory of a process, whatever the number of destinations.
-MAX_TRAILS = 1000
+#: Seconds of the past that a picture has: what the history does not show yet, and some more.
+PAST = 60.0
 
 
 class Sample(NamedTuple):
@@ -72,8 +69,8 @@ class Picture:
     at: float = 0.0
     version: int = 0
     stats: Mapping[Destination, DestinationStats] = field(default_factory=dict)
+    subscriptions: Mapping[Destination, DestinationStats] = field(default_factory=dict)  #: logs of named ones
     tracks: Mapping[Destination, tuple[Sample, ...]] = field(default_factory=dict)
-    trails: Mapping[Destination, tuple[Mark, ...]] = field(default_factory=dict)
     past: tuple[Mark, ...] = ()
     totals: Totals = Totals()
     nodes: tuple[NodeStatus, ...] = ()
@@ -93,25 +90,28 @@ def updated(
     old: Picture, now: float, version: int, changed: Iterable[DestinationStats], deleted: Iterable[Destination]
 ) -> Picture:
     """The picture after the broker reported these changes."""
-    stats, tracks = dict(old.stats), dict(old.tracks)
-    for each in _shown(changed):
-        tracks[each.destination] = _extended(tracks.get(each.destination, ()), stats.get(each.destination), each, now)
-        stats[each.destination] = each
+    stats, tracks, subscriptions = dict(old.stats), dict(old.tracks), dict(old.subscriptions)
+    for each in changed:
+        if each.destination.kind is Kind.SUBSCRIPTION:
+            subscriptions[each.destination] = each
+        elif each.destination.kind in NAMED_KINDS:
+            track, before = tracks.get(each.destination, ()), stats.get(each.destination)
+            tracks[each.destination] = _extended(track, before, each, now)
+            stats[each.destination] = each
     for destination in deleted:
-        stats.pop(destination, None)
-        tracks.pop(destination, None)
-    return _summed(replace(old, at=now, version=version, stats=stats, tracks=tracks, trouble=""))
+        for numbers in (stats, tracks, subscriptions):
+            numbers.pop(destination, None)
+    new = replace(old, at=now, version=version, stats=stats, subscriptions=subscriptions, tracks=tracks, trouble="")
+    return _summed(new)
 
 
 def first(now: float, version: int, everything: Iterable[DestinationStats], old: Picture) -> Picture:
     """The picture after a complete reading: numbers anew, the past kept."""
-    stats = {each.destination: each for each in _shown(everything)}
-    return _summed(replace(old, at=now, version=version, stats=stats, tracks={}, trouble=""))
-
-
-def _shown(stats: Iterable[DestinationStats]) -> Iterator[DestinationStats]:
-    """Queues and topics: logs of subscriptions and temporary destinations have no pages yet."""
-    return (each for each in stats if each.destination.kind in NAMED_KINDS)
+    everything = list(everything)
+    stats = {each.destination: each for each in everything if each.destination.kind in NAMED_KINDS}
+    subscriptions = {each.destination: each for each in everything if each.destination.kind is Kind.SUBSCRIPTION}
+    new = replace(old, at=now, version=version, stats=stats, subscriptions=subscriptions, tracks={}, trouble="")
+    return _summed(new)
 
 
 def ticked(old: Picture, now: float, nodes: Iterable[NodeStatus]) -> Picture:
@@ -121,7 +121,7 @@ def ticked(old: Picture, now: float, nodes: Iterable[NodeStatus]) -> Picture:
     totals = moved.totals
     mark = Mark(now, totals.pending, totals.enqueue, totals.dequeue)
     past = (*(each for each in old.past if now - each.at <= PAST), mark)
-    return replace(moved, past=past, trails=_trails(moved, now))
+    return replace(moved, past=past)
 
 
 def troubled(old: Picture, trouble: str) -> Picture:
@@ -174,23 +174,3 @@ def _totals(picture: Picture) -> Totals:
         dequeue=sum(rates.dequeue for rates in of_queues),
         topic_enqueue=sum(rates.enqueue for each, rates in moving.items() if each.kind is Kind.TOPIC),
     )
-
-
-def _trails(picture: Picture, now: float) -> dict[Destination, tuple[Mark, ...]]:
-    trails = dict(picture.trails)
-    for destination in picture.tracks:
-        trail, rates, size = (
-            trails.get(destination, ()),
-            picture.rates(destination),
-            picture.stats[destination].QueueSize,
-        )
-        if not trail or now - trail[-1].at >= TRAIL_STEP:
-            recent = tuple(mark for mark in trail if now - mark.at <= PAST)
-            trails[destination] = (*recent, Mark(now, size, rates.enqueue, rates.dequeue))
-    gone = [each for each, trail in trails.items() if each not in picture.stats or now - trail[-1].at > PAST]
-    for destination in gone:
-        del trails[destination]
-    if len(trails) > MAX_TRAILS:
-        latest = sorted(trails, key=lambda each: trails[each][-1].at, reverse=True)[:MAX_TRAILS]
-        return {each: trails[each] for each in latest}
-    return trails

@@ -3,8 +3,8 @@
 The client sends `{"type": "subscribe", "topic": T, "rows": [...]}`, `{"type": "unsubscribe", "topic": T}` and
 `{"type": "visible", "value": false}`. About once a second (less often to a hidden tab) the server sends
 `{"type": "frame", "age": SECONDS, "trouble": TEXT, "topics": {T: {CELL: VALUE}}}`, where age says how old the numbers
-are; it says no with `{"type": "refused", "topic": T, "reason": TEXT}`. A frame is computed when it is sent, so a slow
-socket skips some and misses nothing.
+are; it says no with `{"type": "refused", "topic": T, "reason": TEXT}`. A frame is computed when the one before is out,
+so a slow socket skips some, misses nothing, and makes nobody keep anything for it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,16 @@ from typing import Any
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 
-from console.access import lacking, may, still_here
+from brokerapp.errors import BrokerError
+from brokerapp.history import FINE
+from console.access import lacking, may, still_here, visible
+from console.live.frames import Cells, delta, together
 from console.live.mirror import Mirror, mirror
 from console.live.notices import notices
-from console.live.topics import CELLS, FROM_DATABASE, RIGHTS, Cells, Topic
+from console.live.picture import Picture
+from console.live.sparks import sparks_soon
+from console.live.topics import CELLS, FROM_DATABASE, RIGHTS, Topic
+from console.rights_version import rights_version
 
 logger = logging.getLogger(__name__)
 
@@ -47,8 +53,10 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self._sent: dict[str, Cells] = {}
         self._interval = INTERVAL
         self._wanted = asyncio.Event()  # something is asked for at once
-        self._runs_read = 0.0
+        self._read: dict[str, float] = {}  # when topics were last read from the database
+        self._sparked: dict[str, float] = {}  # when lines of a list were last sent
         self._checked = time.monotonic()
+        self._version = 0  #: of everybody's rights
         self._pump: asyncio.Task | None = None
         await self.accept()
         if not self.scope["user"].is_authenticated:
@@ -57,7 +65,8 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self._mirror: Mirror = await asyncio.to_thread(mirror)
         loop = asyncio.get_running_loop()
         reader = await asyncio.to_thread(notices)
-        self._stop_listening = reader.listen(lambda run: loop.call_soon_threadsafe(self._run_changed))
+        self._stop_listening = reader.listen(lambda notice: loop.call_soon_threadsafe(self._noticed))
+        self._sees = await database_sync_to_async(visible)(self.scope["user"])
         self._pump = asyncio.create_task(self._send_frames())
 
     async def disconnect(self, code: int) -> None:
@@ -72,16 +81,15 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             case {"type": "subscribe", "topic": str(text), **rest}:
                 await self._subscribe(text, rest.get("rows", []))
             case {"type": "unsubscribe", "topic": str(text)}:
-                self._topics.pop(text, None)
-                self._sent.pop(text, None)
+                self._forget(text)
             case {"type": "visible", "value": bool(is_visible)}:
                 self._interval = INTERVAL if is_visible else HIDDEN_INTERVAL
                 self._wanted.set()
             case _:
                 await self.send_json({"type": "refused", "topic": "", "reason": "This is no request of a live socket."})
 
-    def _run_changed(self) -> None:
-        self._runs_read = 0.0
+    def _noticed(self) -> None:
+        self._read.clear()
         self._wanted.set()
 
     # -- subscriptions
@@ -92,21 +100,30 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         if topic is None or (text not in self._topics and len(self._topics) >= MAX_TOPICS):
             await self.send_json({"type": "refused", "topic": text, "reason": "There is no such topic."})
             return
-        verb = RIGHTS[topic.name]
-        if not await database_sync_to_async(may)(self.scope["user"], verb):
-            await self.send_json({"type": "refused", "topic": text, "reason": lacking(verb)})
+        if not await self._may_watch(topic):
+            await self._refuse(text, topic)
             return
+        self._forget(text)
         self._topics[text] = topic
-        self._sent.pop(text, None)
-        self._runs_read = 0.0
         self._wanted.set()
+
+    async def _may_watch(self, topic: Topic) -> bool:
+        return await database_sync_to_async(may)(self.scope["user"], RIGHTS[topic.name], topic.destination)
+
+    async def _refuse(self, text: str, topic: Topic) -> None:
+        reason = lacking(RIGHTS[topic.name], topic.destination)
+        await self.send_json({"type": "refused", "topic": text, "reason": reason})
+
+    def _forget(self, text: str) -> None:
+        for each in (self._topics, self._sent, self._sparked, self._read):
+            each.pop(text, None)
 
     # -- frames
 
     async def _send_frames(self) -> None:
         while True:
             self._wanted.clear()
-            if time.monotonic() - self._checked > RECHECK and not await self._recheck():
+            if await self._must_recheck() and not await self._recheck():
                 return
             await self.send_json(await self._frame())
             with contextlib.suppress(TimeoutError):
@@ -116,23 +133,46 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         picture = self._mirror.picture
         topics = {}
         for text, topic in list(self._topics.items()):
-            cells = CELLS[topic.name](picture, topic) if topic.name in CELLS else await self._run_cells(topic)
+            cells = await self._cells(picture, text, topic)
             before = self._sent.get(text, {})
-            changed = {name: value for name, value in cells.items() if name not in before or before[name] != value}
-            if changed and text in self._topics:
-                self._sent[text] = {**before, **changed}
+            changed = delta(before, cells)
+            if changed and self._topics.get(text) is topic:
+                self._sent[text] = together(before, changed)
                 topics[text] = changed
         age = round(max(0.0, time.time() - picture.at), 1) if picture.at else None
         return {"type": "frame", "age": age, "trouble": picture.trouble, "topics": topics}
 
-    async def _run_cells(self, topic: Topic) -> Cells:
-        now = time.monotonic()
-        key = str(topic)
-        if now - self._runs_read < RUNS_RECHECK and key in self._sent:
-            return {}
-        cells = await database_sync_to_async(FROM_DATABASE[topic.name])(self.scope["user"], topic)
-        self._runs_read = now
+    async def _cells(self, picture: Picture, text: str, topic: Topic) -> Cells:
+        if topic.name not in CELLS:
+            return await self._cells_from_database(text, topic)
+        cells = CELLS[topic.name](picture, topic, self._sees)
+        if topic.name == "list":
+            await self._add_sparks(picture, text, topic, cells)
         return cells
+
+    async def _add_sparks(self, picture: Picture, text: str, topic: Topic, cells: Cells) -> None:
+        """Once a step of the history: nothing is drawn more finely."""
+        now = time.monotonic()
+        if picture.trouble or now - self._sparked.setdefault(text, now) < FINE.step:  # the page came with some
+            return
+        self._sparked[text] = now
+        shown = [each for each in topic.destinations if self._sees(each)]
+        with contextlib.suppress(BrokerError):  # then the numbers are stale too, and the frame says so
+            for destination, line in (await sparks_soon(picture, shown)).items():
+                cells["rows"][destination.name]["spark"] = line
+
+    async def _cells_from_database(self, text: str, topic: Topic) -> Cells:
+        now = time.monotonic()
+        if now - self._read.get(text, -RUNS_RECHECK) < RUNS_RECHECK:
+            return {}
+        self._read[text] = now
+        return await database_sync_to_async(FROM_DATABASE[topic.name])(self.scope["user"], topic)
+
+    async def _must_recheck(self) -> bool:
+        """Whether anybody's rights changed, or a session may have ended by itself."""
+        version = await database_sync_to_async(rights_version)()
+        changed, self._version = version != self._version, version
+        return changed or time.monotonic() - self._checked >= RECHECK
 
     async def _recheck(self) -> bool:
         """Whether the user may still be here; forgets topics that are no longer theirs."""
@@ -142,8 +182,9 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             await self.close(LOGGED_OUT)
             return False
         self.scope["user"] = user
+        self._sees = await database_sync_to_async(visible)(user)
         for text, topic in list(self._topics.items()):
-            if not await database_sync_to_async(may)(user, RIGHTS[topic.name]):
-                del self._topics[text]
-                await self.send_json({"type": "refused", "topic": text, "reason": lacking(RIGHTS[topic.name])})
+            if not await self._may_watch(topic):
+                self._forget(text)
+                await self._refuse(text, topic)
         return True

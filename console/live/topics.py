@@ -1,7 +1,7 @@
 """What a page can watch: each topic turns a picture into cells, texts by name, as its page was rendered with.
 
 A cell whose name ends in `_html` is markup rendered by a template; `mark` is a point of a chart: time in milliseconds,
-pending, in and out. All others are texts.
+pending, in and out; `rows` are the cells of a list's rows, by name of the row. All others are texts.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from typing import Any
 
 from django.template.loader import render_to_string
 
-from brokerapp.destination import Destination, Kind
-from brokerapp.snapshot import DestinationStats
+from brokerapp.destination import NAMED_KINDS, Destination, Kind
+from brokerapp.errors import InvalidDestination
+from brokerapp.snapshot import ConnectionStats, DestinationStats
 from console import figures, health, runs
 from console.access import AnyUser, Verb, visible
-from console.connections import connections_of, consumers_of
-from console.listing import COLUMNS, row_of
+from console.alerts import showing
+from console.connections import connections_of
+from console.listing import COLUMNS, Sees, everything, row_of, visible_of
+from console.live.frames import Cells
 from console.live.picture import Mark, Picture
-from console.nodes import NodeFacts
+from console.nodes import NodeFacts, gauges_of
 from console.repair import jobs
-
-Cells = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +39,36 @@ class Topic:
         """The topic a client names; None when there is none such."""
         name, _, argument = text.partition(":")
         topic = Topic(name, argument, rows)
-        return topic if name in RIGHTS else None
+        try:
+            return topic if name in RIGHTS and (topic.destination is None or argument) else None
+        except InvalidDestination:
+            return None
 
     def __str__(self) -> str:
         return f"{self.name}:{self.argument}" if self.argument else self.name
 
+    @property
+    def destination(self) -> Destination | None:
+        """The one it is about, if it is about one."""
+        return Destination(Kind(self.name), self.argument) if self.name in NAMED_KINDS else None
 
-def overview_cells(picture: Picture, topic: Topic) -> Cells:
-    """Totals, the health sentence, what needs attention and a point of the chart."""
+    @property
+    def kind(self) -> Kind:
+        """Of a list: what is listed."""
+        return Kind.QUEUE if self.argument.startswith("queues") else Kind.TOPIC
+
+    @property
+    def destinations(self) -> list[Destination]:
+        """Of a list: what its rows stand for."""
+        return [Destination(self.kind, name) for name in self.rows]
+
+
+def overview_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
+    """Totals, the health sentence, what needs attention and a point of the chart. Only names are a matter of rights."""
     found = health.findings(picture)
     verdict = health.verdict(picture, found)
     totals = picture.totals
+    found = [each for each in found if sees(each.destination)]
     return {
         "state": verdict.state,
         "sentence": verdict.sentence,
@@ -66,38 +86,31 @@ def overview_cells(picture: Picture, topic: Topic) -> Cells:
         "nodes_html": render_to_string(
             "console/parts/nodes.html", {"nodes": [NodeFacts(each) for each in picture.nodes]}
         ),
+        "gauges_html": render_to_string("console/parts/gauges.html", {"gauges": gauges_of(picture.nodes)}),
         "exists": bool(picture.stats),
         "mark": picture.past[-1] and chart_mark(picture.past[-1]) if picture.past else None,
     }
 
 
-def list_cells(picture: Picture, topic: Topic) -> Cells:
-    """The cells of the rows shown, each named `ROW#COLUMN`, and how many destinations of the kind there are."""
-    kind = Kind.QUEUE if topic.argument.startswith("queues") else Kind.TOPIC
-    cells: Cells = {"count": len(picture.of_kind(kind))}
-    for name in topic.rows:
-        stats = picture.stats.get(Destination(kind, name))
-        if stats is None:
-            cells[f"{name}#gone"] = True
-            continue
-        row = row_of(picture, stats)
-        cells.update({f"{name}#{column.name}": text for column, text in row.cells})
-        cells[f"{name}#spark"] = row.spark
-    return cells
+def list_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
+    """The cells of the rows shown, by row, and how many destinations of the kind there are."""
+    rows: dict[str, dict[str, Any]] = {}
+    for destination in topic.destinations:
+        stats = picture.stats.get(destination)
+        if stats is None or not sees(destination):
+            rows[destination.name] = {"gone": True}
+        else:
+            rows[destination.name] = {column.name: text for column, text in row_of(picture, stats).cells}
+    return {"count": len(visible_of(picture, topic.kind, sees)), "rows": rows}
 
 
-def destination_cells(picture: Picture, topic: Topic) -> Cells:
+def destination_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
     """All numbers of one destination, its consumers and a point of its chart."""
     destination = Destination(Kind(topic.name), topic.argument)
     stats = picture.stats.get(destination)
-    if stats is None:
+    if stats is None or not sees(destination):
         return {"gone": True}
-    consumers = consumers_of(picture, destination)
-    return {
-        **numbers_of(picture, stats),
-        "consumers_html": render_to_string("console/parts/consumers.html", {"consumers": consumers}),
-        "mark": chart_mark(mark_of(picture, stats)),
-    }
+    return {**numbers_of(picture, stats), "mark": chart_mark(mark_of(picture, stats))}
 
 
 def numbers_of(picture: Picture, stats: DestinationStats) -> Cells:
@@ -118,22 +131,44 @@ def chart_mark(mark: Mark) -> list[float]:
     return [round(mark.at * 1000), mark.pending, round(mark.enqueue, 2), round(mark.dequeue, 2)]
 
 
-def connections_cells(picture: Picture, topic: Topic) -> Cells:
-    """The table of connections."""
-    connections = connections_of(picture)
-    return {
-        "count": figures.counted(len(connections), "connection"),
-        "connections_html": render_to_string("console/parts/connections.html", {"connections": connections[:500]}),
-    }
+def connections_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
+    """The numbers of the connections shown, by id, and how many there are."""
+    by_id = {each.stats.id: each.stats for each in connections_of(picture)}
+    rows = {id: _connection_cells(by_id[id]) if id in by_id else {"gone": True} for id in topic.rows}
+    return {"count": len(by_id), "rows": rows}
+
+
+def _connection_cells(stats: ConnectionStats) -> Cells:
+    return {"sent": figures.whole(stats.sent), "delivered": figures.whole(stats.delivered)}
+
+
+def subscribers_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
+    """The numbers of the named subscriptions shown, by the names of their logs, and how many there are."""
+    rows = {}
+    for name in topic.rows:
+        stats = picture.subscriptions.get(Destination(Kind.SUBSCRIPTION, name))
+        rows[name] = (
+            {"gone": True}
+            if stats is None
+            else {
+                "pending": figures.whole(stats.QueueSize),
+                "flight": figures.whole(stats.InFlightCount),
+                "dispatched": figures.whole(stats.DispatchCount),
+                "enqueued": figures.whole(stats.EnqueueCount),
+                "dequeued": figures.whole(stats.DequeueCount),
+            }
+        )
+    return {"count": len(picture.subscriptions), "rows": rows}
 
 
 #: Topics made of the picture alone.
-CELLS: dict[str, Callable[[Picture, Topic], Cells]] = {
+CELLS: dict[str, Callable[[Picture, Topic, Sees], Cells]] = {
     "overview": overview_cells,
     "list": list_cells,
     "queue": destination_cells,
     "topic": destination_cells,
     "connections": connections_cells,
+    "subscribers": subscribers_cells,
 }
 
 
@@ -147,12 +182,18 @@ def job_cells(user: AnyUser, topic: Topic) -> Cells:
     return jobs.cells(topic.argument, topic.rows, visible(user, Verb.BROWSE))
 
 
+def alert_cells(user: AnyUser, topic: Topic) -> Cells:
+    """What fires, of what the user sees."""
+    return showing.cells(user)
+
+
 #: Topics that are read from the database, now and then, and when somebody says that something moved on.
 FROM_DATABASE: dict[str, Callable[[AnyUser, Topic], Cells]] = {
     "run": run_cells,
     "runs": run_cells,
     "job": job_cells,
     "jobs": job_cells,
+    "alerts": alert_cells,
 }
 
 #: The right each topic needs.
@@ -162,4 +203,5 @@ RIGHTS: dict[str, Verb] = {
     "runs": Verb.SEE,
     "job": Verb.BROWSE,
     "jobs": Verb.BROWSE,
+    "alerts": Verb.SEE,
 }

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 
 from django import template
 from django.templatetags.static import static
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
+from brokerapp.destination import NAMED_KINDS, Destination
+from brokerapp.errors import InvalidDestination
 from console import figures
+from console.alerts import rules
 
 register = template.Library()
 
@@ -63,6 +67,28 @@ def get(mapping: dict, key: object) -> object:
 def iszero(text: str) -> bool:
     """Whether a figure says nothing, so that it may stand back."""
     return text in ("0", "0.0")
+
+
+@register.filter
+def moment(seconds: float) -> datetime:
+    """Seconds since the epoch as a time."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+@register.filter
+def amount(value: float, metric: str) -> str:
+    """A number of an alert's metric with its unit: {{ firing.worst|amount:rule.metric }}"""
+    return rules.amount(rules.Metric(metric), value)
+
+
+@register.filter
+def partsof(text: str) -> Destination | None:
+    """The queue or topic that a native form names; None for what is none."""
+    try:
+        destination = Destination.parse(text) if "://" in text else None
+    except InvalidDestination:
+        return None
+    return destination if destination and destination.kind in NAMED_KINDS else None
 
 
 @register.filter

@@ -1,20 +1,112 @@
-"""Connections: who is connected to which node."""
+"""Connections and subscribers: who is connected to which node, and what is kept for whom."""
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods
 
-from console.access import Verb, needs
+from brokerapp.destination import Destination, Kind
+from brokerapp.errors import BrokerError
+from console import audit
+from console.access import Verb, needs, require, visible
+from console.figures import counted
+from console.gateway import gateway
 from console.live.mirror import mirror
-from console.live.topics import Topic, connections_cells
+from console.peers import CONNECTIONS, STATES, SUBSCRIBERS, Peer, Subscriber, peers_now, seen_by, subscribers_now
 
 
 @require_GET
 @needs(Verb.SEE)
 def connections(request: HttpRequest) -> HttpResponse:
-    """All STOMP connections, oldest first."""
-    picture = mirror().current()
-    context = {"cells": connections_cells(picture, Topic("connections")), "nodes": picture.nodes}
-    return render(request, "console/connections.html", context)
+    """All STOMP connections, a page at a time."""
+    picture, trouble = mirror().current(), ""
+    try:
+        peers = seen_by(peers_now(), visible(request.user))
+    except BrokerError as error:
+        peers, trouble = [], str(error)
+    page = CONNECTIONS.page(peers, request.GET)
+    context = {"page": page, "nodes": picture.nodes, "trouble": trouble, "part": "console/parts/connections.html"}
+    return _rendered(request, "console/connections.html", context)
+
+
+@require_GET
+@needs(Verb.SEE)
+def connection(request: HttpRequest, connection_id: str) -> HttpResponse:
+    """One connection: what it said of itself, what it consumes, where it sends."""
+    peer = _peer(request, connection_id)
+    return render(request, "console/connection.html", {"peer": peer, "sees": visible(request.user)})
+
+
+@require_http_methods(["GET", "POST"])
+@needs(Verb.CLOSE)
+def close_connection(request: HttpRequest, connection_id: str) -> HttpResponse:
+    """End a connection, after a look at what it does; its client is told, and what it held goes back."""
+    peer = _peer(request, connection_id)
+    for destination in {*peer.destinations, *map(Destination.parse, peer.full.producing_to)}:
+        require(request, Verb.CLOSE, destination)
+    if request.method == "GET":
+        return render(request, "console/connection_close.html", {"peer": peer})
+    about = {"client": peer.name, "user": peer.stats.user, "from": peer.stats.remote_address}
+    with audit.recording(request, "close connection", connection_id, before=about):
+        gateway().run(gateway().admin.peers.close(connection_id))
+    messages.success(
+        request, f"The connection of {peer.name} is closed. A client that reconnects by itself comes back."
+    )
+    return redirect("connections")
+
+
+def _peer(request: HttpRequest, connection_id: str) -> Peer:
+    found = gateway().run(gateway().admin.peers.all([connection_id]))
+    peers = seen_by(map(Peer.of, found), visible(request.user))
+    if not peers:
+        raise Http404(f"There is no connection {connection_id}: it has ended.")
+    return peers[0]
+
+
+@require_GET
+@needs(Verb.SEE)
+def subscribers(request: HttpRequest) -> HttpResponse:
+    """All subscribers of topics: durable ones, active and offline, and those that are there only while connected."""
+    page = SUBSCRIBERS.page(_subscribers(request), request.GET)
+    context = {"page": page, "states": STATES, "part": "console/parts/subscribers.html"}
+    return _rendered(request, "console/subscribers.html", context)
+
+
+def _subscribers(request: HttpRequest) -> list[Subscriber]:
+    sees = visible(request.user)
+    found = subscribers_now(mirror().current().subscriptions)
+    return [each for each in found if any(map(sees, each.topics))]
+
+
+@require_http_methods(["GET", "POST"])
+@needs(Verb.CLOSE)
+def delete_subscription(request: HttpRequest, log: str) -> HttpResponse:
+    """Remove a durable subscription with what it keeps, after its name was typed."""
+    kept = Destination(Kind.SUBSCRIPTION, log)
+    subscriber = next((each for each in _subscribers(request) if each.log == str(kept)), None)
+    if subscriber is None:
+        raise Http404(f"There is no subscription {log}.")
+    for topic in subscriber.topics:
+        require(request, Verb.CLOSE, topic)
+    error = ""
+    if request.method == "POST":
+        if request.POST.get("name") == subscriber.name:
+            with audit.recording(
+                request, "delete subscription", kept, before={"pending": subscriber.pending}
+            ) as change:
+                count = gateway().delete(kept)
+                change.after = {"removed": count}
+            mirror().settle(lambda picture: kept not in picture.subscriptions)
+            messages.success(request, f"The subscription {log} is gone, and {counted(count, 'message')} with it.")
+            return redirect("subscribers")
+        error = f"{request.POST.get('name', '')!r} is not {subscriber.name!r}."
+    context = {"each": subscriber, "log": kept, "error": error}
+    return render(request, "console/subscription_delete.html", context, status=400 if error else 200)
+
+
+def _rendered(request: HttpRequest, template: str, context: dict) -> HttpResponse:
+    """The page, or of it only the list where that is asked for."""
+    only_list = request.htmx and not request.htmx.boosted
+    return render(request, "console/parts/table.html" if only_list else template, context)

@@ -9,9 +9,11 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from console import audit
-from console.access import Verb, needs
+from console.access import Verb, needs, visible
+from console.chart import chart_of, window_of
+from console.history import WINDOWS
 from console.live.mirror import mirror
-from console.live.topics import Topic, chart_mark, overview_cells
+from console.live.topics import Topic, overview_cells
 from console.workers import ask
 
 
@@ -19,14 +21,16 @@ from console.workers import ask
 @needs(Verb.SEE)
 def overview(request: HttpRequest) -> HttpResponse:
     """The first page."""
-    picture = mirror().current()
-    cells = overview_cells(picture, Topic("overview"))
+    picture, window = mirror().current(), window_of(request)
+    cells = overview_cells(picture, Topic("overview"), visible(request.user))
     return render(
         request,
         "console/overview.html",
         {
             "cells": cells,
-            "marks": [chart_mark(mark) for mark in picture.past],
+            "window": window,
+            "windows": [(name, label, name == window.name) for name, (label, _) in WINDOWS.items()],
+            "chart": chart_of(request, window),
             "stomp_host": settings.SLUICE.bind,
             "stomp_port": settings.SLUICE.stomp_port,
         },

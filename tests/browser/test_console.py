@@ -67,14 +67,14 @@ def test_an_admin_defines_a_composite_queue_and_sees_its_targets_fill_live(page_
     page.get_by_role("link", name="Overview").click()
     expect(page.locator("[data-cell=pending]")).to_have_text("14")
     page.locator(".rail").get_by_role("link", name="Queues").click()
-    depth = page.locator('[data-cell="orders.all#QueueSize"]')
+    depth = page.locator('[data-row="orders.all"] [data-cell="QueueSize"]')
     expect(depth).to_have_text("8")
-    expect(page.locator('[data-cell="orders.eu#QueueSize"]')).to_have_text("6")
+    expect(page.locator('[data-row="orders.eu"] [data-cell="QueueSize"]')).to_have_text("6")
     page.evaluate("window.unreloaded = true")
     for _ in range(4):
         client.send("/queue/orders.in", "{}", headers={"region": "us", "persistent": "true"})
     expect(depth).to_have_text("12")
-    expect(page.locator('[data-cell="orders.eu#QueueSize"]')).to_have_text("6")
+    expect(page.locator('[data-row="orders.eu"] [data-cell="QueueSize"]')).to_have_text("6")
     assert page.evaluate("window.unreloaded"), "the numbers changed in place"
     picture(page, "queues")
 

@@ -1,38 +1,165 @@
-"""Who is connected."""
+"""Who is connected and who subscribes: lists, one connection, closing it, deleting what is kept for a name."""
 
+import pytest
 from django.urls import reverse
 
-from brokerapp.destination import Destination
-from brokerapp.snapshot import ConnectionStats, NodeStatus
-from console.connections import connections_of, consumers_of
+from brokerapp.destination import Destination, Kind
+from brokerapp.named_subscription import NamedSubscription
+from brokerapp.snapshot import ConnectionStats, ConsumerStats, DestinationStats, NodeStatus, PeerStats
+from console.connections import connections_of
+from console.live.mirror import mirror
 from console.live.picture import Picture
+from console.models import AuditEntry
+from console.peers import (
+    CONNECTIONS,
+    SUBSCRIBERS,
+    Peer,
+    consumers_of,
+    peers_now,
+    producers_of,
+    seen_by,
+    subscribers,
+)
 from tests.conftest import until
 
 
-def test_a_client_and_its_subscription_are_listed(browser_of, console):
+def test_a_client_and_its_subscription_are_listed_and_its_page_says_more(browser_of, console):
     viewer = browser_of("viewer")
-    console.client().subscribe("/queue/watched", "1")
-    url = reverse("connections")
-    text = until(lambda: "watched" in (text := viewer.get(url).content.decode()) and text, "the subscription")
-    assert reverse("queue", kwargs={"name": "watched"}) in text
-    assert "1 connection" in text
+    client = console.client()
+    client.subscribe("/queue/watched", "1", ack="client", headers={"activemq.prefetchSize": "7", "selector": "n > 5"})
+    client.send("/queue/sent.to", "x")
+    peer = until(
+        lambda: next((each for each in peers_now() if each.consumers and each.full.producing_to), None), "the client"
+    )
+    page = viewer.get(reverse("connections")).content.decode()
+    assert ">ada<" in page
+    assert peer.stats.remote_address in page
+    text = viewer.get(reverse("connection", args=[peer.stats.id])).content.decode()
+    for said in ("queue://watched", "n &gt; 5", ">7<", "queue://sent.to", "Heart-beats"):
+        assert said in text
 
 
-def test_without_clients_the_page_says_how_to_connect(admin, console):
-    until(lambda: "Nobody is connected" in admin.get(reverse("connections")).content.decode(), "the empty page")
+def test_a_queue_says_who_consumes_and_who_sends(browser_of, console, seen):
+    console.client().subscribe("/queue/busy.here", "1", ack="client")
+    console.client().send("/queue/busy.here", "x", persistent="true")
+    seen("busy.here", 1)
+    until(lambda: producers_of(peers_now(), Destination.queue("busy.here")), "the producer")
+    viewer = browser_of("viewer")
+    for tab, head in (("consumers", "Prefetch"), ("producers", "Also sends to")):
+        text = viewer.get(reverse("queue", args=["busy.here"]), {"tab": tab}).content.decode()
+        assert head in text
+        assert ">ada<" in text
 
 
-def connection(id: str, since: int, *subscriptions: str) -> dict:
-    return ConnectionStats(id, id, "127.0.0.1:1", "ada", "1.2", since, list(subscriptions)).to_json()
+def test_a_connection_is_closed_by_who_may_and_the_trail_says_whose(browser_of, console):
+    client = console.client()
+    client.send("/queue/closing", "x", receipt="1")
+    peer = until(lambda: next((each for each in peers_now() if each.full.producing_to), None), "the client")
+    url = reverse("close-connection", args=[peer.stats.id])
+    operator = browser_of("operator")
+    assert "told so" in operator.get(url).content.decode()
+    assert browser_of("support").post(url).status_code == 403
+    assert operator.post(url).status_code == 302
+    until(lambda: not client.is_connected(), "the client to be cut off")
+    entry = AuditEntry.objects.get(action="close connection")
+    assert (entry.outcome, entry.before["user"]) == ("done", "ada")
+    assert operator.get(url).status_code == 404
 
 
-def test_consumers_are_found_by_name_and_by_pattern():
-    rows = [
-        connection("late", 2, "/queue/a.*"),
-        connection("early", 1, "/queue/a.b"),
-        connection("other", 3, "/topic/a.b", "/queue/c"),
-    ]
-    picture = Picture(nodes=(NodeStatus("n", "b", 0, 0, connections=rows),))
+def test_a_scope_that_holds_only_a_part_of_what_a_client_uses_does_not_close_it(browser_of, console):
+    client = console.client()
+    client.send("/queue/mine.one", "x")
+    client.send("/queue/theirs.one", "x")
+    peer = until(lambda: next((each for each in peers_now() if len(each.full.producing_to) == 2), None), "the client")
+    url = reverse("close-connection", args=[peer.stats.id])
+    assert browser_of("operator", "mine.>").post(url).status_code == 403
+    assert client.is_connected()
+
+
+@pytest.fixture
+def offline(console):
+    """A durable subscription that nobody consumes, with two messages."""
+    import stomp
+
+    client = stomp.Connection12([("127.0.0.1", console.port)])
+    client.connect("ada", "lovelace", wait=True, headers={"client-id": "shop"})
+    client.subscribe("/topic/prices", "1", headers={"activemq.subscriptionName": "all prices", "receipt": "r"})
+    log = Destination(Kind.SUBSCRIPTION, "shop:all%20prices")
+    until(lambda: log in mirror().picture.subscriptions, "the subscription")
+    client.disconnect()
+    until(lambda: mirror().picture.subscriptions[log].ConsumerCount == 0, "nobody to consume it")
+    console.send("/topic/prices", "1", "2")
+    until(lambda: mirror().picture.subscriptions[log].QueueSize == 2, "the messages")
+    return log
+
+
+def test_a_durable_subscription_that_is_offline_is_listed_with_what_waits_and_deleted_by_its_name(browser_of, offline):
+    operator = browser_of("operator")
+    page = operator.get(reverse("subscribers"), {"show": "offline"})
+    [row] = page.context["page"].rows
+    assert (row.client_id, row.name, row.state, row.pending) == ("shop", "all prices", "offline", 2)
+    assert 0 <= row.lag < 60
+    assert row.since_ms
+    url = reverse("delete-subscription", args=[offline.name])
+    assert operator.post(url, {"name": "other"}).status_code == 400
+    assert operator.post(url, {"name": "all prices"}).status_code == 302
+    assert offline not in mirror().picture.subscriptions
+    assert AuditEntry.objects.get(action="delete subscription").after == {"removed": 2}
+
+
+# -- pure
+
+
+def peer(id: str, *destinations: str, since: int = 1, producing: tuple[str, ...] = (), **more) -> Peer:
+    consumer = ConsumerStats(id, "1", list(destinations), prefetch=10, **more)
+    full = PeerStats(
+        ConnectionStats(id, id, "127.0.0.1:1", "ada", "1.2", since).to_json(),
+        [{name: getattr(consumer, name) for name in consumer.__dataclass_fields__}] if destinations else [],
+        list(producing),
+    )
+    return Peer.of(full)
+
+
+def test_connections_of_all_nodes_are_in_the_order_of_their_start():
+    def node(*ids: tuple[str, int]) -> NodeStatus:
+        stats = [ConnectionStats(id, id, "127.0.0.1:1", "ada", "1.2", since).to_json() for id, since in ids]
+        return NodeStatus("n", "b", 0, 0, connections=stats)
+
+    picture = Picture(nodes=(node(("late", 9), ("early", 1)), node(("other", 10))))
     assert [each.stats.id for each in connections_of(picture)] == ["early", "late", "other"]
-    assert [each.stats.id for each in consumers_of(picture, Destination.queue("a.b"))] == ["early", "late"]
-    assert [each.stats.id for each in consumers_of(picture, Destination.topic("a.b"))] == ["other"]
+
+
+def test_who_subscribed_to_a_pattern_receives_from_what_it_covers():
+    peers = [peer("one", "queue://a.b"), peer("wide", "queue://a.>"), peer("topic", "topic://a.b")]
+    assert [each.stats.id for each, _ in consumers_of(peers, Destination.queue("a.b"))] == ["one", "wide"]
+    assert [each.stats.id for each, _ in consumers_of(peers, Destination.topic("a.b"))] == ["topic"]
+
+
+def test_a_scope_shows_only_who_uses_what_is_in_it():
+    peers = [peer("in", "queue://a.b"), peer("sends", producing=("queue://a.c",)), peer("out", "queue://z")]
+    assert [each.stats.id for each in seen_by(peers, lambda one: one.name.startswith("a."))] == ["in", "sends"]
+
+
+def test_subscribers_are_durable_active_durable_offline_and_non_durable():
+    away, here = (Destination(Kind.SUBSCRIPTION, name) for name in ("c:away", "c:here"))
+    kept = {log: NamedSubscription("c", log.name.partition(":")[2], (Destination.topic("t"),)) for log in (away, here)}
+    numbers = {away: DestinationStats(away, QueueSize=4), here: DestinationStats(here, ConsumerCount=1)}
+    peers = [peer("plain", "topic://t", pending=2), peer("named", "topic://t", log=str(here)), peer("q", "queue://t")]
+    found = subscribers(peers, numbers, kept, {str(away): 5_000}, {away: 7_000})
+    assert {(each.name, each.state, each.pending) for each in found} == {
+        ("1", "plain", 2),
+        ("away", "offline", 4),
+        ("here", "active", 0),
+    }
+    assert next(each for each in found if each.name == "away").oldest_ms == 7_000
+
+
+def test_a_table_is_paged_sorted_searched_and_chosen_by_its_url():
+    peers = [peer(f"c{number:03}", "queue://a", since=number, slow=False) for number in range(120)]
+    page = CONNECTIONS.page(peers, {"sort": "-client", "page": "3"})
+    assert [each.stats.id for each in page.rows] == [f"c{number:03}" for number in range(19, -1, -1)]
+    assert page.url(page=2) == "?sort=-client&page=2"
+    assert CONNECTIONS.page(peers, {"q": "C11"}).total == 10
+    assert CONNECTIONS.page(peers, {"show": "slow"}).total == 0
+    assert CONNECTIONS.page(peers, {"sort": "nonsense", "page": "99", "show": "x"}).number == 3
+    assert SUBSCRIBERS.page([], {}).existing == 0

@@ -1,5 +1,7 @@
 """Lists of queues and topics, one destination, and what an admin does to it."""
 
+from dataclasses import replace
+
 import pytest
 from django.urls import reverse
 
@@ -32,7 +34,7 @@ def test_the_list_shows_jmx_names_and_numbers(browser_of, shop):
     text = browser_of("viewer").get(reverse("queues")).content.decode()
     for name in ("QueueSize", "EnqueueCount", "DequeueCount", "InFlightCount", "ConsumerCount", "DispatchCount"):
         assert name in text
-    assert 'data-cell="shop.c#QueueSize">3</td>' in text
+    assert 'data-cell="QueueSize">3</td>' in text
 
 
 @pytest.mark.parametrize(
@@ -83,10 +85,100 @@ def test_a_queue_page_shows_its_consumers_and_what_feeds_it(admin, console):
     client.subscribe("/queue/Consumer.A.VirtualTopic.Fed", "1")
     url = reverse("queue", kwargs={"name": "Consumer.A.VirtualTopic.Fed"})
     response = until(
-        lambda: (got := admin.get(url)).status_code == 200 and got.context["consumers"] and got, "a consumer"
+        lambda: (got := admin.get(url, {"tab": "consumers"})).status_code == 200 and got.context["consumers"] and got,
+        "a consumer",
     )
-    assert [feed.source for feed in response.context["feeders"]] == [Destination.topic("VirtualTopic.Fed")]
-    assert response.context["consumers"][0].stats.user == "ada"
+    peer, _ = response.context["consumers"][0]
+    assert peer.stats.user == "ada"
+    feeders = admin.get(url, {"tab": "routing"}).context["feeders"]
+    assert [feed.source for feed in feeders] == [Destination.topic("VirtualTopic.Fed")]
+
+
+@pytest.mark.parametrize("tab", ["", "consumers", "producers", "routing", "policy", "history", "nonsense"])
+def test_every_tab_of_a_queue_and_of_a_topic_can_be_seen(browser_of, shop, tab):
+    viewer = browser_of("viewer")
+    shop.send("/topic/shop.news", "x")
+    topic = reverse("topic", args=["shop.news"])
+    until(lambda: viewer.get(topic).status_code == 200, "the topic")
+    for url in (reverse("queue", args=["shop.a"]), topic):
+        assert viewer.get(url, {"tab": tab}).status_code == 200
+
+
+def test_the_policy_tab_says_what_the_most_specific_entry_sets(browser_of, shop):
+    from brokerapp.definitions import PolicyEntry
+
+    definitions = gateway().definitions()
+    entries = (
+        PolicyEntry(Destination.queue("shop.>"), queue_prefetch=5),
+        PolicyEntry(Destination.queue("shop.a"), queue_prefetch=7, prioritized_messages=True),
+    )
+    before = gateway().define(replace(definitions, policies=entries), "test", "policies")
+    text = browser_of("viewer").get(reverse("queue", args=["shop.a"]), {"tab": "policy"}).content.decode()
+    gateway().define(replace(before, policies=definitions.policies), "test", "as before")
+    assert "queue://shop.a" in text
+    assert "queuePrefetch" in text
+    assert ">7<" in text
+    assert "prioritizedMessages" in text
+
+
+# -- what a user keeps of a list, and what is done to several at once
+
+
+def test_a_star_is_mine_alone_and_brings_its_chip(browser_of, shop):
+    mine, other = browser_of("viewer"), browser_of("support")
+    star = reverse("star")
+    assert mine.post(star, {"destination": "queue://shop.b"}).status_code == 302
+    assert names_on(mine.get(reverse("queues"), {"show": "starred"})) == ["shop.b"]
+    assert names_on(other.get(reverse("queues"), {"show": "starred"})) == []
+    mine.post(star, {"destination": "queue://shop.b"})
+    assert names_on(mine.get(reverse("queues"), {"show": "starred"})) == []
+
+
+def test_a_saved_view_leads_back_to_what_it_showed(browser_of, shop):
+    viewer = browser_of("viewer")
+    saved = viewer.post(reverse("save-view", args=["queue"]), {"name": "full shop", "query": "?q=shop&sort=-QueueSize"})
+    assert saved["Location"] == reverse("queues") + "?q=shop&sort=-QueueSize"
+    [(view, is_on)] = viewer.get(saved["Location"]).context["views"]
+    assert (view.name, is_on) == ("full shop", True)
+    assert not browser_of("support").get(reverse("queues")).context["views"]
+    viewer.post(reverse("forget-view", args=[view.pk]))
+    assert not viewer.get(reverse("queues")).context["views"]
+
+
+def test_several_are_paused_and_resumed_at_once_each_with_its_entry(browser_of, shop):
+    operator = browser_of("operator")
+    names = ["shop.a", "shop.b"]
+    for action, paused in (("pause", True), ("resume", False)):
+        text = operator.post(reverse("queues-bulk"), {"action": action, "name": names}, follow=True).content.decode()
+        assert f"2 queues {action}d." in text
+        shown = operator.get(reverse("queues"), {"show": "paused"})
+        assert (names_on(shown) == names) is paused
+        assert AuditEntry.objects.filter(action=action, outcome="done").count() == 2
+
+
+def test_what_is_gone_for_good_is_done_after_its_count_was_typed(browser_of, shop):
+    shop.send("/queue/bulk.a", "1", "2")
+    shop.send("/queue/bulk.b", "1")
+    operator = browser_of("operator")
+    until(lambda: names_on(operator.get(reverse("queues"), {"q": "bulk."})) == ["bulk.a", "bulk.b"], "both queues")
+    asked = {"action": "delete", "name": ["bulk.a", "bulk.b"]}
+    assert "Type how many to confirm" in operator.post(reverse("queues-bulk"), asked).content.decode()
+    assert "That is not 2" in operator.post(reverse("queues-bulk"), {**asked, "typed": "3"}).content.decode()
+    assert (
+        "2 queues deleted."
+        in operator.post(reverse("queues-bulk"), {**asked, "typed": "2"}, follow=True).content.decode()
+    )
+    assert names_on(operator.get(reverse("queues"), {"q": "bulk."})) == []
+
+
+def test_of_several_only_those_in_scope_are_touched_and_the_others_are_named(browser_of, shop):
+    operator = browser_of("operator", "shop.a")
+    asked = {"action": "pause", "name": ["shop.a", "shop.b"]}
+    text = operator.post(reverse("queues-bulk"), asked, follow=True).content.decode()
+    assert "1 queue paused." in text
+    assert "shop.b: This needs the right to pause and resume queues" in text
+    assert AuditEntry.objects.filter(outcome="denied", object="queue://shop.b").exists()
+    gateway().pause(Destination.queue("shop.a"), False)
 
 
 def test_a_name_that_does_not_exist_is_not_found(admin, console):
@@ -146,7 +238,7 @@ def test_a_queue_is_paused_and_resumed_by_who_may(browser_of, admin, shop):
 def test_remembered_selectors_are_shown_and_forgotten(admin, shop, monkeypatch):
     remembered = {"colour = 'red'": 1_700_000_000_000}
     monkeypatch.setattr(type(gateway()), "selectors_of", lambda self, queue: remembered)
-    page = admin.get(reverse("queue", args=["shop.a"])).content.decode()
+    page = admin.get(reverse("queue", args=["shop.a"]), {"tab": "routing"}).content.decode()
     assert "colour = &#x27;red&#x27;" in page
     answer = admin.post(reverse("forget-selector", args=["shop.a"]), {"selector": "colour = 'red'"}, follow=True)
     assert "forgotten already" in answer.content.decode()

@@ -299,3 +299,14 @@ def test_clients_may_publish_there_too(listen, connect):
     listener = listen("Mine")
     connect().send(f"{ADVISORY}Mine", "hello")
     assert listener.bodies() == ["hello"]
+
+
+def test_browsers_and_who_asks_for_the_past_are_told_of_as_such(listen, connect, name):
+    listener, client = listen(f"Consumer.Queue.{name},Consumer.Topic.{name}"), connect()
+    client.subscribe(f"/queue/{name}", id="1")
+    client.subscribe(f"/queue/{name}", id="2", browser="true")
+    client.subscribe(f"/topic/{name}", id="3", **{"activemq.retroactive": "true"})
+    infos = [said(each)["ConsumerInfo"] for each in listener.take(3)]
+    assert [(info["browser"], info["retroactive"]) for info in infos] == [(False, False), (True, False), (False, True)]
+    client.unsubscribe("2")
+    assert "RemoveInfo" in said(*listener.take())

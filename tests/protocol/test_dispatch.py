@@ -13,9 +13,9 @@ from tests.protocol.running_node import named, until
 def policy(node):
     """Puts one policy in force."""
 
-    def put(name, **options):
+    def put(name, kind=Destination.queue, **options):
         async def change(admin):
-            entry = PolicyEntry(Destination.queue(name), **options)
+            entry = PolicyEntry(kind(name), **options)
             return await admin.define(replace(await admin.definitions(), policies=(entry,)), "test")
 
         node.wait_for_definitions(node.ask(change).version)
@@ -45,6 +45,20 @@ def test_a_prioritized_queue_gives_the_most_urgent_first_of_any_backlog(connect,
     client.ack(seen[0])
     assert client.bodies() == ["urgent"]
     assert node.look(lambda: len(node.node.broker.queues[f"queue://{name}"].ready)) < BACKLOG / 2
+
+
+def test_a_durable_subscription_of_a_prioritized_topic_is_given_the_most_urgent_first(connect, name, policy):
+    def subscriber():
+        client = connect(**{"client-id": name})
+        client.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": "sub"})
+        return client
+
+    policy(name, kind=Destination.topic, prioritized_messages=True)
+    subscriber().leave()
+    producer = connect()
+    for number, priority in enumerate([4, 9, 0, 5, 9]):
+        producer.send(f"/topic/{name}", str(number), persistent="true", priority=str(priority))
+    assert subscriber().bodies(5) == ["1", "4", "3", "0", "2"]
 
 
 def test_without_a_policy_priorities_change_nothing(connect, name):

@@ -1,5 +1,7 @@
 """Slow consumers: what waits for a subscriber of a topic is bounded, and who does not keep up is cut off."""
 
+import time
+
 import pytest
 
 from brokerapp.config.reader import parse_config
@@ -88,6 +90,24 @@ def test_beyond_a_constant_number_the_oldest_go_and_are_counted(connect, node, n
     assert drained(slow) == ["0", "16", "17", "18", "19"]
     assert quick.bodies(20) == [str(number) for number in range(20)]
     assert node.numbers(Destination.topic(topic)).DroppedCount == 15
+
+
+def test_persistent_messages_that_go_or_expire_while_they_wait_are_dead_letters_once(connect, node, name):
+    topic, late = f"few.{name}", str(int(time.time() * 1000) + 200)
+    subscribers = [slow_subscriber(connect, topic) for _ in range(2)]
+    publish(connect, topic, *[(str(number), {"persistent": "true"}) for number in range(8)])
+    publish(connect, topic, "gone without a trace", ("late", {"persistent": "true", "expires": late}))
+    until(lambda: int(late) < time.time() * 1000, "it is late")
+    publish(connect, topic, "end")
+    for each in subscribers:
+        assert drained(each) == ["0", "6", "7", "gone without a trace"]
+    letters = {letter.body.decode(): letter.headers for letter in node.browse("ActiveMQ.DLQ")}
+    assert list(letters) == ["1", "2", "3", "4", "5", "late"]
+    causes = {headers["dlqDeliveryFailureCause"] for headers in letters.values()}
+    assert causes == {"discarded for a slow subscriber", "expired"}
+    assert letters["late"]["original-destination"] == f"/topic/{topic}"
+    numbers = node.numbers(Destination.topic(topic))
+    assert (numbers.ExpiredCount, numbers.DeadLetterCount) == (2, 6)
 
 
 def test_a_client_may_ask_for_less_but_not_for_more(connect, name):

@@ -1,13 +1,18 @@
-// A live chart: depth as an area above, rates as lines below, one time axis. Points are [milliseconds, pending, in, out].
-// Drawn as SVG with the page's own colours, so that it follows the theme. A gap in time stays a gap.
+// A chart: depth as an area above, rates as lines below, one time axis. Points are [milliseconds, pending, in, out], flags
+// [milliseconds, kind, text, address]. Drawn as SVG with the page's own colours, so that it follows the theme. A gap in
+// time stays a gap. Dragging over it chooses a window, which the address keeps.
 
-const PAST = 300000;
+const SHORTEST = 60000; // milliseconds a chosen window has at least
+const STALE = 60000; // after which a long window asks for its points again
+const FLAG_REACH = 8; // pixels
+const TABLE_ROWS = 60;
 const SVG = "http://www.w3.org/2000/svg";
 const MARGIN = { left: 56, right: 14, top: 22, bottom: 24, between: 34 };
 const DEPTH_SHARE = 0.58;
 
 const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const decimal = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1, minimumFractionDigits: 1 });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const clockWithSeconds = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
@@ -29,37 +34,130 @@ function element(name, attributes, parent) {
   return made;
 }
 
-class LiveChart {
+// Milliseconds between two labels of the time axis, so that there are some five.
+function tickOf(span) {
+  const minute = 60000;
+  return [minute, 2 * minute, 5 * minute, 10 * minute, 15 * minute, 30 * minute, 60 * minute, 120 * minute, 240 * minute, 360 * minute]
+    .find((step) => span / step <= 8) ?? 720 * minute;
+}
+
+class Chart {
   constructor(host) {
     this.host = host;
-    this.marks = JSON.parse(document.getElementById(host.dataset.source).textContent);
-    this.gap = Number(host.dataset.gap ?? 4000);
     this.svg = element("svg", { "aria-hidden": "true" }, host);
     this.tip = document.createElement("div");
     this.tip.className = "tip";
     this.tip.hidden = true;
     host.append(this.tip);
-    host.addEventListener("pointermove", (event) => { this.pointer = event.offsetX; this.draw(); });
-    host.addEventListener("pointerleave", () => { this.pointer = null; this.draw(); });
-    host.closest("[data-topic]").addEventListener("live:cells", (event) => this.add(event.detail.mark));
+    this.take(JSON.parse(document.getElementById(host.dataset.source).textContent));
+    this.listen();
     new ResizeObserver(() => this.draw()).observe(host);
     this.draw();
   }
 
-  add(mark) {
-    if (!mark) return;
-    this.marks.push(mark);
-    this.marks = this.marks.filter(([at]) => mark[0] - at <= PAST);
+  take(chart) {
+    Object.assign(this, { marks: chart.marks, events: chart.events, seconds: chart.seconds, isLive: chart.live, gap: chart.gap,
+      thin: chart.thin, url: chart.url, start: chart.start, end: chart.end });
+    this.taken = Date.now();
+    this.host.setAttribute("aria-label", chart.summary);
+    this.table();
+  }
+
+  listen() {
+    const { host } = this;
+    host.addEventListener("pointermove", (event) => { this.pointer = this.within(event); this.draw(); });
+    host.addEventListener("pointerleave", () => { this.pointer = null; if (this.brushed == null) this.draw(); });
+    host.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
+      this.brushed = this.within(event);
+      host.setPointerCapture(event.pointerId);
+    });
+    host.addEventListener("pointerup", (event) => this.choose(this.within(event)));
+    host.addEventListener("pointercancel", () => { this.brushed = null; this.draw(); });
+    host.closest("[data-topic]").addEventListener("live:cells", (event) => this.add(event.detail.mark));
+    document.addEventListener("live:back", () => this.again());
+    host.closest("section").querySelector(".chart-table")?.addEventListener("toggle", () => this.table());
+  }
+
+  within(event) {
+    return event.clientX - this.host.getBoundingClientRect().left - 6;
+  }
+
+  // A window chosen by dragging: the address says it, so that it can be sent to somebody, and every page understands it.
+  choose(to) {
+    const from = this.brushed;
+    this.brushed = null;
+    if (from == null) return;
+    if (Math.abs(to - from) < 6) return this.open(to);
+    const [start, end] = [Math.min(from, to), Math.max(from, to)].map((x) => this.time(x));
+    const middle = (start + end) / 2;
+    const half = Math.max(end - start, SHORTEST) / 2;
+    const address = new URL(location.href);
+    address.searchParams.delete("window");
+    address.searchParams.set("from", Math.floor((middle - half) / 1000));
+    address.searchParams.set("to", Math.min(Math.floor(Date.now() / 1000), Math.ceil((middle + half) / 1000)));
+    location.assign(address);
+  }
+
+  open(x) {
+    const flag = this.flagAt(x);
+    if (flag?.[3]) location.assign(flag[3]);
     this.draw();
   }
+
+  async again() {
+    if (this.asking) return;
+    this.asking = true;
+    try {
+      const answer = await fetch(this.url, { headers: { Accept: "application/json" } });
+      if (answer.ok) this.take(await answer.json());
+      this.draw();
+    } finally {
+      this.asking = false;
+    }
+  }
+
+  add(mark) {
+    if (!mark || !this.isLive) return;
+    const last = this.marks[this.marks.length - 1];
+    if (last && mark[0] <= last[0]) return;
+    // No two stand closer than can be seen: the latest takes the place of the one before.
+    const before = this.marks[this.marks.length - 2];
+    if (before && mark[0] - before[0] < this.thin) this.marks.pop();
+    this.marks.push(mark);
+    this.marks = this.marks.filter(([at]) => mark[0] - at <= this.seconds * 1000);
+    if (Date.now() - this.taken > STALE && this.seconds > 900) this.again();
+    this.draw();
+  }
+
+  // -- where things are
+
+  time(x) {
+    const { from, to, left, right } = this.scale;
+    return from + ((x - left) / (right - left)) * (to - from);
+  }
+
+  flagAt(x) {
+    const near = this.events.filter(([at]) => Math.abs(this.x(at) - x) <= FLAG_REACH);
+    return near.sort((one, other) => Math.abs(this.x(one[0]) - x) - Math.abs(this.x(other[0]) - x))[0];
+  }
+
+  x(at) {
+    const { from, to, left, right } = this.scale;
+    return left + ((at - from) / (to - from)) * (right - left);
+  }
+
+  // -- drawing
 
   draw() {
     const width = this.host.clientWidth - 12;
     const height = this.host.clientHeight - 8;
     if (width < 80) return;
-    const now = this.marks.length ? this.marks[this.marks.length - 1][0] : Date.now();
+    const last = this.marks.length ? this.marks[this.marks.length - 1][0] : 0;
+    const to = this.isLive ? Math.max(last, this.end) : this.end;
+    const from = this.isLive ? to - this.seconds * 1000 : this.start;
+    this.scale = { from, to, left: MARGIN.left, right: width - MARGIN.right };
     const inner = height - MARGIN.top - MARGIN.bottom - MARGIN.between;
-    const x = (at) => MARGIN.left + (width - MARGIN.left - MARGIN.right) * (1 - (now - at) / PAST);
     const depth = { top: MARGIN.top, height: inner * DEPTH_SHARE, max: ceiling(this.largest(1), 10) };
     const rates = { top: MARGIN.top + depth.height + MARGIN.between, height: inner * (1 - DEPTH_SHARE), max: ceiling(Math.max(this.largest(2), this.largest(3)), 10) };
     const y = (panel, value) => panel.top + panel.height * (1 - value / panel.max);
@@ -68,21 +166,49 @@ class LiveChart {
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.axis(depth, y, width, "messages", grouped.format);
     this.axis(rates, y, width, "msg/s", grouped.format);
-    for (let at = Math.ceil((now - PAST) / 60000) * 60000; at <= now; at += 60000) {
-      const label = element("text", { x: x(at), y: height - 6, "text-anchor": "middle" }, this.svg);
+    this.times(height);
+    if (!this.marks.length) {
+      const none = element("text", { class: "none", x: width / 2, y: depth.top + depth.height / 2 }, this.svg);
+      none.textContent = "Nothing was recorded in this window";
+    }
+    for (const run of this.runs()) this.stretch(run, depth, rates, y);
+    for (const event of this.events) this.flag(event, height);
+    if (this.brushed != null && this.pointer != null) {
+      const [left, right] = [this.brushed, this.pointer].sort((one, other) => one - other);
+      element("rect", { class: "brush", x: left, y: MARGIN.top, width: right - left, height: height - MARGIN.top - MARGIN.bottom }, this.svg);
+    }
+    this.cross(width, height);
+  }
+
+  times(height) {
+    const { from, to } = this.scale;
+    const tick = tickOf(to - from);
+    const offset = new Date(from).getTimezoneOffset() * 60000;
+    for (let at = Math.ceil((from - offset) / tick) * tick + offset; at <= to; at += tick) {
+      const label = element("text", { x: this.x(at), y: height - 6, "text-anchor": "middle" }, this.svg);
       label.textContent = clock.format(at);
     }
-    for (const run of this.runs()) {
-      const line = run.map((mark) => `${x(mark[0]).toFixed(1)},${y(depth, mark[1]).toFixed(1)}`).join(" ");
-      const floor = depth.top + depth.height;
-      element("polygon", { class: "area", points: `${x(run[0][0])},${floor} ${line} ${x(run[run.length - 1][0])},${floor}` }, this.svg);
-      element("polyline", { class: "line line-depth", points: line }, this.svg);
-      for (const [index, name] of [[2, "in"], [3, "out"]]) {
-        const points = run.map((mark) => `${x(mark[0]).toFixed(1)},${y(rates, mark[index]).toFixed(1)}`).join(" ");
-        element("polyline", { class: `line line-${name}`, points }, this.svg);
-      }
+  }
+
+  stretch(run, depth, rates, y) {
+    const x = (mark) => this.x(mark[0]).toFixed(1);
+    const line = run.map((mark) => `${x(mark)},${y(depth, mark[1]).toFixed(1)}`).join(" ");
+    const floor = depth.top + depth.height;
+    element("polygon", { class: "area", points: `${x(run[0])},${floor} ${line} ${x(run[run.length - 1])},${floor}` }, this.svg);
+    element("polyline", { class: "line line-depth", points: line }, this.svg);
+    for (const [index, name] of [[2, "in"], [3, "out"]]) {
+      const points = run.map((mark) => `${x(mark)},${y(rates, mark[index]).toFixed(1)}`).join(" ");
+      element("polyline", { class: `line line-${name}`, points }, this.svg);
     }
-    this.cross(x, width, height);
+  }
+
+  flag([at, kind], height) {
+    const { from, to } = this.scale;
+    if (at < from || at > to) return;
+    const x = Math.round(this.x(at)) + 0.5;
+    const group = element("g", { class: `flag flag-${kind}` }, this.svg);
+    element("line", { x1: x, x2: x, y1: 6, y2: height - MARGIN.bottom }, group);
+    element("path", { d: `M${x} 4h9l-3 4 3 4h-9z` }, group);
   }
 
   axis(panel, y, width, unit, format) {
@@ -97,18 +223,23 @@ class LiveChart {
     name.textContent = unit;
   }
 
-  cross(x, width, height) {
-    const isInside = this.pointer != null && this.marks.length > 0;
+  cross(width, height) {
+    const flag = this.pointer != null ? this.flagAt(this.pointer) : null;
+    const isInside = this.pointer != null && (this.marks.length > 0 || flag);
     this.tip.hidden = !isInside;
     if (!isInside) return;
-    const nearest = this.marks.reduce((best, mark) => (Math.abs(x(mark[0]) - this.pointer) < Math.abs(x(best[0]) - this.pointer) ? mark : best));
-    const at = x(nearest[0]);
+    const nearest = this.marks.reduce((best, mark) => (!best || Math.abs(this.x(mark[0]) - this.pointer) < Math.abs(this.x(best[0]) - this.pointer) ? mark : best), null);
+    const time = flag ? flag[0] : nearest[0];
+    const at = this.x(time);
     element("line", { class: "cross", x1: at, x2: at, y1: MARGIN.top, y2: height - MARGIN.bottom }, this.svg);
-    const [time, pending, incoming, outgoing] = nearest;
     this.tip.replaceChildren();
-    for (const [key, text] of [[null, clockWithSeconds.format(time)], ["depth", `${grouped.format(pending)} pending`], ["in", `${rateText(incoming)} in`], ["out", `${rateText(outgoing)} out`]]) {
+    const said = [[null, (this.seconds > 3600 ? day : clockWithSeconds).format(time)]];
+    if (flag) said.push(["flag", flag[2]]);
+    else said.push(["depth", `${grouped.format(nearest[1])} pending`], ["in", `${rateText(nearest[2])} in`], ["out", `${rateText(nearest[3])} out`]);
+    for (const [key, text] of said) {
       const line = document.createElement("div");
-      if (key) {
+      if (key === "flag") line.className = "flag-text";
+      else if (key) {
         const swatch = document.createElement("i");
         swatch.className = `key key-${key}`;
         line.append(swatch, " ");
@@ -134,11 +265,33 @@ class LiveChart {
     }
     return stretches;
   }
+
+  // -- the same as a table, made when somebody opens it
+
+  table() {
+    const details = this.host.closest("section").querySelector(".chart-table");
+    if (!details?.open) return;
+    const step = Math.max(1, Math.ceil(this.marks.length / TABLE_ROWS));
+    const rows = this.marks.filter((_, place) => place % step === 0 || place === this.marks.length - 1).reverse();
+    const table = document.createElement("table");
+    table.className = "pairs";
+    const cells = [["Time", "Pending", "In, msg/s", "Out, msg/s"], ...rows.map(([at, pending, incoming, outgoing]) => [day.format(at), grouped.format(pending), rateText(incoming), rateText(outgoing)])];
+    cells.forEach((texts, place) => {
+      const row = table.insertRow();
+      texts.forEach((text, column) => {
+        const cell = document.createElement(place === 0 || column === 0 ? "th" : "td");
+        cell.scope = place === 0 ? "col" : "row";
+        cell.textContent = text;
+        row.append(cell);
+      });
+    });
+    details.querySelector("[data-chart-table]").replaceChildren(table);
+  }
 }
 
 export function startCharts() {
   for (const host of document.querySelectorAll("[data-chart]:not([data-started])")) {
     host.dataset.started = "";
-    new LiveChart(host);
+    new Chart(host);
   }
 }

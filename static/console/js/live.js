@@ -4,20 +4,26 @@
 //   data-cell-points="NAME"  points of a polyline     data-cell-value="NAME"  value of a progress bar
 //   data-cell-state="NAME"   becomes data-state       data-cell-flag="NAME"   becomes data-flag
 //
-// Rows of a list carry `data-row`; their cells are called ROW#COLUMN. Frames hold only what changed.
+// Rows of a list carry `data-row`; their cells come as `rows: {ROW: {NAME: VALUE}}`, or, from runs and jobs, flat as
+// ROW#NAME. Frames hold only what changed. A row that is hovered, focused or selected holds still: what comes for it is
+// kept, the latest only, and shown when it is let go.
 
 const RETRY_FIRST = 500;
 const RETRY_LAST = 15000;
 const LATE = 3500; // milliseconds without a frame after which the page is behind
+const DEAD = 20000; // and after which the line is taken for cut: after a sleep a socket may look open for long
 const LOGGED_OUT = 4401;
 
 const pill = document.querySelector("[data-pill]");
 let socket = null;
 let retry = RETRY_FIRST;
+let retryTimer = 0;
 let lastFrame = 0;
 let serverAge = null;
 let trouble = "";
 let isOver = false;
+let isPaused = false;
+let wasOpen = false;
 
 function topicsOnPage() {
   return [...document.querySelectorAll("[data-topic]")];
@@ -31,32 +37,54 @@ function send(message) {
   if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message));
 }
 
+let subscribed = new Set();
+
 function subscribe() {
+  const rows = new Map();
   for (const container of topicsOnPage()) {
-    send({ type: "subscribe", topic: container.dataset.topic, rows: rowsOf(container) });
+    const topic = container.dataset.topic;
+    rows.set(topic, [...(rows.get(topic) ?? []), ...rowsOf(container)]);
   }
+  for (const topic of subscribed) if (!rows.has(topic)) send({ type: "unsubscribe", topic });
+  for (const [topic, shown] of rows) send({ type: "subscribe", topic, rows: [...new Set(shown)] });
+  subscribed = new Set(rows.keys());
 }
 
 function connect() {
-  socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/live`);
-  socket.addEventListener("open", () => {
+  clearTimeout(retryTimer);
+  if (isPaused || isOver) return;
+  const mine = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/live`);
+  socket = mine;
+  mine.addEventListener("open", () => {
     retry = RETRY_FIRST;
     lastFrame = Date.now();
+    subscribed = new Set();
     subscribe();
     send({ type: "visible", value: !document.hidden });
+    if (wasOpen) document.dispatchEvent(new CustomEvent("live:back"));
+    wasOpen = true;
   });
-  socket.addEventListener("message", (event) => receive(JSON.parse(event.data)));
-  socket.addEventListener("close", (event) => {
-    socket = null;
-    if (event.code === LOGGED_OUT) {
-      isOver = true;
-      show("offline", "Logged out");
-      return;
-    }
-    showState();
-    setTimeout(connect, retry * (0.5 + Math.random()));
-    retry = Math.min(RETRY_LAST, retry * 2);
-  });
+  mine.addEventListener("message", (event) => { if (mine === socket) receive(JSON.parse(event.data)); });
+  mine.addEventListener("close", (event) => { if (mine === socket) lost(event.code); });
+}
+
+function lost(code) {
+  socket = null;
+  if (code === LOGGED_OUT) {
+    isOver = true;
+    show("offline", "Logged out");
+    return;
+  }
+  showState();
+  if (isPaused) return;
+  retryTimer = setTimeout(connect, retry * (0.5 + Math.random()));
+  retry = Math.min(RETRY_LAST, retry * 2);
+}
+
+function drop() {
+  const old = socket;
+  socket = null;
+  old?.close();
 }
 
 function receive(message) {
@@ -75,20 +103,44 @@ function receive(message) {
   showState();
 }
 
+// -- rows that hold still
+
+const kept = new WeakMap();
+
+function isHeld(row) {
+  return row.matches(":hover, :focus-within") || row.querySelector("[data-select]:checked") !== null;
+}
+
+function applyRow(row, cells) {
+  if (isHeld(row)) {
+    kept.set(row, { ...kept.get(row), ...cells });
+    row.classList.add("held");
+    return;
+  }
+  fill(row, { ...kept.get(row), ...cells });
+  kept.delete(row);
+  row.classList.remove("held");
+  if (cells.gone) row.classList.add("gone");
+}
+
+function release() {
+  for (const row of document.querySelectorAll("tr.held")) {
+    if (isHeld(row)) continue;
+    fill(row, kept.get(row) ?? {});
+    if (kept.get(row)?.gone) row.classList.add("gone");
+    kept.delete(row);
+    row.classList.remove("held");
+  }
+}
+
 function apply(container, cells) {
-  for (const element of container.querySelectorAll("[data-cell]")) {
-    const text = cells[element.dataset.cell];
-    if (text !== undefined && element.textContent !== String(text)) {
-      element.textContent = text;
-      if (element.classList.contains("number")) element.classList.toggle("zero", Number(text) === 0);
-      flash(element);
+  if (cells.rows) {
+    for (const row of container.querySelectorAll("[data-row]")) {
+      const mine = cells.rows[row.dataset.row];
+      if (mine) applyRow(row, mine);
     }
   }
-  each(container, cells, "cellHtml", "[data-cell-html]", (element, value) => { element.innerHTML = value; });
-  each(container, cells, "cellPoints", "[data-cell-points]", (element, value) => element.setAttribute("points", value));
-  each(container, cells, "cellValue", "[data-cell-value]", (element, value) => { element.value = value; });
-  each(container, cells, "cellState", "[data-cell-state]", (element, value) => { element.dataset.state = value; });
-  each(container, cells, "cellFlag", "[data-cell-flag]", (element, value) => { element.dataset.flag = String(value); });
+  fill(container, cells, true);
   for (const row of container.querySelectorAll("[data-row]")) {
     if (cells[`${row.dataset.row}#gone`]) row.classList.add("gone");
   }
@@ -103,10 +155,27 @@ function apply(container, cells) {
   container.dispatchEvent(new CustomEvent("live:cells", { detail: cells, bubbles: true }));
 }
 
-function each(container, cells, key, selector, change) {
-  for (const element of [container, ...container.querySelectorAll(selector)]) {
-    const name = element.dataset[key];
-    if (name !== undefined && cells[name] !== undefined && cells[name] !== null) change(element, cells[name]);
+// Put cells into the elements that show them; those of a container not into its rows, nor into containers within it.
+function fill(scope, cells, isContainer = false) {
+  const isMine = (element) => !isContainer || element === scope || element.parentElement.closest("[data-topic]") === scope;
+  for (const element of scope.querySelectorAll("[data-cell]")) {
+    const text = cells[element.dataset.cell];
+    if (text === undefined || element.textContent === String(text) || !isMine(element)) continue;
+    element.textContent = text;
+    if (element.classList.contains("number")) element.classList.toggle("zero", Number(text) === 0);
+    flash(element);
+  }
+  each("cellHtml", "[data-cell-html]", (element, value) => { element.innerHTML = value; });
+  each("cellPoints", "[data-cell-points]", (element, value) => element.setAttribute("points", value));
+  each("cellValue", "[data-cell-value]", (element, value) => { element.value = value; });
+  each("cellState", "[data-cell-state]", (element, value) => { element.dataset.state = value; });
+  each("cellFlag", "[data-cell-flag]", (element, value) => { element.dataset.flag = String(value); });
+
+  function each(key, selector, change) {
+    for (const element of [scope, ...scope.querySelectorAll(selector)]) {
+      const value = cells[element.dataset[key]];
+      if (element.dataset[key] !== undefined && value !== undefined && value !== null && isMine(element)) change(element, value);
+    }
   }
 }
 
@@ -116,10 +185,17 @@ function flash(element) {
   element.classList.add("changed");
 }
 
+// -- the state, and a pause
+
 function showState() {
-  if (isOver) return;
+  if (isOver) return undefined;
+  if (isPaused) return show("paused", "Paused");
   if (socket?.readyState !== WebSocket.OPEN) return show(lastFrame ? "offline" : "connecting", lastFrame ? "Offline" : "Connecting");
   const silence = Date.now() - lastFrame;
+  if (silence > DEAD) {
+    drop();
+    connect();
+  }
   const behind = Math.round((serverAge ?? 0) + silence / 1000);
   if (trouble || silence > LATE || behind * 1000 > LATE) return show("behind", serverAge === null ? "No numbers" : `Behind ${behind} s`);
   return show("live", "Live");
@@ -130,14 +206,26 @@ function show(state, text) {
   if (pill.dataset.state !== state) pill.dataset.state = state;
   const label = pill.querySelector("span");
   if (label.textContent !== text) label.textContent = text;
-  pill.title = trouble;
+  pill.title = trouble || (isPaused ? "Go on" : "Pause");
+}
+
+function pause() {
+  if (isOver) return;
+  isPaused = !isPaused;
+  if (isPaused) drop();
+  else connect();
+  showState();
 }
 
 if (pill) {
   // For tests, and for whoever wants to see what happens when the line is cut.
   window.sluiceLive = { cut: () => socket?.close() };
   connect();
-  setInterval(showState, 500);
-  document.addEventListener("visibilitychange", () => send({ type: "visible", value: !document.hidden }));
+  setInterval(() => { showState(); release(); }, 500);
+  pill.addEventListener("click", pause);
+  document.addEventListener("visibilitychange", () => {
+    send({ type: "visible", value: !document.hidden });
+    if (!document.hidden && !socket) connect();
+  });
   document.addEventListener("htmx:afterSettle", subscribe);
 }

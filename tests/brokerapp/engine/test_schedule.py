@@ -92,6 +92,26 @@ def test_in_the_hour_that_comes_twice_the_next_time_is_to_come(central_europe, t
 
 
 @pytest.mark.parametrize(
+    ("text", "times"),
+    [
+        ("*/20 * * * *", ["2:00", "2:20", "2:40", "2:00", "2:20", "2:40", "3:00", "3:20", "3:40"]),
+        ("30 */2 * * *", ["2:30", "2:30"]),
+        ("15 * 25 OCT *", ["2:15", "2:15", "3:15"]),
+        ("30 2 * * *", ["2:30"]),
+        ("*/20 2-3 * * *", ["2:00", "2:20", "2:40", "3:00", "3:20", "3:40"]),
+    ],
+)
+def test_the_hour_that_comes_twice_has_its_minutes_twice_unless_they_are_those_of_a_named_hour(
+    central_europe, text, times
+):
+    now = int(datetime(2026, 10, 24, 23, 59, 30, tzinfo=UTC).timestamp() * 1000)  # half a minute before two
+    end, found = now + 180 * MINUTE, []
+    while (now := asked(CRON=text).first(now)) < end:
+        found.append(now)
+    assert [f"{datetime.fromtimestamp(each / 1000):%-H:%M}" for each in found] == times
+
+
+@pytest.mark.parametrize(
     ("headers", "said"),
     [
         ({"DELAY": "soon"}, "AMQ_SCHEDULED_DELAY:soon is not a whole number from 0"),

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('console', '0011_settings_keys'),
+        ('console', '0012_lists_stars_views_alerts'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

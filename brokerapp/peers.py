@@ -1,0 +1,103 @@
+"""Peers: what a node tells about those who are connected, in brief every second, and in full when somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+from brokerapp.broker import Broker
+from brokerapp.client import Client
+from brokerapp.engine.slowness import is_slow
+from brokerapp.engine.subscription import Subscription
+from brokerapp.errors import RequestRefused
+from brokerapp.snapshot import ConnectionStats, ConsumerStats, PeerStats
+
+#: Connections told of in one answer, and destinations of one producer.
+MAX_PEERS = 1_000
+MAX_PRODUCING = 100
+
+
+def connection_of(client: Client) -> ConnectionStats:
+    """A connection in brief."""
+    return ConnectionStats(
+        id=client.id,
+        client_id=client.client_id,
+        remote_address=client.remote_address,
+        user=client.principal.name,
+        version=client.protocol_version,
+        connected_ms=client.connected_ms,
+        subscriptions=[each.stomp for sub in client.subscriptions.values() for each in sub.destinations],
+        sent=client.sent,
+        delivered=client.delivered,
+        slow=client.blocked or any(map(is_slow, client.subscriptions.values())),
+        discarded=sum(each.discarded for each in client.subscriptions.values()),
+        blocked=client.waiting > 0,
+    )
+
+
+def peer_of(client: Client) -> PeerStats:
+    """A connection in full."""
+    pulse = client.sink.pulse()
+    return PeerStats(
+        connection=connection_of(client).to_json(),
+        consumers=[asdict(consumer_of(client, each)) for each in client.subscriptions.values()],
+        producing_to=sorted(map(str, client.producing_to))[:MAX_PRODUCING],
+        transactions=len(client.transactions),
+        beats_every_ms=pulse[0],
+        expects_every_ms=pulse[1],
+        heard_ms_ago=pulse[2],
+    )
+
+
+def consumer_of(client: Client, subscription: Subscription) -> ConsumerStats:
+    """One subscription of a connection."""
+    first = next(iter(subscription.pending), None)
+    return ConsumerStats(
+        connection=client.id,
+        id=subscription.id or "",
+        destinations=[str(each) for each in subscription.destinations],
+        log=subscription.logs[0].name if subscription.durable and subscription.logs else "",
+        selector=subscription.selector.text if subscription.selector else "",
+        ack_mode=subscription.ack_mode,
+        prefetch=subscription.prefetch,
+        priority=subscription.priority,
+        exclusive=subscription.exclusive,
+        browser=subscription.browse is not None,
+        pending=len(subscription.pending),
+        in_flight=len(subscription.unacked),
+        delivered=subscription.delivered,
+        acked=subscription.acked,
+        discarded=subscription.discarded,
+        slow=is_slow(subscription),
+        oldest_ms=first.message.born_us // 1000 if first else 0,
+    )
+
+
+class PeersDesk:
+    """What operators ask about connections, and do to them."""
+
+    def __init__(self, broker: Broker, pump: Callable[[], None]) -> None:
+        self._broker, self._pump = broker, pump
+
+    async def peers(self, ids: list[str] | None = None) -> list[dict[str, Any]]:
+        """Connections in full: those of these ids, or all, of which there may be more than are told of."""
+        return [peer_of(client).to_json() for _, client in zip(range(MAX_PEERS), self._asked(ids), strict=False)]
+
+    async def offline(self) -> dict[str, int]:
+        """The durable subscriptions nobody consumes, by the name of their log: since when, ms since the epoch."""
+        return {each.log.name: each.offline_since_ms for each in self._broker.durables if not each.active}
+
+    async def close_connection(self, id: str) -> None:
+        """End a connection: what it holds goes back, its client is told why."""
+        client = self._broker.clients.get(id)
+        if client is None:
+            raise RequestRefused(f"there is no connection {id!r} any more")
+        client.sink.refuse(RequestRefused("an operator closed this connection"), None)
+        client.sink.close()
+        self._pump()
+
+    def _asked(self, ids: list[str] | None) -> Iterator[Client]:
+        clients = self._broker.clients
+        found = clients.values() if ids is None else [clients[id] for id in ids if id in clients]
+        return (each for each in list(found) if not each.internal)

@@ -1,0 +1,78 @@
+"""The form of an alert rule."""
+
+from __future__ import annotations
+
+import secrets
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+
+from brokerapp.errors import InvalidDestination, RequestRefused
+from console.alerts.rules import MEANINGS, Metric, Rule
+from console.alerts.sending import check_webhook
+from console.models import AlertRule
+from console.rights import Scope
+
+#: Seconds a rule may be held at most, and addresses it may name.
+LONGEST_HOLD, MOST_ADDRESSES = 86_400, 10
+_OF_RULE = ("metric", "pattern", "below", "threshold", "hold")
+
+
+class RuleForm(forms.ModelForm):
+    """A rule, and who is told."""
+
+    class Meta:
+        model = AlertRule
+        fields = ("name", "metric", "pattern", "below", "threshold", "hold", "mail", "webhook", "secret")
+
+    metric = forms.ChoiceField(choices=[(metric, meaning.label) for metric, meaning in MEANINGS.items()])
+    below = forms.TypedChoiceField(
+        choices=[("", "above"), ("1", "below")], coerce=bool, required=False, empty_value=False
+    )
+    hold = forms.IntegerField(min_value=0, max_value=LONGEST_HOLD, initial=60)
+    threshold = forms.FloatField(min_value=0)
+    pattern = forms.CharField(required=False, initial=">")
+    secret = forms.CharField(required=False, max_length=100)
+
+    def clean_pattern(self) -> str:
+        """A pattern as scopes are written."""
+        try:
+            return str(Scope.parse(self.cleaned_data["pattern"] or ">"))
+        except InvalidDestination as error:
+            raise ValidationError(str(error)) from error
+
+    def clean_mail(self) -> str:
+        """Addresses, comma separated."""
+        addresses = [each.strip() for each in self.cleaned_data["mail"].split(",") if each.strip()]
+        if len(addresses) > MOST_ADDRESSES:
+            raise ValidationError(f"A rule tells {MOST_ADDRESSES} addresses at most.")
+        for each in addresses:
+            validate_email(each)
+        return ", ".join(addresses)
+
+    def clean_webhook(self) -> str:
+        """A web address that something may be sent to."""
+        url = self.cleaned_data["webhook"].strip()
+        if url:
+            try:
+                check_webhook(url)
+            except RequestRefused as error:
+                raise ValidationError(str(error)) from error
+        return url
+
+    def clean_secret(self) -> str:
+        """One is made where a webhook has none: its receiver shall be able to know us."""
+        return self.cleaned_data["secret"].strip() or (self.instance.secret or secrets.token_urlsafe(24))
+
+    def rule(self) -> Rule | None:
+        """The rule alone, to try it; None while it makes no sense."""
+        self.full_clean()
+        if any(name in self.errors for name in _OF_RULE):
+            return None
+        said = self.cleaned_data
+        return Rule(Metric(said["metric"]), said["threshold"], said["pattern"], said["below"], said["hold"])
+
+    def rule_errors(self) -> list[str]:
+        """Why it makes none."""
+        return [f"{name.capitalize()}: {error}" for name in _OF_RULE for error in self.errors.get(name, ())]

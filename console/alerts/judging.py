@@ -1,0 +1,140 @@
+"""Judging: looks at every rule once a step of the watch, keeps what is open in the database, and asks for what is to be
+told. One process of all does it (console/watch.py); what was open goes on after a restart.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from django.db import close_old_connections, transaction
+
+from brokerapp.destination import Destination
+from brokerapp.errors import BrokerError
+from brokerapp.history import FINE, Point, points
+from console.alerts import sending
+from console.alerts.rules import MAX_OPEN, Metric, Open, Readings, Rule, broken, concerned, moves, sentence
+from console.gateway import gateway
+from console.live.picture import Picture
+from console.models import AlertFiring, AlertRule
+
+logger = logging.getLogger(__name__)
+
+State = AlertFiring.State
+#: Queues whose first message is looked up in a step: the deepest.
+MAX_LOOKED_UP = 2_000
+#: Dead-letter queues whose growth is looked up.
+MAX_DEAD = 200
+#: Days for which ended firings are kept.
+KEPT_DAYS = 90
+
+
+def judge(picture: Picture, now: float) -> None:
+    """Judge all rules by a picture. A picture of a broker that does not answer says nothing."""
+    close_old_connections()
+    try:
+        if not picture.trouble:
+            rules = {row: rule_of(row) for row in AlertRule.objects.filter(is_on=True)}
+            readings = _readings(picture, rules.values(), now) if rules else None
+            for row, rule in rules.items():
+                _judge_one(row, rule, readings)
+            _end_orphans(now)
+        sending.ask_for_due(datetime.fromtimestamp(now, UTC))
+        _forget_old(now)
+    finally:
+        close_old_connections()
+
+
+def rule_of(row: AlertRule) -> Rule:
+    """The rule that a row describes."""
+    return Rule(Metric(row.metric), row.threshold, row.pattern, row.below, row.hold)
+
+
+def _readings(picture: Picture, rules: Iterable[Rule], now: float) -> Readings:
+    """What the rules need beside the picture, asked for once."""
+    oldest = _wanted(picture, rules, Metric.OLDEST, lambda stats: stats.QueueSize > 0, MAX_LOOKED_UP)
+    dead = _wanted(picture, rules, Metric.DEAD, lambda stats: stats.DLQ, MAX_DEAD)
+    try:
+        return Readings(now, picture, first_times(oldest), recent_points(dead))
+    except BrokerError as error:  # judged by the rest
+        logger.warning("alerts know no ages and no growth for now: %s", error)
+        return Readings(now, picture)
+
+
+def _wanted(picture: Picture, rules: Iterable[Rule], metric: Metric, is_in, most: int) -> list[Destination]:
+    stats = {
+        each.destination: each
+        for rule in rules
+        if rule.metric is metric
+        for each in concerned(rule, picture)
+        if is_in(each)
+    }
+    deepest = sorted(stats.values(), key=lambda each: -each.QueueSize)
+    return [each.destination for each in deepest[:most]]
+
+
+def first_times(queues: list[Destination]) -> dict[Destination, int]:
+    """When the first message of each came."""
+    return gateway().run(gateway().admin.peers.oldest(queues)) if queues else {}
+
+
+def recent_points(queues: list[Destination]) -> dict[Destination, list[Point]]:
+    """The last hour of each."""
+    if not queues:
+        return {}
+    kept = gateway().run(gateway().admin.rings.read(FINE, list(map(str, queues))))
+    return {queue: points(each) for queue, each in zip(queues, kept, strict=True)}
+
+
+def _judge_one(row: AlertRule, rule: Rule, readings: Readings) -> None:
+    breaking = broken(rule, readings)
+    now = datetime.fromtimestamp(readings.now, UTC)
+    with transaction.atomic():
+        firings = {each.subject: each for each in row.firings.exclude(state=State.ENDED)}
+        known = {subject: Open(each.since.timestamp(), each.state == State.FIRING) for subject, each in firings.items()}
+        step = moves(rule, known, breaking, readings.now)
+        for subject in list(step.begin)[: max(0, MAX_OPEN - len(firings) + len(step.end))]:
+            firings[subject] = AlertFiring(
+                rule=row, rule_name=row.name, subject=subject, since=now, worst=breaking[subject]
+            )
+        for subject in breaking.keys() & firings.keys():
+            _update(row, rule, firings[subject], breaking[subject], now if subject in step.fire else None)
+        for subject in step.end:
+            _end(row, firings[subject], now)
+
+
+def _update(row: AlertRule, rule: Rule, firing: AlertFiring, value: float, fired: datetime | None) -> None:
+    worse = min if rule.below else max
+    firing.value, firing.worst = value, worse(firing.worst, value)
+    if fired is not None:
+        firing.state, firing.fired = State.FIRING, fired
+        firing.sentence = sentence(rule, firing.subject, value)
+    elif firing.state == State.PENDING:
+        firing.sentence = sentence(rule, firing.subject, value)
+    firing.save()
+    if fired is not None:
+        logger.info("alert %s: %s", row.name, firing.sentence)
+        sending.plan(row, firing, "fired", fired)
+
+
+def _end(row: AlertRule | None, firing: AlertFiring, now: datetime) -> None:
+    if firing.state == State.PENDING:
+        firing.delete()  # it was over before anybody had to know
+        return
+    firing.state, firing.ended = State.ENDED, now
+    firing.save(update_fields=["state", "ended"])
+    if row is not None:
+        sending.plan(row, firing, "ended", now)
+
+
+def _end_orphans(now: float) -> None:
+    """What rules that are gone or switched off left open."""
+    for firing in AlertFiring.objects.exclude(state=State.ENDED).exclude(rule__is_on=True):
+        _end(None, firing, datetime.fromtimestamp(now, UTC))
+
+
+def _forget_old(now: float) -> None:
+    if int(now) % 3600 < FINE.step:
+        before = datetime.fromtimestamp(now, UTC) - timedelta(days=KEPT_DAYS)
+        AlertFiring.objects.filter(state=State.ENDED, ended__lt=before).delete()

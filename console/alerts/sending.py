@@ -1,0 +1,183 @@
+"""Sending: tells people and programs about alerts, by mail and by webhook, with retries and within bounds.
+
+What is to be told is a row in the database first, so that it survives the end of any process. A worker makes one
+attempt; the watch asks for what is due again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import json
+import logging
+import socket
+import urllib.error
+import urllib.request
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.utils import timezone
+
+from brokerapp.errors import RequestRefused, StoreUnavailable
+from console.models import AlertDelivery, AlertFiring, AlertRule
+from console.workers import ask
+
+logger = logging.getLogger(__name__)
+
+TASK = "console.deliver_alert"
+State = AlertDelivery.State
+#: Told within an hour about one rule, at most: what a person can read, and no storm for a program.
+MAX_AN_HOUR = 30
+#: Seconds until the next attempt, after each that failed; then it has failed for good.
+RETRIES = (10, 60, 300, 1800)
+#: Seconds a webhook has to answer, and bytes of its answer that are read.
+TIMEOUT, MAX_ANSWER = 5.0, 2_000
+#: Seconds after which a worker that took a delivery is taken for lost.
+LOST = 120
+#: Asked for in one step of the watch.
+MAX_AT_ONCE = 100
+#: Marks what we send: whoever gets it must not make an alert of it.
+MARK = "X-Sluice-Alert"
+SIGNATURE = "X-Sluice-Signature"
+
+
+def plan(rule: AlertRule, firing: AlertFiring, event: str, now: datetime) -> None:
+    """Have everybody told whom the rule names, unless it is silenced. What is too much is kept as held."""
+    if rule.silenced_until and rule.silenced_until > now:
+        return
+    targets = [("mail", each.strip()) for each in rule.mail.split(",") if each.strip()]
+    targets += [("webhook", rule.webhook)] if rule.webhook else []
+    lately = AlertDelivery.objects.filter(firing__rule=rule, created__gt=now - timedelta(hours=1))
+    room = MAX_AN_HOUR - lately.exclude(state=State.HELD).count()
+    for number, (kind, target) in enumerate(targets):
+        held = number >= room
+        AlertDelivery.objects.create(
+            firing=firing, kind=kind, event=event, target=target, due=now,
+            state=State.HELD if held else State.QUEUED,
+            detail=f"more than {MAX_AN_HOUR} within the hour" if held else "",
+        )  # fmt: skip
+
+
+def ask_for_due(now: datetime) -> None:
+    """Ask workers for what is to be sent now."""
+    due = AlertDelivery.objects.filter(state=State.QUEUED, due__lte=now).order_by("due")[:MAX_AT_ONCE]
+    for delivery in due:
+        # It is due again when this worker is lost; the condition keeps two askers apart.
+        taken = AlertDelivery.objects.filter(pk=delivery.pk, state=State.QUEUED, due=delivery.due)
+        if taken.update(due=now + timedelta(seconds=LOST)):
+            try:
+                ask(TASK, delivery.pk)
+            except StoreUnavailable as error:
+                logger.warning("an alert waits for a worker: %s", error)
+                return
+
+
+def deliver(delivery_id: int) -> str:
+    """One attempt; what came of it."""
+    delivery = AlertDelivery.objects.select_related("firing__rule").filter(pk=delivery_id).first()
+    if delivery is None or delivery.state != State.QUEUED:
+        return "nothing to do"
+    delivery.attempts += 1
+    try:
+        _SENDERS[delivery.kind](delivery)
+    except (OSError, RequestRefused, ValueError) as error:
+        _failed(delivery, str(error) or type(error).__name__)
+    else:
+        delivery.state, delivery.detail = State.SENT, ""
+    delivery.save()
+    return delivery.state
+
+
+def _failed(delivery: AlertDelivery, reason: str) -> None:
+    delivery.detail = reason[:500]
+    if delivery.attempts > len(RETRIES):
+        delivery.state = State.FAILED
+    else:
+        delivery.due = timezone.now() + timedelta(seconds=RETRIES[delivery.attempts - 1])
+
+
+def document_of(delivery: AlertDelivery) -> dict[str, Any]:
+    """What a program is told."""
+    firing = delivery.firing
+    return {
+        "id": delivery.pk,
+        "event": delivery.event,
+        "broker": settings.SLUICE.broker_name,
+        "rule": firing.rule_name,
+        "metric": firing.rule.metric if firing.rule else None,
+        "subject": firing.subject,
+        "sentence": firing.sentence,
+        "value": firing.value,
+        "worst": firing.worst,
+        "since": firing.since.isoformat(),
+        "fired": firing.fired.isoformat() if firing.fired else None,
+        "ended": firing.ended.isoformat() if firing.ended else None,
+    }
+
+
+def _mail(delivery: AlertDelivery) -> None:
+    firing = delivery.firing
+    word = "Alert" if delivery.event == "fired" else "Over"
+    # One line, whatever a destination is called.
+    subject = " ".join(f"[{settings.SLUICE.broker_name}] {word}: {firing.rule_name}: {firing.subject}".split())
+    lines = [firing.sentence, "", f"Since {firing.since:%Y-%m-%d %H:%M:%S} UTC."]
+    if firing.ended:
+        lines.append(f"Over at {firing.ended:%Y-%m-%d %H:%M:%S} UTC.")
+    headers = {MARK: firing.rule_name, "Auto-Submitted": "auto-generated"}
+    EmailMessage(subject[:200], "\n".join(lines), to=[delivery.target], headers=headers).send()
+
+
+def _webhook(delivery: AlertDelivery) -> None:
+    rule = delivery.firing.rule
+    check_webhook(delivery.target)
+    body = json.dumps(document_of(delivery), sort_keys=True).encode()
+    headers = {"Content-Type": "application/json", "User-Agent": "Sluice", MARK: "1"}
+    if rule is not None and rule.secret:
+        headers[SIGNATURE] = signature(rule.secret, body)
+    request = urllib.request.Request(delivery.target, body, headers, method="POST")
+    try:
+        with _OPENER.open(request, timeout=TIMEOUT) as answer:
+            answer.read(MAX_ANSWER)
+    except urllib.error.HTTPError as error:
+        raise RequestRefused(f"{error.code} {error.reason}") from error
+
+
+def signature(secret: str, body: bytes) -> str:
+    """What a webhook's receiver computes too, to know that it was us."""
+    return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+
+
+def check_webhook(url: str) -> None:
+    """Raise RequestRefused for an address that we send nothing to: no web address, ourselves, or a cloud's metadata."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise RequestRefused(f"{url!r} is no http or https address")
+    try:
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        found = {each[4][0] for each in socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)}
+    except (OSError, ValueError) as error:
+        raise RequestRefused(f"{parts.hostname} is not known here: {error}") from error
+    for address in map(ipaddress.ip_address, found):
+        if address.is_link_local or address.is_multicast or address.is_unspecified:
+            raise RequestRefused(f"{address} is no address to send alerts to")
+        if address.is_loopback and port in _own_ports():
+            raise RequestRefused(f"{url} is this console itself: an alert would go round")
+
+
+def _own_ports() -> tuple[int, ...]:
+    return settings.SLUICE.console_port, settings.SLUICE.monitor_port
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Where a webhook is redirected to nobody has checked."""
+
+    def redirect_request(self, *args: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects, urllib.request.ProxyHandler({}))
+_SENDERS = {"mail": _mail, "webhook": _webhook}

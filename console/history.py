@@ -1,0 +1,166 @@
+"""The history as pages show it: a window of time, marks for a chart, a line in a table's cell. Pure but for `past`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from brokerapp.destination import Destination, Kind
+from brokerapp.history import COARSE, FINE, Point, Resolution, Whole, points, wholes
+from brokerapp.store.rings import WHOLE
+from console.gateway import Gateway
+
+#: The windows a page offers: what the URL calls them, what the page does, and how many seconds they are.
+WINDOWS: dict[str, tuple[str, int]] = {"15m": ("15 min", 900), "1h": ("1 h", 3600), "24h": ("24 h", 86400)}
+DEFAULT = "15m"
+#: The shortest window that a brush may choose, seconds.
+SHORTEST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The time a chart shows: the last so many seconds, or from one moment to another."""
+
+    name: str  #: of WINDOWS; "" for one of its own
+    start: int  #: seconds since the epoch
+    end: int
+    resolution: Resolution  #: how finely it is shown: as finely as what is kept reaches
+
+    @staticmethod
+    def read(query: Mapping[str, str], now: float) -> Window:
+        """The window in a URL; what makes no sense there falls back to the default."""
+        start, end = (_moment(query.get(name, "")) for name in ("from", "to"))
+        oldest = int(now) - COARSE.span
+        if start is not None and end is not None and oldest <= start and start + SHORTEST <= end <= now + FINE.step:
+            return Window("", start, end, _resolution(start, now))
+        name = query.get("window", DEFAULT)
+        name = name if name in WINDOWS else DEFAULT
+        start = int(now) - WINDOWS[name][1]
+        return Window(name, start, int(now), _resolution(start, now))
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it moves on with time."""
+        return bool(self.name)
+
+    @property
+    def seconds(self) -> int:
+        """How long it is."""
+        return self.end - self.start
+
+    @property
+    def query(self) -> str:
+        """As a URL's query; "" for the default."""
+        if not self.is_live:
+            return "?" + urlencode({"from": self.start, "to": self.end})
+        return "" if self.name == DEFAULT else f"?window={self.name}"
+
+
+def _resolution(start: int, now: float) -> Resolution:
+    return FINE if now - start <= FINE.span else COARSE
+
+
+def _moment(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 12 else None
+
+
+Mark = list[float | None]  #: milliseconds, pending, messages a second in and out
+
+
+def marks_of_whole(kept: Iterable[Whole], window: Window) -> list[Mark]:
+    """The broker's points as a chart's. A step without a point is a gap, which the chart leaves open."""
+    step = window.resolution.step
+    return [
+        [each.at * 1000, each.pending, round(each.arrived / step, 2), round(each.left / step, 2)]
+        for each in kept
+        if window.start <= each.at <= window.end + step
+    ]
+
+
+def marks_of(kept: Sequence[Point], looked: Sequence[Whole], window: Window, pending: int | None) -> list[Mark]:
+    """A destination's points as a chart's: it stood still where it has none, as long as somebody looked.
+
+    `pending`: what it holds now; None when it is gone.
+    """
+    step = window.resolution.step
+    by_time = {each.at: each for each in kept}
+    before = next((each for each in reversed(kept) if each.at < window.start), None)
+    first = next((each for each in kept if each.at >= window.start), None)
+    level = _level_before(first, before, pending)
+    marks: list[Mark] = []
+    for moment in (each.at for each in looked if window.start <= each.at <= window.end + step):
+        point = by_time.get(moment)
+        if point is not None:
+            level = point.pending
+        rates = (point.arrived / step, point.left / step) if point else (0.0, 0.0)
+        marks.append([moment * 1000, level, *(round(each, 2) for each in rates)])
+    return marks
+
+
+def _level_before(first: Point | None, before: Point | None, pending: int | None) -> int:
+    """What was pending before the first point of a window."""
+    if before is not None:
+        return before.pending
+    if first is not None:
+        return max(0, first.pending - first.arrived + first.left)
+    return pending or 0
+
+
+#: The box of a sparkline, in its own units, the seconds it shows and the places it has.
+SPARK_WIDTH, SPARK_HEIGHT = 100, 24
+SPARK_SECONDS, SPARK_PLACES = 3600, 50
+
+
+def spark(kept: Sequence[Point], now: float, kind: Kind, level: float) -> str:
+    """The last hour as points of an SVG polyline: the depth of a queue, what came to a topic. `level`: it is now."""
+    values = _levels(kept, now, int(level)) if kind is Kind.QUEUE else _arrivals(kept, now)
+    top = max(values) * 1.15 or 1
+    step = SPARK_WIDTH / (SPARK_PLACES - 1)
+    corners = [(number * step, (SPARK_HEIGHT - 2) * (1 - value / top) + 1) for number, value in enumerate(values)]
+    kept_corners = [
+        each
+        for number, each in enumerate(corners)
+        if number in (0, len(corners) - 1) or not corners[number - 1][1] == each[1] == corners[number + 1][1]
+    ]
+    # The corners beyond the box close the area below the line; their own edges are out of sight.
+    line = " ".join(f"{x:.0f},{y:.0f}" for x, y in kept_corners)
+    below, first, last = SPARK_HEIGHT + 9, kept_corners[0][1], kept_corners[-1][1]
+    right = SPARK_WIDTH + 9
+    return f"-9,{below} -9,{first:.0f} {line} {right},{last:.0f} {right},{below}"
+
+
+def _places(kept: Sequence[Point], now: float) -> list[tuple[int, Point]]:
+    start, width = now - SPARK_SECONDS, SPARK_SECONDS / SPARK_PLACES
+    return [(min(SPARK_PLACES - 1, int((each.at - start) / width)), each) for each in kept if each.at >= start]
+
+
+def _levels(kept: Sequence[Point], now: float, level: int) -> list[float]:
+    recent = _places(kept, now)
+    before = next((each for each in reversed(kept) if each.at < now - SPARK_SECONDS), None)
+    by_place = {place: point.pending for place, point in recent}
+    current = _level_before(recent[0][1] if recent else None, before, level)
+    values: list[float] = []
+    for place in range(SPARK_PLACES):
+        current = by_place.get(place, current)
+        values.append(current)
+    values[-1] = level
+    return values
+
+
+def _arrivals(kept: Sequence[Point], now: float) -> list[float]:
+    values = [0.0] * SPARK_PLACES
+    for place, point in _places(kept, now):
+        values[place] += point.arrived
+    return values
+
+
+def past(door: Gateway, resolution: Resolution, destinations: Sequence[Destination]) -> list[list[Point]]:
+    """What is kept of these destinations."""
+    found = door.run(door.admin.rings.read(resolution, [str(each) for each in destinations])) if destinations else []
+    return [points(each) for each in found]
+
+
+def past_of_whole(door: Gateway, resolution: Resolution) -> list[Whole]:
+    """What is kept of the broker."""
+    return wholes(door.run(door.admin.rings.read(resolution, [WHOLE]))[0])

@@ -1,0 +1,30 @@
+"""Frames: what of a topic's cells is new to a tab. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Cells = dict[str, Any]
+
+
+def delta(before: Cells, now: Cells) -> Cells:
+    """The cells that are new or differ; of cells that hold cells of their own (a list's rows) only what differs."""
+    changed: Cells = {}
+    for name, value in now.items():
+        old = before.get(name)
+        if isinstance(value, dict) and isinstance(old, dict):
+            if inner := delta(old, value):
+                changed[name] = inner
+        elif name not in before or old != value:
+            changed[name] = value
+    return changed
+
+
+def together(before: Cells, changed: Cells) -> Cells:
+    """What a tab knows after it got a delta."""
+    after = dict(before)
+    for name, value in changed.items():
+        old = after.get(name)
+        is_nested = isinstance(value, dict) and isinstance(old, dict)
+        after[name] = together(old, value) if is_nested else value
+    return after

@@ -1,0 +1,48 @@
+"""Policies as pages show them: which entry holds for a destination, and what it says. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from brokerapp.definitions import Definitions, PolicyEntry
+from brokerapp.destination import Destination
+from brokerapp.engine.destination_map import matches, specificity
+
+_NO_OPTION = frozenset({"destination", "options"})
+
+
+def policy_of(definitions: Definitions, destination: Destination) -> PolicyEntry | None:
+    """The most specific policy entry for a destination."""
+    found = [
+        each
+        for each in definitions.policies
+        if each.destination.kind is destination.kind and matches(each.destination.name, destination.name)
+    ]
+    return max(found, key=lambda each: specificity(each.destination.name), default=None)
+
+
+def options_of(entry: PolicyEntry) -> list[tuple[str, str]]:
+    """What it says: the options that it sets, as ActiveMQ spells them, and those we do not honour."""
+    said = [(_camel(each.name), _text(getattr(entry, each.name))) for each in fields(entry) if _is_set(entry, each)]
+    return said + [(name, f"{value} (without effect)") for name, value in entry.options]
+
+
+def _is_set(entry: PolicyEntry, field: Any) -> bool:
+    return field.name not in _NO_OPTION and getattr(entry, field.name) != field.default
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(each.capitalize() for each in rest)
+
+
+def _text(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | str():
+            return str(value)
+    set_fields = [(each.name, getattr(value, each.name)) for each in fields(value)]
+    inner = ", ".join(f"{_camel(name)}={_text(each)}" for name, each in set_fields if each not in (None, ()))
+    return f"{type(value).__name__}({inner})"

@@ -1,0 +1,120 @@
+"""Tables of what fits in memory: a page of rows, sorted, searched and filtered as the URL says. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlencode
+
+T = TypeVar("T")
+
+#: Rows a page shows.
+SIZE = 50
+
+
+@dataclass(frozen=True)
+class Column(Generic[T]):
+    """One column: what the URL calls it, what the page does, and what rows are sorted by."""
+
+    name: str
+    label: str
+    key: Callable[[T], Any]
+    explanation: str = ""
+    is_number: bool = False
+
+
+@dataclass(frozen=True)
+class Table(Generic[T]):
+    """What a table has: columns, chips that choose rows, and the text of a row that a search looks into."""
+
+    columns: tuple[Column[T], ...]
+    chips: Mapping[str, tuple[str, Callable[[T], bool]]]
+    text: Callable[[T], str]
+
+    def page(self, rows: Iterable[T], query: Mapping[str, str]) -> TablePage[T]:
+        """The rows a URL's query shows; what makes no sense in it falls back to its default."""
+        text, chip = query.get("q", "").strip(), query.get("show", "")
+        chip = chip if chip in self.chips else ""
+        sort = query.get("sort", "")
+        names = {each.name for each in self.columns}
+        sort = sort if sort.removeprefix("-") in names else self.columns[0].name
+        rows = list(rows)
+        found = [row for row in rows if text.lower() in self.text(row).lower()] if text else rows
+        chips = [(name, label, sum(map(is_in, found))) for name, (label, is_in) in self.chips.items()]
+        found = [row for row in found if self.chips[chip][1](row)]
+        found.sort(key=self.columns[0].key)
+        column = next(each for each in self.columns if each.name == sort.removeprefix("-"))
+        found.sort(key=column.key, reverse=sort.startswith("-"))
+        pages = max(1, -(-len(found) // SIZE))
+        asked = query.get("page", "1")
+        number = min(max(1, int(asked)), pages) if asked.isdecimal() and len(asked) < 7 else 1
+        shown = found[(number - 1) * SIZE : number * SIZE]
+        return TablePage(self, shown, len(found), len(rows), number, pages, chips, text, chip, sort)
+
+
+@dataclass(frozen=True)
+class TablePage(Generic[T]):
+    """The rows shown, of `total` that match out of `existing`, and what its links are made of."""
+
+    table: Table[T]
+    rows: list[T]
+    total: int
+    existing: int
+    number: int
+    pages: int
+    counts: list[tuple[str, str, int]]  #: of the chips
+    text: str
+    chip: str
+    sort: str
+
+    def url(self, **changes: Any) -> str:
+        """This query with these changes, as a query string; a change of anything but the page goes to page one."""
+        values = {"q": self.text, "show": self.chip, "sort": self.sort, "page": 1} | changes
+        default = self.table.columns[0].name
+        shown = {
+            name: value
+            for name, value in values.items()
+            if value and (name, value) not in (("page", 1), ("sort", default))
+        }
+        return "?" + urlencode(shown)
+
+    @property
+    def heads(self) -> list[tuple[Column[T], str, str]]:
+        """Columns, each with the link that sorts by it and its aria-sort."""
+        return [(each, self.url(sort=self._next_sort(each)), self._aria_sort(each)) for each in self.table.columns]
+
+    def _next_sort(self, column: Column[T]) -> str:
+        if self.sort.removeprefix("-") == column.name:
+            return column.name if self.sort.startswith("-") else f"-{column.name}"
+        return f"-{column.name}" if column.is_number else column.name  # numbers: the largest first
+
+    def _aria_sort(self, column: Column[T]) -> str:
+        if self.sort.removeprefix("-") != column.name:
+            return "none"
+        return "descending" if self.sort.startswith("-") else "ascending"
+
+    @property
+    def chips(self) -> list[tuple[str, int, str, bool]]:
+        """Label, how many, link, whether it is on."""
+        return [(label, count, self.url(show=name), name == self.chip) for name, label, count in self.counts]
+
+    @property
+    def first(self) -> int:
+        """Number of the first row shown, counted from one."""
+        return (self.number - 1) * SIZE + 1
+
+    @property
+    def last(self) -> int:
+        """Number of the last row shown."""
+        return self.first + len(self.rows) - 1
+
+    @property
+    def previous(self) -> str:
+        """Link to the page before; "" on the first one."""
+        return self.url(page=self.number - 1) if self.number > 1 else ""
+
+    @property
+    def next(self) -> str:
+        """Link to the page after; "" on the last one."""
+        return self.url(page=self.number + 1) if self.number < self.pages else ""

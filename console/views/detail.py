@@ -1,0 +1,139 @@
+"""One queue or topic: a page with tabs, of which each asks for what it shows and nothing else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from brokerapp.destination import Destination, Kind
+from brokerapp.errors import BrokerError
+from brokerapp.snapshot import DestinationStats
+from console import figures, history, policies
+from console.access import Verb, may, named, needs
+from console.chart import chart_of
+from console.destinations import existing
+from console.gateway import gateway
+from console.listing import COLUMNS
+from console.live.picture import Picture
+from console.live.topics import numbers_of
+from console.models import AuditEntry, Star
+from console.peers import consumers_of, peers_now, producers_of
+from console.routing.graph import feeders_of
+
+#: Entries of the audit trail that a page shows of one destination.
+MAX_CHANGES = 30
+
+
+@require_GET
+@needs(Verb.SEE, named)
+def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
+    """One queue or topic."""
+    destination = Destination(Kind(kind), name).physical
+    picture, stats = existing(destination)
+    tab = request.GET.get("tab", "")
+    tab = tab if tab in TABS and kind in TABS[tab][1] else ""
+    window = history.Window.read(request.GET, time.time())
+    numbers = numbers_of(picture, stats)
+    context = {
+        "destination": destination,
+        "stats": stats,
+        "numbers": numbers,
+        "is_starred": Star.objects.filter(user=request.user, destination=str(destination)).exists(),
+        "tab": tab,
+        "tabs": [(each, label) for each, (label, kinds, _) in TABS.items() if kind in kinds],
+        "window": window,
+        "tab_template": f"console/tabs/{tab or 'overview'}.html",
+        **TABS[tab][2](request, picture, stats, window),
+    }
+    return render(request, "console/destination.html", context)
+
+
+def _overview(
+    request: HttpRequest, picture: Picture, stats: DestinationStats, window: history.Window
+) -> dict[str, Any]:
+    is_queue = stats.destination.kind is Kind.QUEUE
+    shown = [COLUMNS[each] for each in COLUMNS if is_queue or each not in ("DeadLetterCount", "DequeueRate")]
+    numbers = numbers_of(picture, stats)
+    return {
+        "columns": [(column, numbers[column.name]) for column in shown if column.is_jmx],
+        "oldest": _oldest(stats),
+        "chart": chart_of(request, window, stats.destination),
+        "windows": _windows(window),
+    }
+
+
+def _windows(window: history.Window) -> list[tuple[str, str, bool]]:
+    return [(name, label, name == window.name) for name, (label, _) in history.WINDOWS.items()]
+
+
+def _oldest(stats: DestinationStats) -> str:
+    """How long its first message waits, in words; "" where none does."""
+    if not stats.destination.is_queue or not stats.QueueSize:
+        return ""
+    try:
+        found = gateway().run(gateway().admin.peers.oldest([stats.destination]))
+    except BrokerError:
+        return ""
+    came = found.get(stats.destination)
+    return figures.span(max(0, int(time.time() - came / 1000))) if came else ""
+
+
+def _consumers(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:
+    return {"consumers": consumers_of(peers_now(), stats.destination)}
+
+
+def _producers(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:
+    return {"producers": producers_of(peers_now(), stats.destination)}
+
+
+def _routing(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:
+    return {
+        "feeders": feeders_of(stats.destination, gateway().definitions()),
+        "selectors": _remembered(stats.destination),
+    }
+
+
+def _remembered(destination: Destination) -> list[tuple[str, datetime]]:
+    """Selectors of a queue's former consumers, with the time of their last use."""
+    if not destination.is_queue:
+        return []
+    found = gateway().selectors_of(destination)
+    return [(selector, datetime.fromtimestamp(used / 1000, UTC)) for selector, used in found.items()]
+
+
+def _policy(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:
+    definitions = gateway().definitions()
+    entry = policies.policy_of(definitions, stats.destination)
+    return {"policy": entry, "options": policies.options_of(entry) if entry else []}
+
+
+def _history(request: HttpRequest, picture: Picture, stats: DestinationStats, window: history.Window) -> dict[str, Any]:
+    if not request.GET.get("window") and window.is_live:
+        window = history.Window.read({"window": "24h"}, time.time())
+    may_read = may(request.user, Verb.AUDIT)
+    changes = AuditEntry.objects.filter(object=str(stats.destination))[:MAX_CHANGES] if may_read else ()
+    return {
+        "chart": chart_of(request, window, stats.destination),
+        "windows": _windows(window),
+        "changes": changes,
+        "may_read_changes": may_read,
+    }
+
+
+_BOTH = frozenset({"queue", "topic"})
+_Tab = Callable[[HttpRequest, Picture, DestinationStats, history.Window], dict[str, Any]]
+#: Tabs: what the URL calls them, what the page does, for which kinds, and what each needs.
+TABS: dict[str, tuple[str, frozenset[str], _Tab]] = {
+    "": ("Overview", _BOTH, _overview),
+    "consumers": ("Consumers", _BOTH, _consumers),
+    "producers": ("Producers", _BOTH, _producers),
+    "routing": ("Routing", _BOTH, _routing),
+    "policy": ("Policy", _BOTH, _policy),
+    "history": ("History", _BOTH, _history),
+}
