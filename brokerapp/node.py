@@ -28,7 +28,7 @@ from brokerapp.requests import answer
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.snapshot import NodeStatus
 from brokerapp.stats import Stats
-from brokerapp.stomp.listener import Authenticate
+from brokerapp.stomp.endpoint import Authenticate
 from brokerapp.store import Limits, LogState
 from brokerapp.store.redis import NODE_TIMEOUT_MS, RedisStore, now_ms
 from brokerapp.store.room import NOTHING, is_full, store_limit

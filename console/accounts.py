@@ -163,7 +163,7 @@ def effective(user: User) -> list[tuple[Verb, list[tuple[str, str]]]]:
     """Each right with where it holds and where it comes from: `("everywhere", "admin, as a superuser")`."""
     sources: list[tuple[Grant, str]] = [(Grant(Role.ADMIN), "a superuser")] if user.is_superuser else []
     found = Assignment.objects.filter(Q(user=user) | Q(group__user=user)).select_related("group")
-    sources += [(each.grant, f"the group {each.group}" if each.group else "their own role") for each in found]
+    sources += [(each.grant, f"the group {each.group}" if each.group else "own role") for each in found]
     if not user.is_active:
         sources = []
     return [

@@ -21,6 +21,7 @@ from console.access import grants_of
 from console.gateway import close_gateway
 from console.live.mirror import close_mirror, mirror
 from console.live.notices import close_notices
+from console.rights_version import changes_here
 from console.watch import close_watch, watch
 
 logger = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ class Authenticator:
     """Whether login and passcode are those of an active user, and who that is to the broker.
 
     A password hash takes long on purpose. Answers are remembered for a short while, under a keyed digest, so that a
-    storm of reconnecting clients costs one hash a user.
+    storm of reconnecting clients costs one hash a user, but no longer than until rights are changed in this process.
     """
 
     #: Seconds an answer is remembered: a yes, and a no.
@@ -78,11 +79,15 @@ class Authenticator:
         self._clock = clock
         self._key = os.urandom(32)
         self._answers: dict[bytes, tuple[float, Principal | None]] = {}
+        self._changes = changes_here()
 
     async def __call__(self, login: str | None, passcode: str | None) -> Principal | None:
         """The principal, or None."""
         if login is None or passcode is None:
             return None
+        if self._changes != changes_here():  # somebody's password, account or role is another one
+            self._changes = changes_here()
+            self._answers.clear()
         digest = hmac.digest(self._key, f"{len(login)}:{login}{passcode}".encode(), hashlib.sha256)
         until, principal = self._answers.get(digest, (0.0, None))
         if self._clock() < until:

@@ -111,8 +111,8 @@ def opened(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None
 
 def logged_in(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None:
     """Somebody came all the way in."""
-    methods = [each["method"] for each in get_authentication_records(request, user)]
-    change = audit.Change(after={"by": methods})
+    methods = dict.fromkeys(each["method"] for each in get_authentication_records(request, user))
+    change = audit.Change(after={"by": ", ".join(methods)})
     audit.record(_by(user, request), "log in", f"user {user}", AuditEntry.Outcome.DONE, change=change)
 
 

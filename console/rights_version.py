@@ -41,6 +41,11 @@ def rights_state() -> tuple[int, int]:
     return rights_version(), _grown_here
 
 
+def changes_here() -> int:
+    """How often this process changed anybody's rights."""
+    return _grown_here
+
+
 def grow(sender: Any = None, **kwargs: Any) -> None:
     """Somebody's rights may have changed."""
     if kwargs.get("update_fields") == frozenset({"last_login"}):

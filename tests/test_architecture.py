@@ -92,6 +92,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.connector", "brokerapp.errors", "brokerapp.message", "brokerapp.actions", "brokerapp.stomp.frames",
         "brokerapp.stomp.naming", "brokerapp.stomp.runs", "brokerapp.stomp.send_headers", "brokerapp.transformations",
     ),
+    "brokerapp.stomp.endpoint": (*PARTS_OF_CORE, "brokerapp.stomp"),
+    "brokerapp.stomp.heart_beats": (),
     "brokerapp.stomp.listener": (*PARTS_OF_CORE, "brokerapp.stomp"),
     "brokerapp.stomp.tls": ("brokerapp.connector", "brokerapp.errors"),
     "brokerapp.stomp.websocket": (
@@ -170,7 +172,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     "asyncio": (
         "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.sending", "brokerapp.steps",
         "brokerapp.transfers",
-        "brokerapp.stomp.listener", "brokerapp.stomp.websocket", "brokerapp.listeners", "brokerapp.admin",
+        "brokerapp.stomp.heart_beats", "brokerapp.stomp.listener", "brokerapp.stomp.websocket", "brokerapp.listeners",
+        "brokerapp.admin",
         "brokerapp.wiring", "brokerapp.reloading",
         "brokerapp.management", "brokerapp.store", "analytics", "console",
     ),
