@@ -160,7 +160,7 @@ class Desk:
                 raise RequestRefused(f"{log.destination} has consumers")
             removed += await self._purge(log)
             await self._committer.barrier()
-            if not (log.depth or log.consumers or self._committer.brings_to(log.name)):
+            if not (log.depth or log.coming or log.consumers or self._committer.brings_to(log.name)):
                 self._broker.delete(log)
                 await self._committer.barrier()
                 return removed
