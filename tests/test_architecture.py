@@ -101,8 +101,10 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     ),
     "brokerapp.listeners": (*PARTS_OF_CORE, "brokerapp.stomp"),
     "brokerapp.requests": (
-        *PARTS_OF_CORE, "brokerapp.peers", "brokerapp.sending", "brokerapp.steps", "brokerapp.transfers",
+        *PARTS_OF_CORE, "brokerapp.explaining", "brokerapp.peers", "brokerapp.sending", "brokerapp.steps",
+        "brokerapp.transfers",
     ),
+    "brokerapp.explaining": PARTS_OF_CORE,
     "brokerapp.peers": PARTS_OF_CORE,
     "brokerapp.peers_admin": (*VALUES, "brokerapp.store.redis"),
     "brokerapp.sending": PARTS_OF_CORE,

@@ -320,6 +320,10 @@ class RedisStore:
         text = await self._do("HGET", self.keys.definitions, wanted)
         return current, text.decode() if text else None
 
+    async def definitions_version(self) -> int:
+        """The current version alone."""
+        return int(await self._do("HGET", self.keys.definitions, "current") or 0)
+
     async def define(self, expected: int, text: str, about: Mapping[str, Any]) -> int:
         """Make `text` the definitions if `expected` is still their version; returns the new one."""
         new = await self._call(
