@@ -79,3 +79,13 @@ def forget_selector(request: HttpRequest, queue: Destination, selector: str) -> 
     existing(queue)
     with audit.recording(request, "forget selector", queue, before={"selector": selector}):
         return gateway().forget_selectors(queue, selector)
+
+
+def forget_groups(request: HttpRequest, queue: Destination, group: str | None) -> int:
+    """Let one message group, or all, be assigned anew; how many had an owner."""
+    require(request, Verb.CREATE, queue)
+    existing(queue)
+    with audit.recording(request, "forget groups", queue, before={"group": group or "all"}) as change:
+        count = gateway().forget_groups(queue, group)
+        change.after = {"had an owner": count}
+    return count

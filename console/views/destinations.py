@@ -28,11 +28,7 @@ def pause(request: HttpRequest, name: str, paused: bool) -> HttpResponse:
 @needs(Verb.PAUSE, queue_named)
 def forget_groups(request: HttpRequest, name: str) -> HttpResponse:
     """Let a message group of a queue, or all, be assigned anew with the next message."""
-    destination, group = Destination.queue(name), request.POST.get("group") or None
-    existing(destination)
-    with audit.recording(request, "forget groups", destination, before={"group": group or "all"}) as change:
-        count = gateway().forget_groups(destination, group)
-        change.after = {"had an owner": count}
+    count = service.forget_groups(request, Destination.queue(name), request.POST.get("group") or None)
     messages.success(request, f"{counted(count, 'group')} will be assigned anew with the next message.")
     return redirect(reverse("queue", kwargs={"name": name}) + "?tab=losses")
 
