@@ -1,4 +1,4 @@
-"""Journey B: support finds an order that failed, sees its way, sends it again and watches it being used. Keyboard only."""
+"""Journey B: support finds an order that failed, sees its way, sends it again and sees it used. Keyboard only."""
 
 from __future__ import annotations
 
