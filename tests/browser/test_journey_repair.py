@@ -53,7 +53,7 @@ def test_support_finds_an_order_that_failed_and_sends_it_again(page_of, site, bi
     hit = page.locator(".hit").first
     expect(hit).to_contain_text("Dead-lettered")
     expect(hit).to_contain_text(f"from /queue/{BILLING}")
-    page.keyboard.press("j")
+    page.locator("body").press("j")
     expect(hit).to_be_focused()
     page.keyboard.press("Enter")
 
