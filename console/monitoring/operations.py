@@ -21,7 +21,7 @@ from brokerapp.snapshot import DestinationStats, SubscriptionStats
 from console import audit
 from console.access import lacking, may
 from console.gateway import LONG_PATIENCE, gateway
-from console.masking import masked
+from console.masking import check_selector, masked
 from console.monitoring import health
 from console.monitoring.beans import Bean, Beans
 from console.monitoring.jolokia import DENIED, ILLEGAL, Failure
@@ -100,6 +100,7 @@ def _check(caller: Caller, bean: Bean, operation: Operation) -> None:
 
 
 def _browse(caller: Caller, stats: DestinationStats, selector: str = "") -> list[dict[str, Any]]:
+    check_selector(caller.request.user, selector, stats.destination)
     page = gateway().browse(stats.destination, 0, MAX_BROWSED, selector or None)
     return [as_data(masked(caller.request.user, each, stats.destination)) for each in page.messages]
 
@@ -131,6 +132,7 @@ def _remove(caller: Caller, stats: DestinationStats, id: str) -> bool:
 
 
 def _remove_matching(caller: Caller, stats: DestinationStats, selector: str) -> int:
+    check_selector(caller.request.user, selector, stats.destination)
     return _door(gateway().admin.remove(stats.destination, selector=selector or None))
 
 
@@ -141,6 +143,8 @@ def _transfer(verb: str, by: str) -> Callable[[Caller, DestinationStats, str, st
         where = Destination.parse(target)
         if not may(caller.request.user, Verb.BULK, where):
             raise Failure(403, DENIED, lacking(Verb.BULK, where))
+        if by == "selector":
+            check_selector(caller.request.user, which, stats.destination)
         chosen = {"ids": [which]} if by == "id" else {"selector": which or None}
         count = _door(getattr(gateway().admin, verb)(stats.destination, where, **chosen))
         return count > 0 if by == "id" else count

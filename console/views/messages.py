@@ -12,7 +12,6 @@ from django.views.decorators.http import require_GET
 
 from brokerapp.destination import Destination
 from brokerapp.errors import DestinationNotFound, SelectorSyntaxError
-from brokerapp.selectors import compile_selector
 from brokerapp.snapshot import BrowsedMessage, BrowsePage
 from console.access import Verb, needs, queue_named
 from console.bodies import readings
@@ -93,8 +92,7 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
     after = _seq(request.GET.get("after"))
     context = {"destination": destination, "selector": selector, "after": after, "query": _query(request)}
     try:
-        if selector:
-            check_selector(request.user, compile_selector(selector), destination)
+        check_selector(request.user, selector, destination)
         page = _browse(destination, after, selector)
     except SelectorSyntaxError as wrong:
         return context | {"wrong": wrong, "before": selector[: wrong.position], "behind": selector[wrong.position :]}
