@@ -33,6 +33,7 @@ from brokerapp.definitions import Definitions
 from brokerapp.delivery import Delivery
 from brokerapp.destination import Destination, Kind
 from brokerapp.durables import Durables
+from brokerapp.early_delivery import EarlyDelivery
 from brokerapp.engine.access import Access
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.selector_cache import CacheRules, SelectorCache
@@ -100,7 +101,7 @@ class Broker:
         self.queues = Queues(committer, self.delivery, stats, self.may, self.timers, _cache(settings))
         self.queues.topology = self.topology = Topology(definitions, self._interest)
         self.publishing, self.subscribing, self.producers = Publishing(self), Subscribing(self), Producers(self)
-        self.runs = Runs(self)
+        self.runs, self.early = Runs(self), EarlyDelivery(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
         self.browsing = Browsing(self)
         self.bounds = Bounds(self)

@@ -150,6 +150,7 @@ class Client:
         self.pending += 1
         self.pending_bytes += size
         share = self.share
+        share.pending_bytes += size
         if not self.on_hold and (self.pending >= share.units or self.pending_bytes >= share.bytes):
             self.on_hold = True
             self.read_or_not()
@@ -158,6 +159,7 @@ class Client:
         """A unit is done."""
         self.pending -= 1
         self.pending_bytes -= size
+        self.share.pending_bytes -= size
         if self.on_hold and self.pending <= self.share.units // 2 and self.pending_bytes <= self.share.bytes // 2:
             self.on_hold = False
             self.read_or_not()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from brokerapp.client import Client, Placed
+from brokerapp.early_delivery import NOTHING, Given
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.subscription import Subscription
 from brokerapp.store import Unit
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 class ClientUnit(Unit):
     """A unit with the client that waits for it. A class of its own because there is one for every message."""
 
-    __slots__ = ("client", "placed", "publishing", "receipt", "settled", "size", "undo", "waiting")
+    __slots__ = ("client", "given", "placed", "publishing", "receipt", "settled", "size", "undo", "waiting")
 
     def __init__(
         self,
@@ -33,8 +34,9 @@ class ClientUnit(Unit):
         settles: Sequence[Entry],
         receipt: str | None,
         undo: Callable[[], None] | None,
+        given: Given = NOTHING,
     ) -> None:
-        self.settled = settled
+        self.settled, self.given = settled, given
         self.appends, self.settles, self.moves = appends, settles, False
         self.publishing, self.client, self.placed, self.receipt, self.undo = publishing, client, placed, receipt, undo
         self.size = sum([len(each.stored) or each.message.size for each in placed])

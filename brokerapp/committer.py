@@ -10,10 +10,11 @@ import asyncio
 import itertools
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from brokerapp.engine.entry import COMING
 from brokerapp.errors import Fenced, StoreUnavailable
 from brokerapp.store import DISCARDED, Batch, Committed, Limits, Run, Settled, StoredEntry, StoredJob, Unit
 
@@ -72,10 +73,15 @@ class Committer:
     """Takes units and reads from the broker, in order; calls back when they are done."""
 
     def __init__(self, store: CommitStore, session: str, limits: Limits, after_batch: Callable[[], None]) -> None:
-        self._store, self._session, self._limits, self._after_batch = store, session, limits, after_batch
+        self._store, self._session, self.limits, self._after_batch = store, session, limits, after_batch
         self._units: list[Unit | Run] = []
         self._under_way: list[Unit | Run] = []  # in the store's hands
+        self._submitted = 0  # units, since the start
+        self._brought_by: dict[
+            str, int
+        ] = {}  # log -> the last of them whose messages it is not given before it has them
         self._settles: list[Settled] = []
+        self._hasty: list[Settled] = []  # settled before they were stored
         self._declarations: list[tuple[str, str | None]] = []
         self._marks: dict[str, str] = {}
         self._returned: list[tuple[str, int, int]] = []
@@ -85,21 +91,31 @@ class Committer:
         self._idle = asyncio.Event()
         self._idle.set()
         self._number = 0
+        self.given = 0  #: copies in the next batch that were given out already
         self.last = 0  #: number of the last message that is stored
+        self.used = 0  #: bytes that the store held after the last batch
+        self.held: dict[str, int] = {}  #: the same of logs that have a limit, as far as they were written to
         self.done: Callable[[Batch], None] | None = None  #: told of every batch that the store has done
         self.waiting_since: float | None = None  #: loop time at which the store stopped answering
 
     # -- what the broker asks; none of it waits
 
-    def submit(self, unit: Unit | Run) -> None:
-        """Do this unit."""
+    def submit(self, unit: Unit | Run, given: Collection[str] = ()) -> None:
+        """Do this unit, whose messages these logs have given out already."""
         self._units.append(unit)
+        self._submitted += 1
+        self.given += len(given) * unit.count
+        for rows in unit.ways:
+            for log, _, _ in rows:
+                if log not in given:
+                    self._brought_by[log] = self._submitted
         self._rouse()
 
     def withdraw(self, wanted: Callable[[Unit | Run], bool]) -> list[Unit | Run]:
         """Take back, in order, those units that are not in the store's hands yet."""
         found = [unit for unit in self._units if wanted(unit)]
         if found:
+            self._submitted -= len(found)
             taken = set(map(id, found))
             self._units = [unit for unit in self._units if id(unit) not in taken]
             for each in self._reads:  # a mark that is taken away: wait for all that is left, which is never too early
@@ -108,7 +124,7 @@ class Committer:
         return found
 
     def settle(self, entries: Iterable[Settled]) -> None:
-        """Remove those of these entries that were ever stored; nobody waits for it."""
+        """Remove those of these entries that are, or will be, stored; nobody waits for it."""
         stored = [entry for entry in entries if entry.seq]
         if stored:
             self._settles += stored
@@ -122,6 +138,7 @@ class Committer:
     def remove(self, log: str) -> None:
         """Let a log exist no longer, if it is empty; before anything submitted later."""
         self._declarations.append((log, None))
+        self._forget(log)
         self._rouse()
 
     def discard(self, log: str, then: Callable[[], None] = _nothing) -> None:
@@ -130,7 +147,12 @@ class Committer:
         It is lost from the next batch on: whoever finds its attributes goes on with that.
         """
         self.create(log, json.dumps({"kind": DISCARDED}))
+        self._forget(log)
         self.submit(Unit(then=lambda *_: self._doomed.put_nowait((log, then))))
+
+    def _forget(self, log: str) -> None:
+        self._brought_by.pop(log, None)
+        self.held.pop(log, None)
 
     def mark(self, log: str, mark: str) -> None:
         """Set a log's mark, before anything submitted later."""
@@ -162,9 +184,9 @@ class Committer:
         return not self._idle.is_set()
 
     def brings_to(self, log: str) -> bool:
-        """Whether messages for this log are on their way to the store."""
-        units = (*self._under_way, *self._units)
-        return any(row[0] == log for unit in units for rows in unit.ways for row in rows)
+        """Whether messages are on their way to the store that this log is given when they are there."""
+        done = self._submitted - len(self._units) - len(self._under_way)
+        return self._brought_by.get(log, 0) > done
 
     async def barrier(self) -> None:
         """Wait until everything submitted so far is done, whatever is submitted meanwhile."""
@@ -207,12 +229,15 @@ class Committer:
     async def _round(self) -> None:
         batch, reads = self._take()
         if batch is not None:
-            self._under_way = batch.units
-            committed = Committed(0)
+            committed = Committed(0, used=self.used)
             if _writes(batch):
-                committed = await self._until_answered(lambda: self._store.commit(self._session, batch, self._limits))
-            self._under_way = []
+                committed = await self._until_answered(lambda: self._store.commit(self._session, batch, self.limits))
+            self.used = committed.used
+            self.held.update(committed.held)
             self._report(batch, committed)
+            self._under_way = []
+            if self._hasty:
+                self._settle_hasty()
             if self.done is not None:
                 _follow(self.done, batch)
         if reads:
@@ -239,9 +264,11 @@ class Committer:
         units = self._units
         count = _within_limits(units)
         taken, self._units = (units, []) if count == len(units) else (units[:count], units[count:])
+        self._under_way, self.given = taken, 0
+        if taken and _is_hasty(taken[0]):  # what it settles found no room in the store yet
+            taken[0].settles = self._known(taken[0].settles)
         if self._settles:
-            taken = [*taken, Unit(settles=self._settles)]
-            self._settles = []
+            taken, self._settles = [*taken, Unit(settles=self._known(self._settles))], []
         reads: list[Read] = []
         if self._reads:
             left = set(map(id, self._units))
@@ -254,6 +281,18 @@ class Committer:
         batch = Batch(self._number, taken, self._declarations, list(self._marks.items()), self._returned)
         self._declarations, self._marks, self._returned = [], {}, []
         return batch, reads
+
+    def _known(self, settles: Sequence[Settled]) -> Sequence[Settled]:
+        """Those that the store has already; the others are settled when it does."""
+        known = [entry for entry in settles if 0 < entry.seq < COMING]
+        if len(known) < len(settles):
+            self._hasty += [entry for entry in settles if entry.seq == COMING]
+        return known
+
+    def _settle_hasty(self) -> None:
+        """What is stored by now can be settled."""
+        self._settles += [entry for entry in self._hasty if 0 < entry.seq < COMING]
+        self._hasty = [entry for entry in self._hasty if entry.seq == COMING]
 
     async def _until_answered(self, call):
         while True:
@@ -274,7 +313,10 @@ class Committer:
 
 
 def _within_limits(units: list[Unit | Run]) -> int:
-    """How many of the units make a batch; at least one."""
+    """How many of the units make a batch; at least one.
+
+    One that settles what is on its way to the store comes in a later batch than that.
+    """
     if len(units) == 1:
         return 1
     copies = size = 0
@@ -282,9 +324,14 @@ def _within_limits(units: list[Unit | Run]) -> int:
         of_unit, bytes_of_unit = unit.weight
         copies += of_unit
         size += bytes_of_unit
-        if (copies > MAX_COPIES or size > MAX_BYTES) and count:
+        if count and (copies > MAX_COPIES or size > MAX_BYTES or _is_hasty(unit)):
             return count
     return min(len(units), MAX_UNITS)
+
+
+def _is_hasty(unit: Unit | Run) -> bool:
+    """Whether it settles what is on its way to the store."""
+    return bool(unit.settles) and any(entry.seq == COMING for entry in unit.settles)
 
 
 def _writes(batch: Batch) -> bool:

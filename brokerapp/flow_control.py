@@ -11,7 +11,7 @@ may be what makes room. What it may have waiting is bounded instead, and what go
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -99,7 +99,7 @@ class FlowControl:
             place = FullPlace(full, clock.now_ms())
             self._tell(unit, place)
         if place is None or unit.settles or unit.droppable:  # what it settles may be what makes room
-            self._broker.committer.submit(unit)
+            self._broker.committer.submit(unit, unit.given)
         elif (reason := self._join(unit, place)) is not None:
             self._broker.publishing.refuse(unit, reason)
 
@@ -133,6 +133,10 @@ class FlowControl:
             advisories.full(destination, "store" if place.name == STORE else "memory")
         if not unit.client.waiting:
             advisories.fast_producer(unit.client, destination)
+
+    def is_full(self, logs: Collection[str]) -> bool:
+        """Whether who sends to one of these logs would have to wait behind others."""
+        return bool(self.places) and (STORE in self.places or not self.places.keys().isdisjoint(logs))
 
     def _place_of(self, unit: Unit | Run) -> FullPlace | None:
         ways = unit.ways

@@ -81,7 +81,7 @@ class Inactivity:
         log = self._broker.queues.get(str(destination))
         if log is None:  # a composite that only forwards
             return True
-        return not (log.consumers or log.depth or self._broker.committer.brings_to(log.name))
+        return not (log.consumers or log.depth or log.coming or self._broker.committer.brings_to(log.name))
 
     def _remove(self, destination: Destination) -> None:
         self._idle.pop(destination, None)

@@ -13,7 +13,8 @@ from brokerapp.connector import DEFAULT_LIMITS, Carrier, ConnectionLimits
 from brokerapp.engine.conventions import PLAIN, Conventions
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.snapshot import ListenerStats
-from brokerapp.stomp.listener import Authenticate, Endpoint, StompConnection
+from brokerapp.stomp.endpoint import Authenticate, Endpoint
+from brokerapp.stomp.listener import StompConnection
 from brokerapp.stomp.websocket import WebSocketConnection, page_admitted
 
 

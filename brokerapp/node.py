@@ -28,10 +28,10 @@ from brokerapp.requests import answer
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.snapshot import NodeStatus
 from brokerapp.stats import Stats
-from brokerapp.stomp.listener import Authenticate
+from brokerapp.stomp.endpoint import Authenticate
 from brokerapp.store import Limits, LogState
 from brokerapp.store.redis import NODE_TIMEOUT_MS, RedisStore, now_ms
-from brokerapp.store.room import NOTHING, is_full, store_limit
+from brokerapp.store.room import server_limit, store_limit
 
 logger = logging.getLogger(__name__)
 
@@ -258,7 +258,7 @@ class Node:
 
     async def _beat(self) -> None:
         memory = await self._store.memory()
-        self._limits.total = NOTHING if is_full(memory) else self._store_limit
+        self._limits.server = server_limit(memory)
         clients = itertools.islice(self.broker.clients.values(), MAX_LISTED_CONNECTIONS)
         status = NodeStatus(
             node=self.session,

@@ -17,6 +17,7 @@ from brokerapp.actions import Send
 from brokerapp.client import Client, Placed, Transaction
 from brokerapp.client_unit import ClientUnit, SchedulingUnit, appends_of
 from brokerapp.destination import Destination, as_one
+from brokerapp.early_delivery import NOTHING, Given
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.routing import Route, route
@@ -50,7 +51,8 @@ class Publishing:
             return
         message, placed = self._placed(client, send)
         if message.persistent or client.pending or client.waiting or not self._passed_through(placed):
-            self.submit(client, placed, (), send.receipt)
+            given = self._give_early(placed[0]) if len(placed) == 1 else NOTHING
+            self.submit(client, placed, (), send.receipt, given=given)
         else:
             self._broker.confirm(client, send.receipt)
         if message.expires:
@@ -86,6 +88,11 @@ class Publishing:
         transaction.copies += sum([len(group.rows) for each in placed for group in each.route.groups])
         self._broker.confirm(client, send.receipt)
 
+    def _give_early(self, placed: Placed) -> Given:
+        if not self._broker.flow.is_free((placed,)):
+            return NOTHING
+        return self._broker.early.give([placed.message], [len(placed.stored)], placed.route.groups)
+
     def _passed_through(self, placed: Sequence[Placed]) -> bool:
         """Give a message that need not be kept straight to the one consumer that waits for it, if there is one."""
         first = placed[0]
@@ -101,10 +108,8 @@ class Publishing:
         if not given:
             return False
         now_us = messages[0].born_us
-        log.counts.arrived([message.size for message in messages])
+        self.arrived(log, messages, [message.size for message in messages])
         self._broker.recorder.run(FORWARD, now_us, messages, group.names, sent_to)
-        if self._broker.advisories.watching:
-            self._broker.advisories.delivered(log.destination, messages)
         for consumer, entries in given:
             self._broker.delivery.give(log, consumer, entries, now_us)
         return True
@@ -223,8 +228,12 @@ class Publishing:
         receipt: str | None,
         undo: Callable[[], None] | None = None,
         jobs: Sequence[JobChange] = (),
+        given: Given = NOTHING,
     ) -> None:
-        """Let it happen, all or nothing; then tell the client if it asked. `undo` is called when a limit refuses it."""
+        """Let it happen, all or nothing; then tell the client if it asked. `undo` is called when a limit refuses it.
+
+        `given` was given early of its one message.
+        """
         appends = appends_of(placed)
         stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
         if not appends and not stored and not client.pending and not jobs and self._broker.flow.is_free(placed):
@@ -233,7 +242,7 @@ class Publishing:
             self._broker.confirm(client, receipt)
             return
         kind = SchedulingUnit if jobs else ClientUnit
-        request = kind(self, client, placed, appends, settled, stored, receipt, undo)
+        request = kind(self, client, placed, appends, settled, stored, receipt, undo, given)
         if jobs:
             request.jobs = jobs
         client.started_unit(request.size)
@@ -241,7 +250,7 @@ class Publishing:
         if flow.watchful:
             flow.submit(request)
         else:
-            self._broker.committer.submit(request)
+            self._broker.committer.submit(request, given)
 
     def finish(self, request: ClientUnit, seq: int, refused: str) -> None:
         """The store did what a client asked, or a limit stood in the way."""
@@ -258,7 +267,7 @@ class Publishing:
             self._broker.settling.account(request.settled)
         if request.dropped:
             self._leave_out(placed, request.dropped)
-        self.happened(placed, seq)
+        self.happened(placed, seq, request.given)
         self._broker.confirm(client, request.receipt)
 
     def refuse(self, request: ClientUnit, reason: str) -> None:
@@ -269,6 +278,7 @@ class Publishing:
         client.ended_unit(request.size)
         if request.undo is not None:
             request.undo()
+        self._broker.early.never_stored(request.given)
         error = LimitExceeded(f"{reason}: nothing of this was kept{_named([each.destination for each in placed])}")
         self._broker.refuse(client, error, request.receipt)
         if client.id not in self._broker.clients:  # it cannot be told
@@ -305,38 +315,55 @@ class Publishing:
         """The store holds these messages until they are due."""
         self._broker.jobs.note(min([each.due_ms for each in jobs]))
 
-    def happened(self, placed: Sequence[Placed], seq: int) -> None:
-        """The store did it."""
+    def happened(self, placed: Sequence[Placed], seq: int, given: Given = NOTHING) -> None:
+        """The store did it. `given` was given early, of one message."""
         for each in placed:
             for group in each.route.groups:
                 if group.logs:
-                    self.stored([each.message], [len(each.stored)], group, str(each.destination), seq)
+                    self.stored([each.message], [len(each.stored)], group, str(each.destination), seq, given)
                 seq += 1
             for copy in each.route.topics:
                 if not copy.destination.is_temporary or copy.destination in self._broker.temporaries:
                     self._broker.delivery.publish(each.message, copy, each.sender)
 
-    def stored(self, messages: Sequence[Message], sizes: Sequence[int], group: Group, sent_to: str, seq: int) -> None:
-        """The store holds copies of these messages, the first as number `seq`: count them, offer them to consumers."""
+    def stored(
+        self,
+        messages: Sequence[Message],
+        sizes: Sequence[int],
+        group: Group,
+        sent_to: str,
+        seq: int,
+        given: Given = NOTHING,
+    ) -> None:
+        """The store holds copies of these messages, the first as number `seq`: count them, offer them to consumers.
+
+        To those who were `given` them early they are only numbered.
+        """
         count, bodies = len(messages), [message.size for message in messages]
         numbers = range(seq, seq + count)
         payloads = numbers if group.shared else (0,) * count
         deliveries = messages[0].deliveries
-        touched, changed = self._broker.delivery.touched, self._broker.stats.changed
-        advisories = self._broker.advisories
+        touched = self._broker.delivery.touched
         for log, (name, original, shown) in zip(group.logs, group.rows, strict=True):
-            counts = log.counts
-            counts.arrived(bodies)
-            changed.add(counts)
+            if given and name in given:
+                self._broker.early.stored(log, given[name], numbers, payloads)
+                continue
+            self.arrived(log, messages, bodies)
             if log.consumers:
                 facts = zip(numbers, messages, payloads, sizes, strict=True)
                 log.offer_run([Entry(name, *each, original, shown, deliveries) for each in facts])
                 touched[log] = None
             else:
                 log.offer_unseen(count)
-            if advisories.watching:
-                advisories.delivered(log.destination, messages, heard=bool(log.consumers))
         self._broker.recorder.run(FORWARD, messages[0].born_us, messages, group.names, sent_to)
+
+    def arrived(self, log: MessageLog, messages: Sequence[Message], sizes: Sequence[int]) -> None:
+        """Messages came to a log, with bodies of these sizes: count them, tell those who listen."""
+        counts = log.counts
+        counts.arrived(sizes)
+        self._broker.stats.changed.add(counts)
+        if self._broker.advisories.watching:
+            self._broker.advisories.delivered(log.destination, messages, heard=bool(log.consumers))
 
     def _leave_out(self, placed: Sequence[Placed], dropped: Sequence[tuple[int, int]]) -> None:
         """These copies, see Unit, found their queues full, and their virtual topics want them dropped then."""

@@ -21,7 +21,7 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.engine.bindings import Binding, RoutingType, is_at, new_binding
 from brokerapp.engine.destination_map import DestinationMap, matches
 from brokerapp.engine.dispatch_rules import DispatchRules, rules_of
-from brokerapp.engine.entry import Entry
+from brokerapp.engine.entry import COMING, Entry
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.selector_cache import SelectorCache
 from brokerapp.engine.subscription import Subscription
@@ -378,9 +378,24 @@ class Queues:
         for name, back in by_log.items():
             log = self._logs.get(name)
             if log is not None:
-                log.take_back(self.left_behind(log, back))
+                self._take_back(log, back)
                 self._delivery.touched[log] = None
                 self._stats.changed.add(log.counts)
+
+    def _take_back(self, log: MessageLog, entries: Sequence[Entry]) -> None:
+        back = [entry for entry in entries if 0 < entry.seq < COMING]
+        if len(back) < len(entries):
+            log.stranded += [entry for entry in entries if entry.seq == COMING]
+            log.settled([entry for entry in entries if not entry.seq])  # that have no place to return to
+        if back:
+            log.take_back(self.left_behind(log, back))
+
+    def return_stranded(self, log: MessageLog) -> None:
+        """What consumers left behind before it was stored is so now, or never will be."""
+        stranded, log.stranded = log.stranded, []
+        self.take_back(stranded)
+        if not log.consumers and self.holds(log):
+            self._committer.mark(log.name, self._closing_mark(log))
 
     def close(self) -> None:
         """The node stops: leave a mark on every queue that has one open."""

@@ -33,6 +33,7 @@ class Share:
 
     units: int = UNITS[0]
     bytes: int = BYTES[0]
+    pending_bytes: int = 0  #: of messages that all have on their way now
 
 
 class Quotas:

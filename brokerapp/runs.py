@@ -15,6 +15,7 @@ from brokerapp.actions import Send, SendRun
 from brokerapp.client import Client, Placed
 from brokerapp.client_unit import ClientUnit
 from brokerapp.destination import Destination
+from brokerapp.early_delivery import NOTHING
 from brokerapp.engine.routing import Route
 from brokerapp.message import Message, stored_alike
 from brokerapp.scheduling import MARK as SCHEDULED
@@ -30,7 +31,7 @@ MAX_COPIES = 2_000
 class ClientRun(Run):
     """A run with the client that waits for it."""
 
-    __slots__ = ("client", "destination", "messages", "receipts", "route", "runs", "size", "sizes")
+    __slots__ = ("client", "destination", "given", "messages", "receipts", "route", "runs", "size", "sizes")
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class ClientRun(Run):
         self.destination, self.route = destination, route
         self.sizes = list(map(len, self.stored))
         self.size = sum(self.sizes)
+        self.given = NOTHING  #: early
 
     def done(self, seq: int, refused: Mapping[int, str]) -> None:
         self.runs.finish(self, seq, refused)
@@ -76,8 +78,9 @@ class Runs:
         for start in range(0, len(messages), length):
             part = slice(start, start + length)
             unit = ClientRun(self, client, messages[part], run.receipts[part], destination, route)
+            unit.given = self._broker.early.give(unit.messages, unit.sizes, route.groups)
             client.started_unit(unit.size)
-            self._broker.committer.submit(unit)
+            self._broker.committer.submit(unit, unit.given)
 
     def _way(self, client: Client, run: SendRun) -> tuple[Destination, Route] | None:
         """Where the messages go, if that is known, the same for all, and nothing else must be asked for each."""
@@ -125,7 +128,8 @@ class Runs:
         for place in places:
             placed = [Placed(run.messages[place], run.stored[place], run.destination, run.route)]
             appends = [(run.stored[place], run.rows)]
-            units.append(ClientUnit(publishing, run.client, placed, appends, (), (), run.receipts[place], None))
+            given = {log: [entries[place]] for log, entries in run.given.items()}
+            units.append(ClientUnit(publishing, run.client, placed, appends, (), (), run.receipts[place], None, given))
             run.client.started_unit(units[-1].size)
         return units
 
@@ -133,7 +137,8 @@ class Runs:
         """These of its messages are stored, numbered from `seq` on."""
         messages = run.messages[part]
         [group] = run.route.groups
-        self._broker.publishing.stored(messages, run.sizes[part], group, str(run.destination), seq)
+        given = {log: entries[part] for log, entries in run.given.items()}
+        self._broker.publishing.stored(messages, run.sizes[part], group, str(run.destination), seq, given)
         for copy in run.route.topics:
             for message in messages:
                 self._broker.delivery.publish(message, copy, run.client)

@@ -15,7 +15,7 @@ from brokerapp.errors import ConfigurationRefused
 from brokerapp.listeners import Listen
 from brokerapp.node import Node, NodeConfig
 from brokerapp.settings import Settings
-from brokerapp.stomp.listener import Authenticate
+from brokerapp.stomp.endpoint import Authenticate
 from brokerapp.stomp.tls import server_context
 
 #: Groups of an installation's users whose programs may produce and consume, everywhere: administrators, and programs.

@@ -9,12 +9,16 @@ from dataclasses import dataclass
 
 from brokerapp.message import Message
 
+#: `seq` of an entry that is on its way to the store: it comes after all that is stored.
+COMING = 1 << 62
+
 
 @dataclass(slots=True, eq=False)
 class Entry:
     """A message in a log. `seq` orders the log.
 
-    0: not stored (given to a consumer without passing through the store).
+    0: not stored (given to a consumer without passing through the store). COMING: given to a consumer while the store
+    is told of it; it gets its number when that is done.
     """
 
     log: str

@@ -40,9 +40,9 @@ class MessageLog:
     """One queue. Numbers are those of DestinationStats."""
 
     __slots__ = (
-        "ahead", "consumers", "counts", "depth", "destination", "dispatched", "groups", "in_flight", "loaded",
+        "ahead", "coming", "consumers", "counts", "depth", "destination", "dispatched", "groups", "in_flight", "loaded",
         "may_have_been_delivered", "name", "paging", "paused", "place", "ready", "ready_bytes", "returned", "rules",
-        "stopped", "turn", "unloaded", "window",
+        "stopped", "stranded", "turn", "unloaded", "window",
     )  # fmt: skip
 
     def __init__(
@@ -60,6 +60,7 @@ class MessageLog:
         self.consumers: list[Subscription] = []
         self.turn = 0
         self.in_flight = 0
+        self.coming = 0  #: bytes of messages that were given early and are not stored yet
         self.paging = False
         self.paused = False  #: an operator wants nothing to be given out
         self.stopped: set[str] = set()  #: reasons for which nothing is given out for a moment
@@ -69,6 +70,8 @@ class MessageLog:
         self.ahead = Lookahead(rules.prioritized)
         #: Entries that came back, with their deliveries: kept while the window is not.
         self.returned: dict[int, int] = {}
+        #: Entries that consumers left behind before they were stored: they come back when they are.
+        self.stranded: list[Entry] = []
         #: Entries up to this number may have been delivered by a node that died.
         self.may_have_been_delivered = suspect
         self.dispatched = 0
@@ -305,16 +308,74 @@ class MessageLog:
 
         Nobody, unless consumers in auto mode take all and nothing is overtaken. They are in flight from here on.
         """
-        if self.silent or not self.consumers or self.depth > self.in_flight or self._choosy:
-            return []
-        if entries[0].message.grouped:
+        if not self.is_awaited or self._choosy or entries[0].message.grouped:
             return []
         able = self._able()
         if sum([room for _, room in able]) < len(entries) or not all(each.ack_mode == "auto" for each, _ in able):
             return []
+        return self._give_at_once(entries)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether the next message may be for a consumer at once, because nothing waits before it."""
+        return bool(self.consumers) and self.depth == self.in_flight and not (self.silent or self.paging)
+
+    def give_early(self, entries: Sequence[Entry]) -> list[tuple[Subscription, list[Entry]]]:
+        """Who gets these new messages while the store is told of them: all are taken, or none; see `stored`.
+
+        Where it matters who gets which, only one can be given. They are in flight from here on.
+        """
+        if self.rules.prioritized or not self.is_awaited:  # by priority what is in flight is known by its number
+            return []
+        self._note_group(entries[0])
+        if self._choosy:
+            return self._choose_early(entries) if len(entries) == 1 else []
+        if sum([room for _, room in self._able()]) < len(entries):
+            return []
+        self.coming += sum([entry.size for entry in entries])
+        return self._give_at_once(entries)
+
+    def _choose_early(self, entries: Sequence[Entry]) -> list[tuple[Subscription, list[Entry]]]:
+        given = self._give_at_once(entries)
+        self._offer_again()  # as nothing waits, nobody has seen anything
+        if given:
+            self.coming += entries[0].size
+        else:
+            self.ready.clear()
+            self.ready_bytes = 0
+            self.depth -= 1
+        return given
+
+    def _give_at_once(self, entries: Sequence[Entry]) -> list[tuple[Subscription, list[Entry]]]:
         self.depth += len(entries)
         self.ready.extend(entries)
-        return self.dispatch()
+        self.ready_bytes += sum([entry.size for entry in entries])
+        dispatched = self.dispatched
+        given = self.dispatch()
+        self.dispatched = dispatched  # without numbers they leave no mark
+        return given
+
+    def stored(self, entries: Sequence[Entry], numbers: Iterable[int], payloads: Iterable[int]) -> None:
+        """The store has what was given early, under these numbers."""
+        for entry, number, payload in zip(entries, numbers, payloads, strict=True):
+            entry.seq, entry.payload = number, payload
+        last = entries[-1].seq
+        self.coming -= sum([entry.size for entry in entries])
+        self.dispatched = max(self.dispatched, last)
+        if (
+            self.unloaded or self.paging or self.rules.prioritized
+        ):  # the window may come there, and is to pass them over
+            self.ahead.taken.update([entry.seq for entry in entries])
+        else:
+            self.loaded = max(self.loaded, last)
+            if self.ahead.taken:
+                self.ahead.loaded(last)
+
+    def never_stored(self, entries: Sequence[Entry]) -> None:
+        """A limit refused what was given early, in the end. Who has it may keep it: it is as what is not stored."""
+        for entry in entries:
+            entry.seq = 0
+        self.coming -= sum([entry.size for entry in entries])
 
     def _in_turn(self) -> list[tuple[Subscription, list[Entry]]]:
         """Round robin among those with credit; it does not matter who gets what."""

@@ -1,6 +1,6 @@
 """Listener: the sockets.
 
-Bytes to the session, its actions to the broker, deliveries back; heart-beats and back-pressure.
+Bytes to the session, its actions to the broker, deliveries back; back-pressure.
 """
 
 from __future__ import annotations
@@ -8,23 +8,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import repeat
 from typing import Any
 
 from brokerapp.actions import Action, Connect, Disconnect, Subscribe
-from brokerapp.broker import Broker
 from brokerapp.client import Client
-from brokerapp.connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.access import ANONYMOUS, Principal
-from brokerapp.engine.conventions import PLAIN, Conventions
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import AuthenticationFailed, BrokerError, LimitExceeded, ProtocolError, RequestRefused
 from brokerapp.message import Message, escape
+from brokerapp.stomp.endpoint import Authenticate, Endpoint
 from brokerapp.stomp.frames import MAX_HEAD_BYTES, Frame, FrameParser, Run
+from brokerapp.stomp.heart_beats import HeartBeats
 from brokerapp.stomp.naming import Naming, with_own_names
 from brokerapp.stomp.session import StompSession
 from brokerapp.transformations import as_wanted
@@ -37,44 +36,9 @@ MAX_CONNECT_BODY_BYTES = 1024
 WRITE_HIGH_WATER = 1024 * 1024
 #: Bytes waiting for a client's socket (receipts, as it gets no messages any more) at which it is not read from either.
 WRITE_LIMIT = 4 * WRITE_HIGH_WATER
-#: A client is given this many times its own heart-beat interval before it is taken for dead, times what the connector
-#: says (hbGracePeriodMultiplier): ActiveMQ looks once an interval, and needs one to two of them to notice.
-HEART_BEAT_GRACE = 2.0
 #: Seconds a client that was refused has to read why. A socket that is closed while something unread is in it is reset,
 #: and the reset overtakes what was said last.
 LINGER_SECONDS = 1.0
-
-#: Who a login and passcode belong to; None when they are wrong. Without one anybody may come in.
-Authenticate = Callable[[str | None, str | None], Awaitable[Principal | None]]
-
-
-@dataclass(slots=True)
-class Endpoint:
-    """What all connections of one listener share."""
-
-    broker: Broker
-    authenticate: Authenticate | None
-    pump: Callable[[], None]  #: asks for a pump of the broker at the end of this tick
-    numbers: Iterator[int]
-    name: str = ""  #: of the connector
-    limits: ConnectionLimits = DEFAULT_LIMITS
-    conventions: Conventions = PLAIN
-    connections: int = 0  #: open now
-    refused: int = 0  #: because there were as many as may be
-    accepted: int = 0  #: since it listens
-    open: set[StompConnection] = field(default_factory=set)
-    stopping: bool = False  #: nobody is heard any more
-
-    @property
-    def is_full(self) -> bool:
-        """Whether a further connection would be one too many."""
-        return self.limits.max_connections is not None and self.connections >= self.limits.max_connections
-
-    def stop(self) -> None:
-        """Hear nobody any more."""
-        self.stopping = True
-        for each in list(self.open):
-            each.stop()
 
 
 class StompConnection(asyncio.Protocol):
@@ -98,7 +62,7 @@ class StompConnection(asyncio.Protocol):
         self._frames: Iterator[Frame | Run] | None = None  # what is left of a read while a login is checked
         self._login: asyncio.Task | None = None
         self._timers: list[asyncio.TimerHandle] = []
-        self._read_at = self._written_at = 0.0
+        self._beats = HeartBeats()
         self._closing = False
         self._ended = False  # nothing can be written any more
         self._counted = False  # among the connections of the endpoint
@@ -145,7 +109,7 @@ class StompConnection(asyncio.Protocol):
             self._transport.close()
 
     def data_received(self, data: bytes) -> None:
-        self._read_at = self._loop.time()
+        self._beats.read_at = self._loop.time()
         if self._login is not None:  # came with the CONNECT in one read; no more is read until it is checked
             self._early += data
         elif not self._closing:
@@ -219,6 +183,7 @@ class StompConnection(asyncio.Protocol):
         self._endpoint.pump()
 
     def _cancel_timers(self) -> None:
+        self._beats.stop()
         for timer in self._timers:
             timer.cancel()
 
@@ -272,7 +237,8 @@ class StompConnection(asyncio.Protocol):
         self._session.stamp = self._stamp(connect.login, principal)
         self._out.append(self._session.connected(connect.headers, client.client_id))
         self._broker.delivery.dirty[client] = None
-        self._start_heart_beats()
+        grace = self._endpoint.limits.heart_beat_grace
+        self._beats.start(self._loop, self._session.heart_beat, grace, self._beat, self._fell_silent)
 
     def _stamp(self, login: str | None, principal: Principal) -> str:
         """What the messages of this client carry to say who sent them."""
@@ -310,32 +276,12 @@ class StompConnection(asyncio.Protocol):
         self._closing = True
         self._transport.abort()
 
-    # -- heart-beats
+    def _beat(self) -> None:
+        self._out.append(b"\n")
+        self.flush()
 
-    def _start_heart_beats(self) -> None:
-        sends, expects = self._session.heart_beat
-        if sends:
-            self._every(sends / 1000 / 2, self._beat, sends / 1000)
-        if expects:
-            patience = expects / 1000 * HEART_BEAT_GRACE * self._endpoint.limits.heart_beat_grace
-            self._every(expects / 1000, self._check_peer, patience)
-
-    def _every(self, seconds: float, step: Callable[[float], None], argument: float) -> None:
-        def tick() -> None:
-            if not self._transport.is_closing():
-                step(argument)
-                self._timers[slot] = self._loop.call_later(seconds, tick)
-
-        slot = len(self._timers)
-        self._timers.append(self._loop.call_later(seconds, tick))
-
-    def _beat(self, interval: float) -> None:
-        if self._loop.time() - self._written_at >= interval / 2:
-            self._out.append(b"\n")
-            self.flush()
-
-    def _check_peer(self, patience: float) -> None:
-        if self._reading and self._loop.time() - self._read_at > patience:
+    def _fell_silent(self) -> None:
+        if self._reading:
             logger.info("%s sent no heart-beat: closing", self.client.id)
             self._transport.abort()
 
@@ -393,7 +339,7 @@ class StompConnection(asyncio.Protocol):
 
     def flush(self) -> None:
         if self._out and not self._ended and not self._transport.is_closing():
-            self._written_at = self._loop.time()
+            self._beats.written_at = self._loop.time()
             self._transport.write(b"".join(self._out))
             if self.client.blocked and self._transport.get_write_buffer_size() > WRITE_LIMIT:
                 self._choked = True
@@ -415,7 +361,7 @@ class StompConnection(asyncio.Protocol):
             return
         self._reading = wanted
         if wanted:
-            self._read_at = self._loop.time()
+            self._beats.read_at = self._loop.time()
             self._transport.resume_reading()
         else:
             self._transport.pause_reading()

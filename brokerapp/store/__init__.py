@@ -158,12 +158,15 @@ class Batch:
 @dataclass(slots=True)
 class Committed:
     """The outcome of a commit: SEQ before the first message, and by position of the unit (from 1) what refused it (the
-    name of a full log, or STORE) and its copies that were not kept (see Unit).
+    name of a full log, or STORE) and its copies that were not kept (see Unit). Then bytes: what the store holds now,
+    and what those logs of the batch do that have a limit.
     """
 
     base: int
     refused: Mapping[int, str] = field(default_factory=dict)
     dropped: Mapping[int, list[tuple[int, int]]] = field(default_factory=dict)
+    used: int = 0
+    held: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -203,4 +206,5 @@ class Limits:
     """Bytes that may be stored; 0: no limit."""
 
     total: int = 0
+    server: int = 0  #: bytes the server may use, whatever takes them
     of_log: Callable[[str], int] = lambda _log: 0

@@ -18,15 +18,18 @@ ROWS_AT_ONCE = 500
 _REASONS = {-1: STORE, -2: GONE}
 
 
-def committed(base: int, refused: list, dropped: list, logs: Sequence[str]) -> Committed:
+def committed(
+    base: int, refused: list, dropped: list, used: int, held: Sequence[Sequence[int]], logs: Sequence[str]
+) -> Committed:
     """The answer of the commit function, which knows the logs by their index."""
+    by_log = {logs[index]: size for index, size in held}
     if not refused and not dropped:
-        return Committed(base)
+        return Committed(base, used=used, held=by_log)
     by_unit: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for unit, message, copy in dropped:
         by_unit[unit].append((message, copy))
     reasons = {unit: logs[index] if index >= 0 else _REASONS[index] for unit, index in refused}
-    return Committed(base, reasons, dict(by_unit))
+    return Committed(base, reasons, dict(by_unit), used, by_log)
 
 
 def encode_units(units: list) -> tuple[list[str], list[Any]]:

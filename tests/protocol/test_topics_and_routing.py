@@ -86,10 +86,10 @@ def test_wildcard_consumers_of_queues_get_present_and_later_ones(connect, name):
     client.send(f"/queue/{name}.new", "2")
     client.send(f"/queue/{name}.too.deep", "3")
     messages = client.take(2)
-    assert [(each.headers["destination"], each.body) for each in messages] == [
-        (f"/queue/{name}.old", "1"),
-        (f"/queue/{name}.new", "2"),
-    ]
+    assert {each.headers["destination"]: each.body for each in messages} == {
+        f"/queue/{name}.old": "1",
+        f"/queue/{name}.new": "2",
+    }
     assert client.has_no_more()
     for message in messages:
         client.ack(message)

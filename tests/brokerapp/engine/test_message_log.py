@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+from collections import deque
 from functools import partial
 from types import SimpleNamespace
 
@@ -13,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from brokerapp.destination import Destination
 from brokerapp.engine import choosing, message_log
 from brokerapp.engine.dispatch_rules import DispatchRules
-from brokerapp.engine.entry import Entry
+from brokerapp.engine.entry import COMING, Entry
 from brokerapp.engine.message_log import PAGE, WINDOW, MessageLog
 from brokerapp.engine.subscription import Subscription
 from brokerapp.message import Message
@@ -467,12 +468,84 @@ def test_taking_out_leaves_what_consumers_hold():
     assert (log.depth, log.unloaded, len(log.ready), log.ready_bytes) == (4, 2, 0, 0)
 
 
+# -- what is given early
+
+
+def coming(*bodies, **headers):
+    """Entries that are on their way to the store."""
+    made = [entry(number, **headers) for number in bodies]
+    for each in made:
+        each.seq = COMING
+    return made
+
+
+def given_early(log, entries):
+    return [
+        (subscription.name, [number_of(each) for each in theirs]) for subscription, theirs in log.give_early(entries)
+    ]
+
+
+def test_what_comes_is_given_early_to_consumers_in_turn_and_numbered_when_it_is_stored():
+    log = log_of(consumer("a"), consumer("b"))
+    entries = coming(1, 2, 3)
+    assert given_early(log, entries) == [("a", [1, 3]), ("b", [2])]
+    assert (log.depth, log.in_flight, log.coming, log.dispatched) == (3, 3, 300, 0)
+    log.stored(entries, (1, 2, 3), (0, 0, 0))
+    assert [each.seq for each in entries] == [1, 2, 3]
+    assert (log.loaded, log.dispatched, log.coming) == (3, 3, 0)
+
+
+@pytest.mark.parametrize(
+    "why_not", ["no consumer", "paused", "waiting", "paging", "too little credit", "blocked", "unwanted"]
+)
+def test_nothing_is_given_early_when(why_not):
+    one = consumer(prefetch=1 if why_not == "too little credit" else 10)
+    log = log_of(*([] if why_not == "no consumer" else [one]))
+    log.paused, log.paging = why_not == "paused", why_not == "paging"
+    one.client.blocked = why_not == "blocked"
+    if why_not == "waiting":
+        log.offer(entry(1))
+    if why_not == "unwanted":
+        one.selector = compile_selector("colour = 'red'")
+    before = log.depth, log.in_flight, log.ready_bytes
+    assert given_early(log, coming(2, colour="blue") if why_not == "unwanted" else coming(2, 3)) == []
+    assert (log.depth, log.in_flight, log.ready_bytes, log.coming) == (*before, 0)
+
+
+def test_where_it_matters_who_gets_which_one_message_is_given_early_to_who_wants_it():
+    log = log_of(consumer("red", prefetch=1, selector="colour = 'red'"), consumer("blue", selector="colour = 'blue'"))
+    assert given_early(log, coming(1, colour="blue")) == [("blue", [1])]
+    assert given_early(log, coming(2, 3, colour="blue")) == []
+    assert given_early(log, coming(4, colour="red")) == [("red", [4])]
+    log.offer(entry(5, colour="blue"))
+    assert dispatched(log) == [("blue", 5)]
+
+
+def test_what_was_given_early_and_acknowledged_before_it_is_stored_leaves_nothing():
+    log = log_of(one := consumer())
+    entries = coming(1)
+    log.give_early(entries)
+    log.settled(entries)
+    log.leave(one)
+    log.stored(entries, (1,), (0,))
+    log.offer_unseen()
+    log.consumers.append(one)
+    page(log, [2])
+    assert dispatched(log) == [("c", 2)]
+
+
 # -- all of it at once
+
+
+def number_of(each):
+    """The number that an entry has, or will have."""
+    return int(each.message.id.partition(":")[2])
 
 
 class LogUnderWork(RuleBasedStateMachine):
     """A log with a store behind it whose answers come late; clients come, ack, go; operators purge.
 
+    Messages are given early where that may be; else when they are stored, in the order in which they were sent.
     Whatever happens: every message is in the store or settled, settled once, held by one consumer at most, and given to
     consumers in order; at the end all that is left can be consumed.
     """
@@ -481,7 +554,9 @@ class LogUnderWork(RuleBasedStateMachine):
     def start(self, suspect, prioritized):
         self.page_size = 3
         self.stored = dict.fromkeys(range(1, 6))
-        self.last = 5
+        self.last = 5  #: number of the last message that was sent
+        self.coming: deque[tuple[list[int], list[Entry]]] = deque()  # to the store; what was given early of it
+        self.acked_early: set[int] = set()
         self.log = log_of(depth=5, suspect=suspect)
         self.log.tune(DispatchRules(prioritized=prioritized))
         self.held: dict[int, tuple[Subscription, Entry]] = {}
@@ -527,14 +602,41 @@ class LogUnderWork(RuleBasedStateMachine):
         return entry(seq, colour="red" if seq % 2 else "blue", priority=str(seq % 3), **group)
 
     @rule(count=st.integers(1, 4))
-    def messages_arrive(self, count):
-        for _ in range(count):
-            self.last += 1
-            self.stored[self.last] = None
-            if self.answer is not None:  # what is asked is answered after what comes before the answer
-                self.answer[2].append(self.last)
+    def messages_are_sent(self, count):
+        numbers = [self.last + each for each in range(1, count + 1)]
+        self.last += count
+        entries = [self.made(seq) for seq in numbers]
+        for each in entries:
+            each.seq = COMING
+        late = any(not given for _, given in self.coming)
+        nothing_waits = not (self.stored.keys() - self.held.keys() or self.log.stranded)
+        given = [] if late else self.log.give_early(entries)
+        if given:
+            assert nothing_waits, "it overtakes"
+            assert sum(len(theirs) for _, theirs in given) == count
+        for subscription, theirs in given:
+            for each in theirs:
+                self.held[number_of(each)] = subscription, each
+                self.delivered.add(number_of(each))
+        self.coming.append((numbers, entries if given else []))
+
+    @precondition(lambda self: self.coming)
+    @rule()
+    def the_store_takes(self):
+        numbers, given = self.coming.popleft()
+        self.stored.update(dict.fromkeys(numbers))
+        if self.answer is not None:  # what is asked is answered after what comes before the answer
+            self.answer[2].extend(numbers)
+        if given:
+            self.log.stored(given, numbers, [0] * len(numbers))
+            for seq in self.acked_early.intersection(numbers):
+                self.settle(seq)
+            back = [each for each in self.log.stranded if each.seq != COMING]
+            self.log.stranded = [each for each in self.log.stranded if each.seq == COMING]
+            self.log.take_back(back)
+        for seq in () if given else numbers:
             if self.log.consumers:
-                self.log.offer(self.made(self.last))
+                self.log.offer(self.made(seq))
             else:
                 self.log.offer_unseen()
         self.pump()
@@ -559,8 +661,9 @@ class LogUnderWork(RuleBasedStateMachine):
         gone = self.log.consumers[which % len(self.log.consumers)]
         back = [given for subscription, given in self.held.values() if subscription is gone]
         for given in back:
-            del self.held[given.seq]
-        self.log.take_back(back)
+            del self.held[number_of(given)]
+        self.log.stranded += [given for given in back if given.seq == COMING]
+        self.log.take_back([given for given in back if given.seq != COMING])
         self.log.leave(gone)
         self.pump()
 
@@ -570,7 +673,10 @@ class LogUnderWork(RuleBasedStateMachine):
         seq = sorted(self.held)[which % len(self.held)]
         subscription, given = self.held.pop(seq)
         self.log.settled([given])
-        self.settle(seq)
+        if given.seq == COMING:
+            self.acked_early.add(seq)
+        else:
+            self.settle(seq)
         subscription.credit += 1
         self.pump()
 
@@ -585,19 +691,22 @@ class LogUnderWork(RuleBasedStateMachine):
         for seq in self.log.take_out([self.made(seq) for seq in self.stored]):
             assert seq not in self.held
             self.settle(seq)
-        assert set(self.stored) == set(self.held)
+        assert set(self.stored) <= set(self.held)
         self.pump()
 
     @invariant()
     def the_numbers_are_true(self):
         log = self.log
-        assert log.depth == len(self.stored)
-        assert log.in_flight == len(self.held)
+        on_their_way = len(log.stranded) + sum(each.seq == COMING for _, each in self.held.values())
+        assert log.depth == len(self.stored) + on_their_way
+        assert log.in_flight == len(self.held) + len(log.stranded)
+        assert log.coming == sum(each.size for _, given in self.coming for each in given)
         waiting = [self.made(seq) for seq in self.stored.keys() - self.held.keys()]
         past = [each.seq for each in waiting if log.place(each) > log.loaded]
         assert log.unloaded == len(past)
         assert not any(map(log.ahead.is_out, past))
-        assert all(log.ahead.is_out(seq) for seq in self.held if log.place(self.made(seq)) > log.loaded)
+        held = self.held.keys() & self.stored.keys()
+        assert all(log.ahead.is_out(seq) for seq in held if log.place(self.made(seq)) > log.loaded)
         assert log.ready_bytes == sum(each.size for each in log.ready)
         assert {each.seq for each in log.ready} == {each.seq for each in waiting} - set(past)
         assert sorted(log.ready, key=log.place) == list(log.ready)
@@ -612,6 +721,8 @@ class LogUnderWork(RuleBasedStateMachine):
     def consume_all(self):
         while self.log.consumers:
             self.a_consumer_goes(0)
+        while self.coming:
+            self.the_store_takes()
         self.a_consumer_comes(2, None)
         for _ in range(10_000):
             if self.answer is not None:

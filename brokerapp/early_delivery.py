@@ -1,0 +1,107 @@
+"""Early delivery: what the store is being told of is given at once to consumers who are ready for it.
+
+A message is confirmed to its sender when it is synced to disk, and not before; to consume it nobody needs to wait for
+that. It is given early where nothing stands before it in its log, neither waiting nor on its way to the store, and the
+store is certain to have room; it gets its number with the store's answer. An acknowledgement that is faster waits in
+the committer; what a consumer leaves behind meanwhile comes back when it is stored. All else is given out when it is
+stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.entry import COMING, Entry
+from brokerapp.engine.message_log import MessageLog
+from brokerapp.group import Group
+from brokerapp.message import Message
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+
+#: Copies that may be given early between one batch of the committer and the next. Where there are more the broker is
+#: busy: it is about throughput then, and costs less to give out a batch at a time. Also, acknowledgements that come
+#: before what they acknowledge is stored cut batches short.
+MAX_COPIES = 200
+
+#: What was given early of a unit's messages: all of them, in order, by the name of the log.
+Given = Mapping[str, Sequence[Entry]]
+NOTHING: Given = {}
+
+
+class EarlyDelivery:
+    """What concerns delivery before the store's answer. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def give(self, messages: Sequence[Message], sizes: Sequence[int], groups: Sequence[Group]) -> Given:
+        """Hand messages that are about to be submitted, and are alike, to consumers ready for them; what was given."""
+        if len(groups) != 1 or groups[0].droppable:
+            return NOTHING
+        [group], broker, first = groups, self._broker, messages[0]
+        committer = broker.committer
+        if committer.given + len(messages) * len(group.rows) > MAX_COPIES:
+            return NOTHING
+        if broker.delivery.stopped or 0 < first.expires <= first.born_us // 1000 or broker.flow.is_full(group.names):
+            return NOTHING
+        given: dict[str, Sequence[Entry]] = {}
+        for log, row in zip(group.logs, group.rows, strict=True):
+            if not log.is_awaited or committer.brings_to(log.name):
+                continue
+            if not given and not self._has_room(group, sum(sizes)):
+                break
+            if entries := self._give(log, row, messages, sizes):
+                given[log.name] = entries
+        return given
+
+    def _give(
+        self, log: MessageLog, row: tuple[str, str, str], messages: Sequence[Message], sizes: Sequence[int]
+    ) -> Sequence[Entry]:
+        name, original, shown = row
+        deliveries, now_us = messages[0].deliveries, messages[0].born_us
+        facts = zip(messages, sizes, strict=True)
+        entries = [Entry(name, COMING, message, 0, size, original, shown, deliveries) for message, size in facts]
+        taken = log.give_early(entries)
+        if not taken:
+            return ()
+        self._broker.publishing.arrived(log, messages, [message.size for message in messages])
+        for consumer, theirs in taken:
+            self._broker.delivery.give(log, consumer, theirs, now_us)
+        return entries
+
+    def _has_room(self, group: Group, size: int) -> bool:
+        """Whether no limit can refuse messages of so many bytes, whatever is on its way before them.
+
+        What entries take beside their messages is not known here, so half of the store must be free.
+        """
+        broker, limits = self._broker, self._broker.committer.limits
+        on_its_way = broker.quotas.share.pending_bytes
+        if limits.total and 2 * (broker.committer.used + on_its_way + size) > limits.total:
+            return False
+        return not broker.topology.definitions.policies or all(self._fits(log, size) for log in group.logs)
+
+    def _fits(self, log: MessageLog, size: int) -> bool:
+        committer = self._broker.committer
+        limit = committer.limits.of_log(log.name)
+        if not limit:
+            return True
+        held = committer.held.get(log.name)
+        return held is not None and not committer.brings_to(log.name) and held + log.coming + size <= limit
+
+    def stored(
+        self, log: MessageLog, entries: Sequence[Entry], numbers: Iterable[int], payloads: Iterable[int]
+    ) -> None:
+        """The store has what was given early, under these numbers."""
+        log.stored(entries, numbers, payloads)
+        if log.stranded:
+            self._broker.queues.return_stranded(log)
+
+    def never_stored(self, given: Given) -> None:
+        """Nothing comes of what was given early: a limit refused it in the end."""
+        for name, entries in given.items():
+            log = self._broker.queues.get(name)
+            if log is not None:
+                log.never_stored(entries)
+                self._broker.queues.return_stranded(log)

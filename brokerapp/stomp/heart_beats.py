@@ -1,0 +1,54 @@
+"""Heart-beats: when each side of a connection last said something, and what follows where it does not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+#: A client is given this many times its own heart-beat interval before it is taken for dead, times what the connector
+#: says (hbGracePeriodMultiplier): ActiveMQ looks once an interval, and needs one to two of them to notice.
+HEART_BEAT_GRACE = 2.0
+
+
+class HeartBeats:
+    """Of one connection. Whoever reads or writes notes the moment, in seconds of the loop's clock."""
+
+    def __init__(self) -> None:
+        self.read_at = self.written_at = 0.0
+        self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
+
+    def start(
+        self, loop: asyncio.AbstractEventLoop, agreed: tuple[int, int], grace: float, beat: Callable[[], None],
+        silent: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """Call `beat` when it is time to say something, and `silent` when the client should have and did not.
+
+        `agreed` are the intervals in milliseconds of what is sent and what is expected; 0: none.
+        """
+        sends, expects = (each / 1000 for each in agreed)
+        patience = expects * HEART_BEAT_GRACE * grace
+
+        def speak() -> None:
+            if loop.time() - self.written_at >= sends / 2:
+                beat()
+
+        def listen() -> None:
+            if loop.time() - self.read_at > patience:
+                silent()
+
+        if sends:
+            self._every(loop, sends / 2, speak)
+        if expects:
+            self._every(loop, expects, listen)
+
+    def _every(self, loop: asyncio.AbstractEventLoop, seconds: float, step: Callable[[], None]) -> None:
+        def tick() -> None:
+            self._timers[step] = loop.call_later(seconds, tick)
+            step()
+
+        self._timers[step] = loop.call_later(seconds, tick)
+
+    def stop(self) -> None:
+        """Neither speak nor listen any more."""
+        for timer in self._timers.values():
+            timer.cancel()

@@ -1,0 +1,73 @@
+"""kill -9 while consumers have what the store does not have yet: what is confirmed then is kept, and no more."""
+
+import contextlib
+import os
+import signal
+
+import pytest
+
+from tests.protocol.clients import StompClient
+from tests.protocol.running_node import named
+
+pytestmark = pytest.mark.slow
+
+
+class Given:
+    """A queue whose store stands still: its consumer has `given`, and acknowledged the first of it."""
+
+    def __init__(self, broker, queue):
+        self.sender, self.consumer = StompClient(broker.port), StompClient(broker.port)
+        self.sender.send(queue, "stored", persistent="true")
+        self.consumer.subscribe(queue, ack="client-individual")
+        self.stored = self.consumer.take()[0]
+        os.kill(broker.store_process().pid, signal.SIGSTOP)
+        self.receipts = []
+        for body in "abc":
+            headers = {"persistent": "true"}
+            self.receipts.append(self.sender._with_receipt(headers, True))
+            self.sender.connection.send(queue, body, headers=headers)
+        self.given = self.consumer.take(3)
+        self.consumer.ack(self.given[0], wait=False)
+        assert not any(self.is_confirmed(each, 0) for each in self.receipts)
+
+    def is_confirmed(self, receipt, patience=30):
+        return self.sender._receipts[receipt].wait(patience)
+
+    def leave(self):
+        for each in (self.sender, self.consumer):
+            with contextlib.suppress(AssertionError):
+                each.connection.disconnect()
+
+
+def left(broker, queue, count):
+    """What is still there, with what is flagged of it."""
+    client = StompClient(broker.port)
+    client.subscribe(queue)
+    found = client.take(count)
+    assert client.has_no_more()
+    client.leave()
+    return named(found), [each.body for each in found if each.headers.get("redelivered") == "true"]
+
+
+def test_after_kill_9_of_the_node_only_what_was_confirmed_is_there_and_flagged(broker):
+    early = Given(broker, "/queue/early.node")
+    store = broker.store_process()
+    broker.kill()
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(store.pid, signal.SIGCONT)
+    early.leave()
+    broker.start()
+    bodies, flagged = left(broker, "/queue/early.node", broker.depths("early.node")["early.node"])
+    assert bodies[0] == "stored"
+    assert bodies[1:] in ([], list("abc"))  # the store may have been told of it
+    assert flagged == bodies
+
+
+def test_after_kill_9_of_the_store_what_was_given_early_is_stored_confirmed_and_once_there(broker):
+    early = Given(broker, "/queue/early.store")
+    broker.kill_store()
+    assert all(early.is_confirmed(each) for each in early.receipts)
+    early.consumer.ack(early.given[1])
+    early.consumer.break_off()
+    assert left(broker, "/queue/early.store", 2) == (["stored", "c"], ["stored", "c"])
+    early.leave()
