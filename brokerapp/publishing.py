@@ -315,12 +315,12 @@ class Publishing:
         """The store holds these messages until they are due."""
         self._broker.jobs.note(min([each.due_ms for each in jobs]))
 
-    def happened(self, placed: Sequence[Placed], seq: int, given: Given = NOTHING) -> None:
-        """The store did it. `given` was given early, of one message."""
+    def happened(self, placed: Sequence[Placed], seq: int, given: Given = NOTHING, moved_us: int = 0) -> None:
+        """The store did it. `given` was given early, of one message; `moved_us`: when, of what was elsewhere before."""
         for each in placed:
             for group in each.route.groups:
                 if group.logs:
-                    self.stored([each.message], [len(each.stored)], group, str(each.destination), seq, given)
+                    self.stored([each.message], [len(each.stored)], group, str(each.destination), seq, given, moved_us)
                 seq += 1
             for copy in each.route.topics:
                 if not copy.destination.is_temporary or copy.destination in self._broker.temporaries:
@@ -334,6 +334,7 @@ class Publishing:
         sent_to: str,
         seq: int,
         given: Given = NOTHING,
+        moved_us: int = 0,
     ) -> None:
         """The store holds copies of these messages, the first as number `seq`: count them, offer them to consumers.
 
@@ -355,7 +356,7 @@ class Publishing:
                 touched[log] = None
             else:
                 log.offer_unseen(count)
-        self._broker.recorder.run(FORWARD, messages[0].born_us, messages, group.names, sent_to)
+        self._broker.recorder.run(FORWARD, moved_us or messages[0].born_us, messages, group.names, sent_to)
 
     def arrived(self, log: MessageLog, messages: Sequence[Message], sizes: Sequence[int]) -> None:
         """Messages came to a log, with bodies of these sizes: count them, tell those who listen."""

@@ -23,6 +23,8 @@ class DestinationStats:
     ExpiredCount: int = 0
     DeadLetterCount: int = 0  #: left for a dead-letter queue
     DroppedCount: int = 0  #: not kept: a virtual topic's copies for a full queue, a topic's for a slow subscriber
+    DiscardedCount: int = 0  #: of the dropped: they failed, and no dead-letter queue takes them
+    RedeliveredCount: int = 0  #: came back from a consumer, to be delivered again
     BlockedSends: int = 0  #: that found no room and had to wait
     TotalBlockedTime: int = 0  #: milliseconds they waited, all together
     ConsumerCount: int = 0

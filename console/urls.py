@@ -13,6 +13,7 @@ from django.urls import path
 
 from console import oidc
 from console.monitoring import probes
+from console.repair import urls as repair
 from console.routing import urls as routing
 from console.views import (
     account,
@@ -25,7 +26,6 @@ from console.views import (
     detail,
     lists,
     masking,
-    messages,
     overview,
     palette,
     people,
@@ -54,7 +54,7 @@ allauth_urls = [
 urlpatterns = [
     path("", overview.overview, name="overview"),
     path("demo", overview.start_demo, name="demo"),
-    path("find", destinations.find, name="find"),
+    *repair.urlpatterns,
     path("chart", charts.chart, name="chart"),
     path("star", lists.star, name="star"),
     path("views/<str:kind>/save", lists.save_view, name="save-view"),
@@ -63,8 +63,6 @@ urlpatterns = [
     path("queues/bulk", lists.bulk, {"kind": "queue"}, name="queues-bulk"),
     path("queues/<path:name>/chart", charts.destination_chart, {"kind": "queue"}, name="queue-chart"),
     path("queues/new", destinations.create, {"kind": "queue"}, name="new-queue"),
-    path("queues/<path:name>/messages/<int:seq>/", messages.message, name="message"),
-    path("queues/<path:name>/messages/", messages.messages, name="messages"),
     path("queues/<path:name>/purge", destinations.purge, name="purge"),
     path("queues/<path:name>/pause", destinations.pause, {"paused": True}, name="pause-queue"),
     path("queues/<path:name>/resume", destinations.pause, {"paused": False}, name="resume-queue"),

@@ -6,34 +6,17 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST
 
-from brokerapp.destination import QUALIFIER, Destination, Kind, is_pattern
+from brokerapp.destination import Destination, Kind, is_pattern
 from brokerapp.errors import BrokerError, InvalidDestination
 from brokerapp.snapshot import DestinationStats
 from console import audit
-from console.access import Verb, named, needs, queue_named, require, visible
+from console.access import Verb, named, needs, queue_named, require
 from console.figures import counted
 from console.gateway import gateway
 from console.live.mirror import mirror
 from console.live.picture import Picture
-
-MAX_FOUND = 50
-
-
-@require_GET
-@needs(Verb.SEE)
-def find(request: HttpRequest) -> HttpResponse:
-    """Queues and topics whose name holds the text; goes straight to the only one, or to that of exactly this name."""
-    text = request.GET.get("q", "").strip()
-    everything = sorted(filter(visible(request.user), mirror().current().stats))
-    name = text.partition(QUALIFIER)[2] or text  # of a fully qualified name, the queue's
-    found = [each for each in everything if name.lower() in each.name.lower()]
-    exact = [each for each in found if each.name == name]
-    if text and (len(found) == 1 or len(exact) == 1):
-        one = (exact or found)[0]
-        return redirect(one.kind, name=one.name)
-    return render(request, "console/find.html", {"text": text, "found": found[:MAX_FOUND], "total": len(found)})
 
 
 @require_POST
@@ -47,6 +30,19 @@ def pause(request: HttpRequest, name: str, paused: bool) -> HttpResponse:
     mirror().settle(lambda picture: destination in picture.stats and picture.stats[destination].Paused == paused)
     messages.success(request, f"{name} is paused: it keeps what comes." if paused else f"{name} goes on.")
     return redirect("queue", name=name)
+
+
+@require_POST
+@needs(Verb.PAUSE, queue_named)
+def forget_groups(request: HttpRequest, name: str) -> HttpResponse:
+    """Let a message group of a queue, or all, be assigned anew with the next message."""
+    destination, group = Destination.queue(name), request.POST.get("group") or None
+    existing(destination)
+    with audit.recording(request, "forget groups", destination, before={"group": group or "all"}) as change:
+        count = gateway().forget_groups(destination, group)
+        change.after = {"had an owner": count}
+    messages.success(request, f"{counted(count, 'group')} will be assigned anew with the next message.")
+    return redirect(reverse("queue", kwargs={"name": name}) + "?tab=losses")
 
 
 @require_POST
