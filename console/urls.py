@@ -12,6 +12,7 @@ from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from console import oidc
+from console.api.api import urls as api_urls
 from console.monitoring import probes
 from console.repair import urls as repair
 from console.routing import urls as routing
@@ -32,6 +33,7 @@ from console.views import (
     people,
     preferences,
     schedules,
+    tokens,
 )
 
 #: What allauth serves, under the names by which it finds its own pages. The specific paths come first.
@@ -114,10 +116,13 @@ urlpatterns = [
     path("admin/masking/<int:rule_id>/", masking.edit, name="masking-rule"),
     path("admin/masking/<int:rule_id>/<str:action>", masking.change, name="change-masking-rule"),
     path("invitation/<str:uidb64>/<str:token>/", account.invitation, name="invitation"),
+    path("tokens/", tokens.tokens, name="tokens"),
+    path("tokens/<int:token_id>/revoke", tokens.revoke, name="revoke-token"),
     path("theme", preferences.theme, name="theme"),
     path("keys", preferences.keys, name="keys"),
     path("login/", account.login, name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
+    path("api/", api_urls),
     path("account/", account.account, name="account"),
     path("account/password/", account.change_password, name="change-password"),
     path("account/sessions/end", account.end_sessions, name="end-sessions"),

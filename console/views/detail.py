@@ -17,6 +17,7 @@ from brokerapp.snapshot import DestinationStats
 from console import figures, history, policies
 from console.access import Verb, may, named, needs
 from console.chart import chart_of
+from console.destinations import existing
 from console.gateway import gateway
 from console.listing import COLUMNS
 from console.live.picture import Picture
@@ -25,7 +26,6 @@ from console.losses import losses_of
 from console.models import AuditEntry, Star
 from console.peers import consumers_of, peers_now, producers_of
 from console.routing.graph import feeders_of
-from console.views.destinations import existing
 
 #: Entries of the audit trail that a page shows of one destination.
 MAX_CHANGES = 30
