@@ -35,8 +35,8 @@ def place(graph: Graph) -> None:
 
 def _layer(graph: Graph) -> None:
     # Definitions have no loops; were there one, the bound on rounds would still end this.
-    for node in graph.nodes:
-        node.layer = 0
+    for node in graph.nodes:  # the first layer is for producers
+        node.layer = 1 if node.role is Role.DESTINATION else 0
     for _ in range(len(graph.nodes)):
         moved = False
         for edge in graph.edges:
