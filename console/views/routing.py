@@ -136,7 +136,7 @@ def _drawn(node: Node, picture: Picture, query: ViewQuery) -> Drawn:
 
 
 def _short(node: Node, number: str) -> str:
-    """The title, shortened in its middle where it does not fit beside the number; what tells names apart is in front."""
+    """The title, shortened where it does not fit beside the number; what tells names apart is mostly in front."""
     text, fits = node.title, _FITS[node.role] - max(0, len(number) - 2)
     if len(text) <= fits:
         return text
