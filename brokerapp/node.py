@@ -189,7 +189,8 @@ class Node:
             client.sink.close()
         with contextlib.suppress(StoreUnavailable):
             await self._flush_trace(everything=True)
-            await self._write_stats()
+            while self._stats.changed:
+                await self._write_stats()
             await self._store.leave(self.session)
         # A cancel that meets the end of one of the driver's reads gets lost: ask until they are done.
         while running := [task for task in self._tasks if not task.done()]:

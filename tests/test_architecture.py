@@ -49,7 +49,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.connector": (),
     "brokerapp.definitions": ("brokerapp.destination", "brokerapp.errors", "brokerapp.strategies"),
     "brokerapp.named_subscription": ("brokerapp.destination", "brokerapp.errors"),
-    "brokerapp.snapshot": ("brokerapp.destination", "brokerapp.named_subscription"),
+    "brokerapp.snapshot": ("brokerapp.destination", "brokerapp.message", "brokerapp.named_subscription"),
     "brokerapp.timers": (),
     "brokerapp.clock": (),
     "brokerapp.stats": ("brokerapp.destination", "brokerapp.snapshot"),

@@ -612,9 +612,14 @@ local function numbers(keys, args)
     return first, at - 1
   end
   local first, last = list(2)
-  for i = first, last, 2 do
-    redis.call('HSET', keys[2], args[i], args[i + 1])
-    redis.call('ZADD', keys[3], version, args[i])
+  for from = first, last, AT_ONCE do
+    local upto, changed = math.min(from + AT_ONCE - 1, last), {}
+    redis.call('HSET', keys[2], unpack(args, from, upto))
+    for i = from, upto, 2 do
+      changed[#changed + 1] = version
+      changed[#changed + 1] = args[i]
+    end
+    redis.call('ZADD', keys[3], unpack(changed))
   end
   first, last = list(1)
   for i = first, last do
