@@ -27,8 +27,8 @@ PREFIX = "sluice_v1_"
 
 #: A node is taken for dead when it has not beaten for this long.
 NODE_TIMEOUT_MS = 5_000
-#: Trace batches kept when no archiver takes them: at up to 8192 events each, some 8 million events.
-TRACE_BATCHES = 1_000
+#: Trace batches kept when no archiver takes them: at up to 32,768 events each, some 8 million events.
+TRACE_BATCHES = 250
 #: Bytes of messages after which a read gives no more: bounds what an answer takes in memory.
 READ_BYTES = 4 * 1024 * 1024
 #: Entries removed in one call of `drop`: some milliseconds of the server's time.
