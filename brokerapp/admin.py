@@ -326,6 +326,20 @@ class BrokerAdmin:
             return Definitions()
         return from_json({**json.loads(text), "version": current if version is None else version})
 
+    async def explain(
+        self, destination: Destination, headers: Mapping[str, str], body: str = "",
+        definitions: Definitions | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Where a message would go and why, see Explaining.explain. Needs a live node."""
+        proposed = None if definitions is None else to_json(definitions)
+        return await self._ask(
+            "explain", destination=str(destination), headers=dict(headers), body=body, definitions=proposed
+        )
+
+    async def definitions_version(self) -> int:
+        """The version of the definitions in force."""
+        return await self._store.definitions_version()
+
     async def define(self, definitions: Definitions, author: str, comment: str = "") -> Definitions:
         """Put these in force at once on all nodes; returns them with their new version.
 

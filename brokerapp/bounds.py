@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 #: Bytes a message that waits for a subscriber of a topic counts beside its body, so that many empty ones are many.
 #: ActiveMQ counts as much for what is no body.
 MESSAGE_BYTES = 1024
+#: Logs whose bounds are remembered: their names come from clients.
+MAX_REMEMBERED = 100_000
 
 
 class Bounds:
@@ -29,11 +31,13 @@ class Bounds:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self.of_topics = False  #: whether some topic is bounded: else nobody needs to ask
+        self._of_logs: dict[str, int] = {}  # as far as they were asked
         self.refresh()
 
     def refresh(self) -> None:
         """Other policies are in force."""
         policies = self._broker.topology.definitions.policies
+        self._of_logs.clear()
         self.of_topics = any(each.destination.kind is Kind.TOPIC and topic_bound_of(each).bytes for each in policies)
 
     def policy_of(self, name: str) -> PolicyEntry | None:
@@ -48,7 +52,14 @@ class Bounds:
 
     def of_log(self, name: str) -> int:
         """Bytes a log may hold in the store; 0: no limit of its own. Asked for every log of every batch."""
-        return bound_of(self.policy_of(name)).bytes if self._broker.topology.definitions.policies else 0
+        if not self._broker.topology.definitions.policies:
+            return 0
+        known = self._of_logs.get(name)
+        if known is None:
+            if len(self._of_logs) >= MAX_REMEMBERED:
+                self._of_logs.clear()
+            known = self._of_logs[name] = bound_of(self.policy_of(name)).bytes
+        return known
 
     def is_full(self, topic: Destination) -> bool:
         """Whether one of its subscribers has as much waiting as the topic may hold."""

@@ -21,7 +21,7 @@ from brokerapp.engine.entry import Entry
 from brokerapp.engine.eviction import OLDEST, evict
 from brokerapp.engine.message_log import PAGE, MessageLog
 from brokerapp.engine.subscription import Subscription
-from brokerapp.message import Copy, Message
+from brokerapp.message import Copy, Message, Sizes
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recording.schema import ACK, DISPATCH, DROP
 from brokerapp.stats import Stats
@@ -215,7 +215,7 @@ class Delivery:
         """Give a message to the subscribers of its topic, but for those who do not want what their own client sends."""
         message = self.remember(message, copy)
         stats = self._stats.of(copy.destination)
-        stats.arrived((message.size,))
+        stats.arrived(Sizes.of((message,)))
         self._stats.changed.add(stats)
         wants = Wants(topic_entry(message, copy), copy.destination)
         subscribers = self.subscribers(copy.destination)

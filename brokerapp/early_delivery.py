@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from brokerapp.engine.entry import COMING, Entry
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.group import Group
-from brokerapp.message import Message
+from brokerapp.message import Message, Sizes
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
@@ -66,7 +66,7 @@ class EarlyDelivery:
         taken = log.give_early(entries)
         if not taken:
             return ()
-        self._broker.publishing.arrived(log, messages, [message.size for message in messages])
+        self._broker.publishing.arrived(log, messages, Sizes.of(messages))
         for consumer, theirs in taken:
             self._broker.delivery.give(log, consumer, theirs, now_us)
         return entries

@@ -77,7 +77,7 @@ class Failures:
             appends,
             settles,
             moves=True,
-            then=lambda seq, _refused: self._broker.publishing.happened([placed], seq),
+            then=lambda seq, _refused: self._broker.publishing.happened([placed], seq, moved_us=time.time_ns() // 1000),
         )
         self._broker.committer.submit(unit)
 
@@ -120,6 +120,7 @@ class Failures:
         log.settled([entry])
         log.counts.DequeueCount += 1
         log.counts.DroppedCount += 1
+        log.counts.DiscardedCount += 1
         self._broker.stats.changed.add(log.counts)
         self._broker.committer.settle([entry])
 

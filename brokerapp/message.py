@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from brokerapp.destination import Destination
 
@@ -121,3 +121,18 @@ class Copy:
     destination: Destination  #: where this copy goes
     original: Destination | None = None  #: what its original-destination header names
     shown: Destination | None = None  #: what its destination header names, when not `destination`
+
+
+class Sizes(NamedTuple):
+    """Bodies of messages that go the same way, looked at once for all places they come to."""
+
+    count: int
+    bytes: int
+    least: int
+    greatest: int
+
+    @classmethod
+    def of(cls, messages: Sequence[Message]) -> Sizes:
+        """Those of some messages, at least one."""
+        sizes = [message.size for message in messages]
+        return cls(len(sizes), sum(sizes), min(sizes), max(sizes))

@@ -32,7 +32,7 @@ from brokerapp.stats import Stats
 from brokerapp.stomp.endpoint import Authenticate
 from brokerapp.store import Limits, LogState
 from brokerapp.store.redis import NODE_TIMEOUT_MS, RedisStore, now_ms
-from brokerapp.store.room import NOTHING, is_full, store_limit
+from brokerapp.store.room import server_limit, store_limit
 
 logger = logging.getLogger(__name__)
 
@@ -194,7 +194,8 @@ class Node:
             client.sink.close()
         with contextlib.suppress(StoreUnavailable):
             await self._flush_trace(everything=True)
-            await self._write_stats()
+            while self._stats.changed:
+                await self._write_stats()
             await self._store.leave(self.session)
         # A cancel that meets the end of one of the driver's reads gets lost: ask until they are done.
         while running := [task for task in self._tasks if not task.done()]:
@@ -263,7 +264,7 @@ class Node:
 
     async def _beat(self) -> None:
         memory = await self._store.memory()
-        self._limits.total = NOTHING if is_full(memory) else self._store_limit
+        self._limits.server = server_limit(memory)
         clients = itertools.islice(self.broker.clients.values(), MAX_LISTED_CONNECTIONS)
         status = NodeStatus(
             node=self.session,

@@ -25,7 +25,7 @@ from brokerapp.engine.subscription import Subscription
 from brokerapp.engine.time_stamping import stamped
 from brokerapp.errors import BrokerError, LimitExceeded, RequestRefused
 from brokerapp.group import Group
-from brokerapp.message import Copy, Message, escape
+from brokerapp.message import Copy, Message, Sizes, escape
 from brokerapp.recording.schema import DROP, FORWARD
 from brokerapp.store import JobChange, Unit
 
@@ -108,7 +108,7 @@ class Publishing:
         if not given:
             return False
         now_us = messages[0].born_us
-        self.arrived(log, messages, [message.size for message in messages])
+        self.arrived(log, messages, Sizes.of(messages))
         self._broker.recorder.run(FORWARD, now_us, messages, group.names, sent_to)
         for consumer, entries in given:
             self._broker.delivery.give(log, consumer, entries, now_us)
@@ -315,12 +315,12 @@ class Publishing:
         """The store holds these messages until they are due."""
         self._broker.jobs.note(min([each.due_ms for each in jobs]))
 
-    def happened(self, placed: Sequence[Placed], seq: int, given: Given = NOTHING) -> None:
-        """The store did it. `given` was given early, of one message."""
+    def happened(self, placed: Sequence[Placed], seq: int, given: Given = NOTHING, moved_us: int = 0) -> None:
+        """The store did it. `given` was given early, of one message; `moved_us`: when, of what was elsewhere before."""
         for each in placed:
             for group in each.route.groups:
                 if group.logs:
-                    self.stored([each.message], [len(each.stored)], group, str(each.destination), seq, given)
+                    self.stored([each.message], [len(each.stored)], group, str(each.destination), seq, given, moved_us)
                 seq += 1
             for copy in each.route.topics:
                 if not copy.destination.is_temporary or copy.destination in self._broker.temporaries:
@@ -334,12 +334,13 @@ class Publishing:
         sent_to: str,
         seq: int,
         given: Given = NOTHING,
+        moved_us: int = 0,
     ) -> None:
         """The store holds copies of these messages, the first as number `seq`: count them, offer them to consumers.
 
         To those who were `given` them early they are only numbered.
         """
-        count, bodies = len(messages), [message.size for message in messages]
+        count, bodies = len(messages), Sizes.of(messages)
         numbers = range(seq, seq + count)
         payloads = numbers if group.shared else (0,) * count
         deliveries = messages[0].deliveries
@@ -355,9 +356,9 @@ class Publishing:
                 touched[log] = None
             else:
                 log.offer_unseen(count)
-        self._broker.recorder.run(FORWARD, messages[0].born_us, messages, group.names, sent_to)
+        self._broker.recorder.run(FORWARD, moved_us or messages[0].born_us, messages, group.names, sent_to)
 
-    def arrived(self, log: MessageLog, messages: Sequence[Message], sizes: Sequence[int]) -> None:
+    def arrived(self, log: MessageLog, messages: Sequence[Message], sizes: Sizes) -> None:
         """Messages came to a log, with bodies of these sizes: count them, tell those who listen."""
         counts = log.counts
         counts.arrived(sizes)

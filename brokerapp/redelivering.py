@@ -87,6 +87,7 @@ class Redelivering:
         change = JobChange(self._broker.publishing.next_id(), due_ms, job.record(), new=True)
         log.settled([entry])
         log.counts.DequeueCount += 1
+        log.counts.RedeliveredCount += 1
         self._broker.stats.changed.add(log.counts)
         settles = [entry] if entry.seq else ()
         note = self._broker.jobs.note
@@ -104,7 +105,9 @@ class Redelivering:
         placed = Placed(job.message, job.message.stored(), queue, way)
 
         def then(seq: int, refused: str) -> None:
-            broker.jobs.outcome(refused, lambda: broker.publishing.happened([placed], seq))
+            broker.jobs.outcome(
+                refused, lambda: broker.publishing.happened([placed], seq, moved_us=time.time_ns() // 1000)
+            )
 
         appends = [(placed.stored, group.rows) for group in way.groups]
         broker.committer.submit(JobUnit([JobChange(id)], appends, moves=True, then=then))

@@ -12,6 +12,7 @@ from brokerapp.delivery import entry_of
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.errors import BrokerError, RequestRefused
+from brokerapp.explaining import Explaining
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.peers import PeersDesk
 from brokerapp.sending import Sending
@@ -199,6 +200,7 @@ async def answer(
         "edit": steps.edit,
         "send": Sending(broker).send,
         "routes": Sending(broker).routes,
+        "explain": Explaining(broker).explain,
     }
     verb = verbs.get(request["verb"])
     if verb is None:

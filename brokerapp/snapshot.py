@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from brokerapp.destination import Destination
+from brokerapp.message import Sizes
 from brokerapp.named_subscription import NamedSubscription
 
 
@@ -23,6 +24,8 @@ class DestinationStats:
     ExpiredCount: int = 0
     DeadLetterCount: int = 0  #: left for a dead-letter queue
     DroppedCount: int = 0  #: not kept: a virtual topic's copies for a full queue, a topic's for a slow subscriber
+    DiscardedCount: int = 0  #: of the dropped: they failed, and no dead-letter queue takes them
+    RedeliveredCount: int = 0  #: came back from a consumer, to be delivered again
     BlockedSends: int = 0  #: that found no room and had to wait
     TotalBlockedTime: int = 0  #: milliseconds they waited, all together
     ConsumerCount: int = 0
@@ -39,15 +42,17 @@ class DestinationStats:
     DLQ: bool = False  #: whether dead letters arrived here
     version: int = 0  #: of the snapshot in which these numbers last changed
 
-    def arrived(self, sizes: Sequence[int]) -> None:
-        """Messages with bodies of these sizes came, at least one."""
-        if self.EnqueueCount:
-            self.MinMessageSize = min(self.MinMessageSize, *sizes)
-            self.MaxMessageSize = max(self.MaxMessageSize, *sizes)
+    def arrived(self, sizes: Sizes) -> None:
+        """Messages with bodies of these sizes came."""
+        if not self.EnqueueCount:
+            self.MinMessageSize, self.MaxMessageSize = sizes.least, sizes.greatest
         else:
-            self.MinMessageSize, self.MaxMessageSize = min(sizes), max(sizes)
-        self.EnqueueCount += len(sizes)
-        self.EnqueueBytes += sum(sizes)
+            if sizes.least < self.MinMessageSize:
+                self.MinMessageSize = sizes.least
+            if sizes.greatest > self.MaxMessageSize:
+                self.MaxMessageSize = sizes.greatest
+        self.EnqueueCount += sizes.count
+        self.EnqueueBytes += sizes.bytes
 
     def handed_out(self, born_us: Sequence[int], now_us: int) -> None:
         """Messages that reached the broker at these times went to a consumer. All are microseconds since the epoch."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 
 from brokerapp.destination import Destination
 from brokerapp.snapshot import DestinationStats
 
 #: Snapshots for which a destination that is gone is told to those who ask what changed: they ask every few seconds.
 GONE_TOLD_FOR = 600
+#: Destinations told of at once, which is once a second: telling of one costs more than a message to it.
+MOST_AT_ONCE = 2_000
 #: Destinations that have numbers before the idle topics among them are looked for: some 1 KB each. Their names come
 #: from clients.
 MAX_DESTINATIONS = 100_000
@@ -83,13 +86,18 @@ class Stats:
             self._told_gone.pop(each, None)
 
     def take_changes(self) -> tuple[list[DestinationStats], list[Destination]]:
-        """What changed and what is gone since the last call."""
+        """What changed and what is gone since the last call: of very much what is new, and was told of longest ago."""
         # Whoever holds the numbers of a destination may change them after it was deleted: that is no news.
         changed = [each for each in self.changed if self._by_destination.get(each.destination) is each]
         gone = list(self._gone)
         self.changed.clear()
         self._gone.clear()
-        return changed, gone
+        if len(changed) <= MOST_AT_ONCE:
+            return changed, gone
+        changed.sort(key=attrgetter("version"))
+        count = max(MOST_AT_ONCE, sum([not each.version for each in changed]))
+        self.changed.update(changed[count:])
+        return changed[:count], gone
 
 
 def _nothing() -> None:

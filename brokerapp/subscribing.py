@@ -170,6 +170,7 @@ class Subscribing:
         now_us = time.time_ns() // 1000
         for entry in held:
             self._broker.failures.record(REDELIVER, now_us, entry, client.client_id, "consumer gone")
+            self._broker.stats.of(Destination.parse(entry.log)).RedeliveredCount += 1
             if not from_log(entry):
                 self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
         self._broker.queues.part(subscription)

@@ -7,6 +7,7 @@ beginning is left alone, so that a transfer ends also where messages come back b
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -200,7 +201,7 @@ class Transfers:
 
         def stored(seq: int, refused: str) -> None:
             if not refused:
-                self._broker.publishing.happened(placed, seq)
+                self._broker.publishing.happened(placed, seq, moved_us=time.time_ns() // 1000)
             done.set_result(refused)
 
         appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]

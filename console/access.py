@@ -6,6 +6,7 @@ Every page, socket topic and API operation asks here and nowhere else. What ther
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Any
 
@@ -19,7 +20,7 @@ from django.http import HttpRequest, HttpResponse
 from brokerapp.destination import Destination, Kind
 from console import audit
 from console.models import Assignment
-from console.rights import ROLES_BY_VERB, Grant, Role, Verb, allows, lacking
+from console.rights import ROLES_BY_VERB, Grant, Limit, Role, Verb, allows, lacking
 
 __all__ = [
     "ROLES_BY_VERB",
@@ -27,9 +28,11 @@ __all__ = [
     "Role",
     "Verb",
     "grants_of",
+    "is_narrow",
     "lacking",
     "may",
     "named",
+    "narrow",
     "needs",
     "queue_named",
     "require",
@@ -53,6 +56,16 @@ def grants_of(user: AnyUser) -> tuple[Grant, ...]:
     return user._grants
 
 
+def narrow(user: AnyUser, limit: Limit) -> None:
+    """Take rights away from this user object, for as long as it lives: those that the limit does not name."""
+    user._grants = tuple(replace(grant, limit=limit) for grant in grants_of(user))
+
+
+def is_narrow(user: AnyUser) -> bool:
+    """Whether rights were taken away from this user object: somebody came with a token."""
+    return any(grant.limit is not None for grant in grants_of(user))
+
+
 def roles_of(user: AnyUser) -> frozenset[Role]:
     """The roles of a user, whatever their scopes."""
     return frozenset(grant.role for grant in grants_of(user))
@@ -66,7 +79,7 @@ def may(user: AnyUser, verb: Verb, destination: Destination | None = None) -> bo
 def visible(user: AnyUser, verb: Verb = Verb.SEE) -> Callable[[Destination], bool]:
     """A predicate that says for which destinations this user has the right."""
     grants = [grant for grant in grants_of(user) if grant.allows(verb)]
-    if any(not grant.scopes for grant in grants):
+    if any(grant.is_everywhere for grant in grants):
         return lambda destination: True
     return lambda destination: allows(grants, verb, destination)
 

@@ -31,6 +31,16 @@ def readings(body: bytes) -> list[Reading]:
     return [*found, _hex(body)]
 
 
+def as_typed(body: bytes) -> str | None:
+    """A body as text that can be written anew without loss; None when it is no such text."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return None
+    controls = any((character < " " and character not in "\t\n") or character == "\x7f" for character in text)
+    return None if controls else text
+
+
 def _json(body: bytes) -> Reading | None:
     if len(body) > SHOWN or body.lstrip()[:1] not in (b"{", b"["):
         return None

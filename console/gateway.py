@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -165,6 +165,12 @@ class Gateway:
     def check(definitions: Definitions) -> None:
         """Raise DefinitionRefused when these cannot work; what define would say, without doing it."""
         check(definitions)
+
+    def explain(
+        self, destination: Destination, headers: Mapping[str, str], body: str, definitions: Definitions | None = None
+    ) -> dict[str, Any]:
+        """Where a message would go and why; see BrokerAdmin.explain."""
+        return self.run(self.admin.explain(destination, headers, body, definitions))
 
     def define(self, definitions: Definitions, author: str, comment: str) -> Definitions:
         """Put these in force; see BrokerAdmin.define."""

@@ -37,8 +37,13 @@ class Finding:
 
 def findings(picture: Picture) -> list[Finding]:
     """All that deserves a look, most urgent first."""
-    found = [finding for stats in picture.of_kind(Kind.QUEUE) for finding in _of(stats, picture)]
+    found = [finding for stats in picture.of_kind(Kind.QUEUE) for finding in findings_of(stats, picture)]
     return sorted(found, key=lambda each: (-each.urgency, -each.weight, each.destination.name))
+
+
+def findings_of(stats: DestinationStats, picture: Picture) -> list[Finding]:
+    """What deserves a look about one queue."""
+    return list(_of(stats, picture))
 
 
 def _of(stats: DestinationStats, picture: Picture) -> Iterator[Finding]:

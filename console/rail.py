@@ -39,6 +39,15 @@ RAIL: tuple[tuple[str, tuple[Entry, ...]], ...] = (
         ),
     ),
     (
+        "Messages",
+        (
+            Entry("dlq", "Dead letters", "dlq", Verb.BROWSE),
+            Entry("jobs", "Jobs", "history", Verb.BROWSE),
+            Entry("scheduled", "Scheduled", "clock", Verb.BROWSE),
+            Entry("send", "Send", "play", Verb.SEND),
+        ),
+    ),
+    (
         "Know",
         (
             Entry("alerts", "Alerts", "bell"),

@@ -127,24 +127,44 @@ def _checked(pattern: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """What a token leaves of its user's rights: these verbs, in these scopes (none: wherever they have them)."""
+
+    verbs: frozenset[Verb]
+    scopes: tuple[Scope, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Grant:
     """A role as somebody has it: where (no scopes: everywhere), and with what beyond it."""
 
     role: Role
     scopes: tuple[Scope, ...] = ()
     extras: frozenset[Verb] = frozenset()
+    limit: Limit | None = None
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether it holds for all destinations."""
+        return not self.scopes and (self.limit is None or not self.limit.scopes)
 
     def allows(self, verb: Verb, destination: Destination | None = None) -> bool:
         """Whether it has the right, for the destination; without one: anywhere."""
         if self.role not in ROLES_BY_VERB[verb] and verb not in self.extras:
             return False
-        return destination is None or not self.scopes or any(scope.holds(destination) for scope in self.scopes)
+        if self.limit is not None and not (verb in self.limit.verbs and _within(self.limit.scopes, destination)):
+            return False
+        return _within(self.scopes, destination)
 
     @staticmethod
     def of(role: str, scopes: Iterable[str], extras: Iterable[str]) -> Grant:
         """The grant that names and patterns describe; see `Assignment`. Raises ValueError, InvalidDestination."""
         verbs = frozenset(Verb[name.upper()] for name in extras)
         return Grant(Role(role), tuple(map(Scope.parse, scopes)), verbs & EXTRAS.get(Role(role), frozenset()))
+
+
+def _within(scopes: tuple[Scope, ...], destination: Destination | None) -> bool:
+    return destination is None or not scopes or any(scope.holds(destination) for scope in scopes)
 
 
 def allows(grants: Iterable[Grant], verb: Verb, destination: Destination | None = None) -> bool:

@@ -50,6 +50,7 @@ INSTALLED_APPS = [
     "allauth.mfa",
     "allauth.usersessions",
     "csp",
+    "ninja",
 ]
 
 MIDDLEWARE = [

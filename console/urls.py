@@ -12,7 +12,9 @@ from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from console import oidc
+from console.api.api import urls as api_urls
 from console.monitoring import probes
+from console.repair import urls as repair
 from console.routing import urls as routing
 from console.views import (
     account,
@@ -25,12 +27,12 @@ from console.views import (
     detail,
     lists,
     masking,
-    messages,
     overview,
     palette,
     people,
     preferences,
     schedules,
+    tokens,
 )
 
 #: What allauth serves, under the names by which it finds its own pages. The specific paths come first.
@@ -54,7 +56,7 @@ allauth_urls = [
 urlpatterns = [
     path("", overview.overview, name="overview"),
     path("demo", overview.start_demo, name="demo"),
-    path("find", destinations.find, name="find"),
+    *repair.urlpatterns,
     path("chart", charts.chart, name="chart"),
     path("star", lists.star, name="star"),
     path("views/<str:kind>/save", lists.save_view, name="save-view"),
@@ -63,8 +65,6 @@ urlpatterns = [
     path("queues/bulk", lists.bulk, {"kind": "queue"}, name="queues-bulk"),
     path("queues/<path:name>/chart", charts.destination_chart, {"kind": "queue"}, name="queue-chart"),
     path("queues/new", destinations.create, {"kind": "queue"}, name="new-queue"),
-    path("queues/<path:name>/messages/<int:seq>/", messages.message, name="message"),
-    path("queues/<path:name>/messages/", messages.messages, name="messages"),
     path("queues/<path:name>/purge", destinations.purge, name="purge"),
     path("queues/<path:name>/pause", destinations.pause, {"paused": True}, name="pause-queue"),
     path("queues/<path:name>/resume", destinations.pause, {"paused": False}, name="resume-queue"),
@@ -114,10 +114,13 @@ urlpatterns = [
     path("admin/masking/<int:rule_id>/", masking.edit, name="masking-rule"),
     path("admin/masking/<int:rule_id>/<str:action>", masking.change, name="change-masking-rule"),
     path("invitation/<str:uidb64>/<str:token>/", account.invitation, name="invitation"),
+    path("tokens/", tokens.tokens, name="tokens"),
+    path("tokens/<int:token_id>/revoke", tokens.revoke, name="revoke-token"),
     path("theme", preferences.theme, name="theme"),
     path("keys", preferences.keys, name="keys"),
     path("login/", account.login, name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
+    path("api/", api_urls),
     path("account/", account.account, name="account"),
     path("account/password/", account.change_password, name="change-password"),
     path("account/sessions/end", account.end_sessions, name="end-sessions"),

@@ -37,6 +37,7 @@ class Hop:
     selector: str | None = None
     outcome: bool | None = True  #: of the selector; True where there is none
     depth: int = 0
+    seen: Mapping[str, str] | None = None  #: what a selector saw of the message there, where one was asked
 
 
 @dataclass(slots=True)
@@ -74,8 +75,23 @@ def explain(
     headers: Mapping[str, str], destination: Destination, topology: Topology, body: bytes = b""
 ) -> tuple[Route, list[Hop]]:
     """The same route with every hop that was considered, for a message with these headers and this body."""
+    route, hops, problem = examine(headers, destination, topology, body)
+    if problem:
+        raise RequestRefused(problem)
+    return route, hops
+
+
+def examine(
+    headers: Mapping[str, str], destination: Destination, topology: Topology, body: bytes = b""
+) -> tuple[Route, list[Hop], str]:
+    """The same as far as it goes, and what ended it too early: "" when nothing did."""
     walk = _Walk(headers, body, topology, sender="", hops=[])
-    return walk.walk(destination), walk.hops or []
+    problem = ""
+    try:
+        walk.walk(destination)
+    except RequestRefused as refused:
+        problem = str(refused)
+    return walk.route, walk.hops or [], problem
 
 
 class _Walk:
@@ -144,7 +160,7 @@ class _Walk:
                 continue
             queue = Destination.queue(binding.queue)
             wanted = self._passes(binding, topic)
-            self._note(topic, binding.id, queue, selector=binding.filter, outcome=wanted, depth=depth)
+            self._note(topic, binding.id, queue, selector=binding.filter, outcome=wanted, depth=depth, original=None)
             if wanted is True:
                 self._visit(Copy(queue, topic), depth + 1)
 
@@ -177,7 +193,10 @@ class _Walk:
                 self.route.depends_on_message = True
                 outcome = feed.takes(self._seen(topic, copy.original), self.sender)
             selector = feed.subscription.selector
-            self._note(topic, str(feed.subscription), feed.target, selector=selector, outcome=outcome, depth=depth)
+            self._note(
+                topic, str(feed.subscription), feed.target, selector=selector, outcome=outcome, depth=depth,
+                original=copy.original,
+            )  # fmt: skip
             kept = Copy(feed.target, copy.original, topic)
             if outcome is True and kept not in self._reached:
                 self._reached.add(kept)
@@ -218,7 +237,9 @@ class _Walk:
                 self.route.depends_on_message = True
                 outcome = leg.selector.evaluate(self._seen(own, copy.original))
             text = leg.selector.text if leg.selector else None
-            self._note(own, definition.id, leg.destination, selector=text, outcome=outcome, depth=depth)
+            self._note(
+                own, definition.id, leg.destination, selector=text, outcome=outcome, depth=depth, original=copy.original
+            )
             if outcome is True:
                 matched = True
                 self._visit(Copy(leg.destination, own), depth + 1)
@@ -244,6 +265,8 @@ class _Walk:
         depth: int,
         selector: str | None = None,
         outcome: bool | None = True,
+        original: Destination | None = None,
     ) -> None:
         if self.hops is not None:
-            self.hops.append(Hop(at, definition, target, selector, outcome, depth))
+            seen = self._seen(at, original) if selector is not None else None
+            self.hops.append(Hop(at, definition, target, selector, outcome, depth, seen))

@@ -348,7 +348,7 @@ class StompConnection(asyncio.Protocol):
         self._out_size = 0
 
     def pulse(self) -> tuple[int, int, int]:
-        return *self._session.heart_beat, round((self._loop.time() - self._read_at) * 1000)
+        return *self._session.heart_beat, round((self._loop.time() - self._beats.read_at) * 1000)
 
     def hold(self, held: bool) -> None:
         self._held = held

@@ -206,4 +206,5 @@ class Limits:
     """Bytes that may be stored; 0: no limit."""
 
     total: int = 0
+    server: int = 0  #: bytes the server may use, whatever takes them
     of_log: Callable[[str], int] = lambda _log: 0

@@ -47,7 +47,7 @@ local function unprioritize(state, prioritized, urgent, name)
 end
 
 -- commit(KEYS = state, logs, used, marks, expiring, due, jobs, prioritized, log...,
---        ARGV = session, batch, limit, prefixes of payloads, logs, expiring, returned and urgent, ...)
+--        ARGV = session, batch, limit, prefixes of payloads, logs, expiring, returned and urgent, full, ...)
 --
 -- ARGV goes on with
 --   n, then n times: log's name, its key, JSON         logs that exist, with these attributes; JSON '': to remove if empty
@@ -69,6 +69,8 @@ end
 -- log's index or STORE, or GONE for a job that is no more; of each copy not kept for want of room the numbers of unit, message and copy;
 -- the bytes that all messages take now; and of each log with a limit its index and the bytes it holds.
 -- Safe to repeat: a batch already done is answered from memory.
+--
+-- `full` (0: nobody needs to look) is how many bytes the server may use, by whatever takes them, before nothing more is kept.
 --
 -- A unit finds room when the logs it appends to stay within their limits, what the unit settles itself taken off; and,
 -- however large it is, in a log that is empty: else it could never be done. What follows a refused unit to the same log in
@@ -115,6 +117,10 @@ local function add_to_used(used, keys, grown)
   end
 end
 
+local function used_memory()
+  return tonumber(string.match(redis.call('INFO', 'memory'), 'used_memory:(%d+)'))
+end
+
 local function commit(keys, args)
   local state, logs, used, marks = keys[1], keys[2], keys[3], keys[4]
   local due, jobs, prioritized = keys[6], keys[7], keys[8]
@@ -125,7 +131,9 @@ local function commit(keys, args)
   local expiring, returned = tonumber(known[6]) or 0, tonumber(known[7]) or 0
   local limit, payload_prefix, log_prefix, expiring_prefix, returned_prefix = tonumber(args[3]), args[4], args[5], args[6], args[7]
   local urgent_prefix, some_prioritized = args[8], (tonumber(known[8]) or 0) > 0
-  local at = 9
+  local full = tonumber(args[9])
+  if full > 0 and used_memory() >= full then limit = 1 end
+  local at = 10
   local function next_number()
     at = at + 1
     return tonumber(args[at - 1])
@@ -594,6 +602,51 @@ local function drop(keys, args)
   return { #entries, left }
 end
 
+-- numbers(KEYS = state, stats, changed, ARGV = version, channel ('': there is more to come), n, n times name and JSON,
+--         n, n names that are gone, n, n names that were gone long ago): what operators see, as snapshot `version`.
+local function numbers(keys, args)
+  local version, at = args[1], 3
+  local function list(step)
+    local first, count = at + 1, tonumber(args[at])
+    at = first + count * step
+    return first, at - 1
+  end
+  local first, last = list(2)
+  for from = first, last, AT_ONCE do
+    local upto, changed = math.min(from + AT_ONCE - 1, last), {}
+    redis.call('HSET', keys[2], unpack(args, from, upto))
+    for i = from, upto, 2 do
+      changed[#changed + 1] = version
+      changed[#changed + 1] = args[i]
+    end
+    redis.call('ZADD', keys[3], unpack(changed))
+  end
+  first, last = list(1)
+  for i = first, last do
+    redis.call('HDEL', keys[2], args[i])
+    redis.call('ZADD', keys[3], version, args[i])
+  end
+  first, last = list(1)
+  for i = first, last do redis.call('ZREM', keys[3], args[i]) end
+  if args[2] ~= '' then
+    redis.call('HSET', keys[1], 'snapshot', version)
+    redis.call('PUBLISH', args[2], 'stats ' .. version)
+  end
+  return 1
+end
+
+-- ask(KEYS = request, requests, ARGV = id, JSON, milliseconds it is kept): let the node be asked.
+local function ask(keys, args)
+  redis.call('SET', keys[1], args[2], 'PX', args[3])
+  return redis.call('RPUSH', keys[2], args[1])
+end
+
+-- answer(KEYS = reply, ARGV = JSON, seconds it is kept)
+local function answer(keys, args)
+  redis.call('RPUSH', keys[1], args[1])
+  return redis.call('EXPIRE', keys[1], args[2])
+end
+
 -- define(KEYS = definitions, ARGV = expected version, JSON, JSON about the change, channel)
 -- Returns the new version, or minus the current one (minus 1 when there is none) if it is not the expected one.
 local function define(keys, args)
@@ -613,18 +666,22 @@ local function lease(keys, args)
   return 1
 end
 
--- Settling must work also when the server's memory is used up: it is what frees it. What appends is bounded by `limit`.
+-- Settling must work also when the server's memory is used up: it is what frees it. So must all that operators and nodes do to
+-- get there: being asked to purge, starting anew, saying what there is, other limits. What appends is bounded by `limit` and `full`.
 redis.register_function { function_name = 'sluice_v1_commit', callback = commit, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'sluice_v1_beat', callback = beat, flags = { 'allow-oom' } }
-redis.register_function('sluice_v1_leave', leave)
+redis.register_function { function_name = 'sluice_v1_leave', callback = leave, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'sluice_v1_read', callback = read, flags = { 'no-writes' } }
 redis.register_function { function_name = 'sluice_v1_urgent', callback = urgent, flags = { 'no-writes' } }
 redis.register_function { function_name = 'sluice_v1_prioritize', callback = prioritize, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'sluice_v1_late', callback = late, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'sluice_v1_expired', callback = expired, flags = { 'no-writes' } }
 redis.register_function { function_name = 'sluice_v1_waiting', callback = waiting, flags = { 'no-writes' } }
-redis.register_function('sluice_v1_claim', claim)
+redis.register_function { function_name = 'sluice_v1_claim', callback = claim, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'sluice_v1_drop', callback = drop, flags = { 'allow-oom' } }
-redis.register_function('sluice_v1_define', define)
+redis.register_function { function_name = 'sluice_v1_define', callback = define, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'sluice_v1_numbers', callback = numbers, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'sluice_v1_ask', callback = ask, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'sluice_v1_answer', callback = answer, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'sluice_v1_lease', callback = lease, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'sluice_v1_first', callback = first, flags = { 'no-writes' } }

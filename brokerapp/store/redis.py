@@ -55,8 +55,13 @@ class RedisStore:
         self.rings = Rings(self.keys, self._do, self._many)
 
     async def open(self) -> None:
-        """Load the function library."""
-        await self._do("FUNCTION", "LOAD", "REPLACE", LIBRARY)
+        """Load the function library. A server without memory takes none: then it must be there already."""
+        try:
+            await self._do("FUNCTION", "LOAD", "REPLACE", LIBRARY)
+        except StoreUnavailable:
+            known = await self._do("FUNCTION", "LIST", "LIBRARYNAME", PREFIX.rstrip("_"), "WITHCODE")
+            if not any(LIBRARY.encode() in each for each in known):
+                raise
 
     async def close(self) -> None:
         """Give back the connections."""
@@ -70,7 +75,7 @@ class RedisStore:
         keys = self.keys
         prefix = keys.log_prefix
         prefixes = (keys.payload_prefix, prefix, keys.expiring_prefix, keys.returned_prefix, keys.urgent_prefix)
-        args: list[Any] = [session, batch.number, limits.total, *prefixes]
+        args: list[Any] = [session, batch.number, limits.total, *prefixes, limits.server]
         args.append(len(batch.declarations))
         for log, attributes in batch.declarations:
             args += (log, prefix + log, attributes or "")
@@ -275,21 +280,13 @@ class RedisStore:
 
         `forgotten` were deleted long ago: nobody who asks what changed is told of them any more.
         """
-        keys = self.keys
-        commands: list[tuple[Any, ...]] = []
+        keys = (self.keys.state, self.keys.stats, self.keys.stats_changed)
         items = list(rows.items())
         for start in range(0, len(items), ROWS_AT_ONCE):
             part = items[start : start + ROWS_AT_ONCE]
-            commands.append(("HSET", keys.stats, *(text for row in part for text in row)))
-            commands.append(("ZADD", keys.stats_changed, *(text for name, _ in part for text in (version, name))))
-        for name in gone:
-            commands.append(("HDEL", keys.stats, name))
-            commands.append(("ZADD", keys.stats_changed, version, name))
-        for start in range(0, len(forgotten), ROWS_AT_ONCE):
-            commands.append(("ZREM", keys.stats_changed, *forgotten[start : start + ROWS_AT_ONCE]))
-        commands.append(("HSET", keys.state, "snapshot", version))
-        commands.append(("PUBLISH", keys.signals, f"stats {version}"))
-        await self._many(commands)
+            await self._call("numbers", keys, [version, "", len(part), *(text for row in part for text in row), 0, 0])
+        words = [version, self.keys.signals, 0, len(gone), *gone, len(forgotten), *forgotten]
+        await self._call("numbers", keys, words)
 
     async def clear_stats(self) -> int:
         """Forget all numbers (a node that starts counts anew); returns the last snapshot's version."""
@@ -322,6 +319,10 @@ class RedisStore:
         wanted = current if version is None else version
         text = await self._do("HGET", self.keys.definitions, wanted)
         return current, text.decode() if text else None
+
+    async def definitions_version(self) -> int:
+        """The current version alone."""
+        return int(await self._do("HGET", self.keys.definitions, "current") or 0)
 
     async def define(self, expected: int, text: str, about: Mapping[str, Any]) -> int:
         """Make `text` the definitions if `expected` is still their version; returns the new one."""
@@ -358,8 +359,7 @@ class RedisStore:
         """Ask the node; its answer, or StoreUnavailable when none comes in time (seconds)."""
         id = uuid.uuid4().hex
         asked = json.dumps({"id": id, "verb": verb, "args": dict(args)})
-        await self._do("SET", self.keys.request(id), asked, "PX", int(timeout * 1000))
-        await self._do("RPUSH", self.keys.requests, id)
+        await self._call("ask", [self.keys.request(id), self.keys.requests], [id, asked, int(timeout * 1000)])
         answer = await self._do("BLPOP", self.keys.reply(id), timeout)
         if answer is None:
             raise StoreUnavailable(f"the broker node did not answer {verb} within {timeout:g} seconds")
@@ -373,8 +373,7 @@ class RedisStore:
 
     async def answer(self, id: str, answer: Any) -> None:
         """Answer a request."""
-        key = self.keys.reply(id)
-        await self._many([("RPUSH", key, json.dumps(answer)), ("EXPIRE", key, REPLY_SECONDS)])
+        await self._call("answer", [self.keys.reply(id)], [json.dumps(answer), REPLY_SECONDS])
 
     async def signals(self) -> AsyncIterator[str]:
         """`definitions` and `stats VERSION` as they are published. Ends with StoreUnavailable."""

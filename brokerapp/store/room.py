@@ -18,8 +18,8 @@ LARGEST_SHARE = 0.8
 SHARE_OF_SERVER = 0.8
 #: Share of its own limit at which a server counts as full, whatever fills it: no message is taken until it is less.
 FULL = 0.97
-#: A limit under which no message fits; 0 would be none.
-NOTHING = 1
+#: Share of it at which each commit begins to ask what the server uses, some 30 microseconds.
+WATCHED = 0.5
 
 
 def store_limit(wanted: int, memory: Mapping[str, Any]) -> int:
@@ -39,6 +39,7 @@ def store_limit(wanted: int, memory: Mapping[str, Any]) -> int:
     return limit
 
 
-def is_full(memory: Mapping[str, Any]) -> bool:
-    """Whether the server has no memory left, by whatever took it."""
-    return 0 < memory["limit"] * FULL <= memory["used"]
+def server_limit(memory: Mapping[str, Any]) -> int:
+    """Bytes the server may use, by whatever takes them, before it counts as full; 0: it is far from that."""
+    limit, used = memory["limit"], memory["used"]
+    return int(limit * FULL) if used >= limit * WATCHED else 0

@@ -22,6 +22,8 @@ _OF_RULE = ("metric", "pattern", "below", "threshold", "hold")
 class RuleForm(forms.ModelForm):
     """A rule, and who is told."""
 
+    made_secret = False  #: whether nobody gave one, so that somebody must be shown it
+
     class Meta:
         model = AlertRule
         fields = ("name", "metric", "pattern", "below", "threshold", "hold", "mail", "webhook", "secret")
@@ -63,7 +65,9 @@ class RuleForm(forms.ModelForm):
 
     def clean_secret(self) -> str:
         """One is made where a webhook has none: its receiver shall be able to know us."""
-        return self.cleaned_data["secret"].strip() or (self.instance.secret or secrets.token_urlsafe(24))
+        given = self.cleaned_data["secret"].strip() or self.instance.secret
+        self.made_secret = not given
+        return given or secrets.token_urlsafe(24)
 
     def rule(self) -> Rule | None:
         """The rule alone, to try it; None while it makes no sense."""

@@ -233,7 +233,8 @@ class Episode:
     worst: float
 
 
-Sample = tuple[int, float]
+#: A moment and the number then; None: there was none that a rule could be broken by.
+Sample = tuple[int, float | None]
 
 
 def replay(
@@ -273,9 +274,7 @@ def _past_of(metric: Metric, points: Sequence[Point], looked: Sequence[Whole], s
         point = by_time.get(whole.at)
         standing = point or standing._replace(at=whole.at, arrived=0, left=0)
         recent.append(standing)
-        value = _reading_of_past(metric, standing, recent, step)
-        if value is not None:
-            yield whole.at, value
+        yield whole.at, _reading_of_past(metric, standing, recent, step)
 
 
 def _reading_of_past(metric: Metric, now: Point, recent: list[Point], step: int) -> float | None:
@@ -313,7 +312,7 @@ def _episodes(rule: Rule, subject: str, samples: Iterable[Sample]) -> Iterator[E
     fired: int | None = None
     worst = 0.0
     for at, value in samples:
-        if not rule.is_broken(value):
+        if value is None or not rule.is_broken(value):
             if fired is not None:
                 yield Episode(subject, fired, at, worst)
             since = fired = None

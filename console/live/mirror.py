@@ -79,7 +79,8 @@ class Mirror:
             started = time.time()
             try:
                 nodes = await asyncio.wait_for(self._door.admin.nodes(), PATIENCE)
-                self._show(ticked(self.picture, time.time(), nodes))
+                routing = await asyncio.wait_for(self._door.admin.definitions_version(), PATIENCE)
+                self._show(ticked(self.picture, time.time(), nodes, routing))
                 if self.picture.version or not self.picture.trouble:
                     self._first_answer.set()
             except (BrokerError, TimeoutError) as error:

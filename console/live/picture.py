@@ -74,6 +74,7 @@ class Picture:
     past: tuple[Mark, ...] = ()
     totals: Totals = Totals()
     nodes: tuple[NodeStatus, ...] = ()
+    routing: int = 0  #: version of the definitions in force
     trouble: str = "The first numbers have not come yet."
 
     def of_kind(self, kind: Kind) -> list[DestinationStats]:
@@ -114,10 +115,10 @@ def first(now: float, version: int, everything: Iterable[DestinationStats], old:
     return _summed(new)
 
 
-def ticked(old: Picture, now: float, nodes: Iterable[NodeStatus]) -> Picture:
+def ticked(old: Picture, now: float, nodes: Iterable[NodeStatus], routing: int = 0) -> Picture:
     """The picture a second later: totals summed, standstill noticed, the past moved on."""
     tracks = {each: track for each, track in old.tracks.items() if now - track[-1].at < WINDOW}
-    moved = _summed(replace(old, at=now, tracks=tracks, nodes=tuple(nodes), trouble=""))
+    moved = _summed(replace(old, at=now, tracks=tracks, nodes=tuple(nodes), routing=routing, trouble=""))
     totals = moved.totals
     mark = Mark(now, totals.pending, totals.enqueue, totals.dequeue)
     past = (*(each for each in old.past if now - each.at <= PAST), mark)

@@ -35,6 +35,8 @@ logger = logging.getLogger(__name__)
 INTERVAL, HIDDEN_INTERVAL = 1.0, 5.0
 #: Bounds what one tab may ask for.
 MAX_TOPICS, MAX_ROWS = 20, 200
+#: Sparklines of a list that one frame carries.
+SPARKS_A_FRAME = 20
 #: Seconds after which a user's rights are looked up again, and runs are read although no notice came.
 RECHECK = 30.0
 RUNS_RECHECK = 5.0
@@ -54,7 +56,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self._interval = INTERVAL
         self._wanted = asyncio.Event()  # something is asked for at once
         self._read: dict[str, float] = {}  # when topics were last read from the database
-        self._sparked: dict[str, float] = {}  # when lines of a list were last sent
+        self._sparked: dict[str, tuple[float, int]] = {}  # of a list: when lines are due, and from which row on
         self._checked = time.monotonic()
         self._version = 0  #: of everybody's rights
         self._pump: asyncio.Task | None = None
@@ -151,14 +153,16 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         return cells
 
     async def _add_sparks(self, picture: Picture, text: str, topic: Topic, cells: Cells) -> None:
-        """Once a step of the history: nothing is drawn more finely."""
+        """All lines once a step of the history, as nothing is drawn more finely; a few a frame, which stays small."""
         now = time.monotonic()
-        if picture.trouble or now - self._sparked.setdefault(text, now) < FINE.step:  # the page came with some
+        due, place = self._sparked.setdefault(text, (now + FINE.step, 0))  # the page came with some
+        if picture.trouble or now < due:
             return
-        self._sparked[text] = now
-        shown = [each for each in topic.destinations if self._sees(each)]
+        shown = topic.destinations[place : place + SPARKS_A_FRAME]
+        is_last = place + SPARKS_A_FRAME >= len(topic.destinations)
+        self._sparked[text] = (now + FINE.step, 0) if is_last else (due, place + SPARKS_A_FRAME)
         with contextlib.suppress(BrokerError):  # then the numbers are stale too, and the frame says so
-            for destination, line in (await sparks_soon(picture, shown)).items():
+            for destination, line in (await sparks_soon(picture, list(filter(self._sees, shown)))).items():
                 cells["rows"][destination.name]["spark"] = line
 
     async def _cells_from_database(self, text: str, topic: Topic) -> Cells:

@@ -21,6 +21,7 @@ from console.alerts import showing
 from console.connections import connections_of
 from console.listing import COLUMNS, Sees, everything, row_of, visible_of
 from console.live.frames import Cells
+from console.live.graph_cells import graph_cells
 from console.live.picture import Mark, Picture
 from console.nodes import NodeFacts, gauges_of
 from console.repair import jobs
@@ -168,6 +169,7 @@ CELLS: dict[str, Callable[[Picture, Topic, Sees], Cells]] = {
     "queue": destination_cells,
     "topic": destination_cells,
     "connections": connections_cells,
+    "graph": graph_cells,
     "subscribers": subscribers_cells,
 }
 

@@ -15,6 +15,8 @@ from django.contrib.auth import authenticate, get_user_model
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest
 
+from console import tokens
+
 
 class PasswordMemory:
     """Right passwords, remembered for a short while under a keyed digest: a hash takes long on purpose, and monitors
@@ -49,7 +51,10 @@ _memory = PasswordMemory()
 
 
 def user_of(request: HttpRequest) -> AbstractBaseUser | None:
-    """The active user who asks, by password; None for nobody."""
+    """The active user who asks, by password or by token; None for nobody."""
+    scheme, _, text = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return tokens.user_of(text.strip(), request.META.get("REMOTE_ADDR", "") or "")
     return basic_user(request)
 
 

@@ -17,11 +17,12 @@ from django.http import HttpRequest
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.destination_map import matches
 from brokerapp.errors import InvalidDestination, RequestRefused
+from brokerapp.selectors import compile_selector
 from brokerapp.snapshot import DestinationStats, SubscriptionStats
 from console import audit
 from console.access import lacking, may
 from console.gateway import LONG_PATIENCE, gateway
-from console.masking import masked
+from console.masking import check_selector, masked
 from console.monitoring import health
 from console.monitoring.beans import Bean, Beans
 from console.monitoring.jolokia import DENIED, ILLEGAL, Failure
@@ -100,6 +101,8 @@ def _check(caller: Caller, bean: Bean, operation: Operation) -> None:
 
 
 def _browse(caller: Caller, stats: DestinationStats, selector: str = "") -> list[dict[str, Any]]:
+    if selector:
+        check_selector(caller.request.user, compile_selector(selector), stats.destination)
     page = gateway().browse(stats.destination, 0, MAX_BROWSED, selector or None)
     return [as_data(masked(caller.request.user, each, stats.destination)) for each in page.messages]
 

@@ -90,8 +90,11 @@ class Wish:
         return f"{Action(self.action).label} {what} {self.queue.name}{to}"[:200]
 
 
-def start(wish: Wish, asked_by: str, needs_approval: bool = False) -> Job:
-    """Let a worker do it, or wait for somebody with the right. Raises RequestRefused, SelectorSyntaxError."""
+def start(wish: Wish, asked_by: str, needs_approval: bool = False, call: bool = True) -> Job:
+    """Let a worker do it, or wait for somebody with the right. Raises RequestRefused, SelectorSyntaxError.
+
+    Without a `call` for a worker whoever asks does the work.
+    """
     wish.check()
     upto, depth = gateway().last(wish.queue), len(wish.seqs) or gateway().depth(wish.queue)
     job = Job(
@@ -103,9 +106,15 @@ def start(wish: Wish, asked_by: str, needs_approval: bool = False) -> Job:
     with transaction.atomic():
         job.save(force_insert=True)
         JobOutcome.objects.bulk_create([JobOutcome(job=job, seq=seq) for seq in sorted(set(wish.seqs))], ROWS)
-    if not needs_approval:
+    if call and not needs_approval:
         rouse(job)
     return job
+
+
+def verb_of(job: Job) -> Verb:
+    """The right that work like this job's needs."""
+    is_few = job.is_selection and job.action == Action.RETRY and job.expected <= FEW
+    return Verb.RESUBMIT if is_few else NEEDS[job.action]
 
 
 def approve(job: Job, by: str) -> bool:

@@ -1,30 +1,96 @@
-"""The picture of the routing: what the definitions make of the destinations that exist, laid out in layers. Pure.
+"""The picture of the routing: what the definitions make of the destinations that exist. Pure.
 
-Nodes are destinations, edges the copies that go from one to another. A node's layer is the longest way to it from a
-source; within a layer nodes stand near what they are connected to. Patterns nothing matches yet are shown as they are.
+Messages go from left to right: producers, a destination, the rules that act on it, their targets, and so on, to the
+consumers. What is shown is bounded (`view.py` chooses, `layout.py` places).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from brokerapp.definitions import Composite, Definitions, MirroredQueue, VirtualDestination, VirtualTopic
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.consumer_queues import topic_behind
-from brokerapp.engine.destination_map import matches
+from brokerapp.engine.destination_map import DestinationMap
+from brokerapp.snapshot import DestinationStats
+from console.routing.matching import topics_of
 
-#: Bounds the picture: targets shown of one source, and sources shown of one definition.
+#: Bounds the picture: targets shown of one source, and sources shown of one definition, unless they are asked for.
 MAX_TARGETS, MAX_SOURCES = 14, 10
-#: Sizes in the picture's own units.
-NODE_WIDTH, NODE_HEIGHT, ROW, COLUMN, MARGIN = 316, 38, 52, 236, 8
-#: How far an edge goes before it is on the height of its target.
-BEND = 76
-#: Characters of a name, and of a selector, that fit.
-NAME_FITS, LABEL_FITS = 29, 24
-#: Sweeps that bring connected nodes to the same height.
-SWEEPS = 4
+#: The same around what somebody looks at closely.
+MAX_TARGETS_CLOSE = 100
+
+
+class Role(StrEnum):
+    """What a node stands for."""
+
+    DESTINATION = "destination"
+    RULE = "rule"
+    PRODUCERS = "producers"
+    CONSUMERS = "consumers"
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One thing in the picture. `layer` and `row` are set by the layout."""
+
+    key: str  #: of a destination its native form
+    role: Role
+    title: str
+    destination: Destination  #: what its numbers are of
+    is_ghost: bool = False  #: a pattern or a remainder, no destination that exists
+    keeps_nothing: bool = False  #: a forward-only composite
+    definition: VirtualDestination | None = None  #: of a rule
+    number: int = 0
+    layer: int = 0
+    row: float = 0.0
+    x: float = 0.0
+    y: float = 0.0
+    width: int = 0
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it has numbers that can be watched."""
+        return not self.is_ghost
+
+
+@dataclass(slots=True, eq=False)
+class Edge:
+    """Messages going from one node to another; its thickness is the arrivals of `measured`."""
+
+    source: Node
+    target: Node
+    measured: Node
+    selector: str = ""
+    definition: str = ""
+    path: str = ""  #: set by the layout
+
+
+@dataclass(slots=True)
+class Graph:
+    """Nodes and edges; width and height are set by the layout."""
+
+    nodes: list[Node] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    width: float = 0.0
+    height: float = 0.0
+
+    @property
+    def destinations(self) -> list[str]:
+        """The destinations shown, in native form, whose numbers can be watched."""
+        return sorted({str(each.destination) for each in self.nodes if each.is_measured and each.role != Role.RULE})
+
+    def part(self, nodes: Collection[Node]) -> Graph:
+        """The picture of these nodes alone."""
+        kept = set(nodes)
+        edges = [each for each in self.edges if each.source in kept and each.target in kept]
+        return Graph([each for each in self.nodes if each in kept], edges)
+
+
+# -- what feeds what
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,104 +100,6 @@ class Feed:
     source: Destination
     definition: VirtualDestination
     selector: str | None = None
-
-
-@dataclass(slots=True, eq=False)
-class Node:
-    """One destination in the picture."""
-
-    destination: Destination
-    title: str
-    is_ghost: bool = False  #: a pattern or a remainder, no destination that exists
-    keeps_nothing: bool = False  #: a forward-only composite
-    definition: str = ""  #: id of the definition this node stands for
-    layer: int = 0
-    row: float = 0.0
-
-    @property
-    def shows_depth(self) -> bool:
-        """Whether it has a number that can be watched."""
-        return self.destination.kind is Kind.QUEUE and not self.is_ghost
-
-    @property
-    def x(self) -> int:
-        """Left edge."""
-        return MARGIN + self.layer * (NODE_WIDTH + COLUMN)
-
-    @property
-    def y(self) -> float:
-        """Upper edge."""
-        return round(MARGIN + self.row * ROW, 1)
-
-    @property
-    def text(self) -> str:
-        """The name, shortened in its middle where it does not fit."""
-        return _short(self.title, NAME_FITS)
-
-
-@dataclass(slots=True, eq=False)
-class Edge:
-    """Copies going from one destination to another."""
-
-    source: Node
-    target: Node
-    selector: str = ""
-    definition: str = ""
-
-    @property
-    def path(self) -> str:
-        """The curve, as an SVG path."""
-        (x1, y1), (x2, y2) = self._ends()
-        # It bends at once and then runs straight to its target: the selector is written along that stretch.
-        level = x1 + BEND
-        return f"M{x1},{y1} C{x1 + BEND * 0.6},{y1} {x1 + BEND * 0.4},{y2} {level},{y2} H{x2}"
-
-    @property
-    def label(self) -> str:
-        """The selector, shortened."""
-        return _short(self.selector, LABEL_FITS)
-
-    @property
-    def label_x(self) -> float:
-        """Right edge of the label: just before the target."""
-        return self.target.x - 12
-
-    @property
-    def label_y(self) -> float:
-        """Base line of the label."""
-        return self.target.y + NODE_HEIGHT / 2 - 6
-
-    def _ends(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        half = NODE_HEIGHT / 2
-        return (self.source.x + NODE_WIDTH, self.source.y + half), (self.target.x, self.target.y + half)
-
-
-@dataclass(slots=True)
-class Graph:
-    """Nodes and edges with their places."""
-
-    nodes: list[Node] = field(default_factory=list)
-    edges: list[Edge] = field(default_factory=list)
-
-    @property
-    def width(self) -> int:
-        """Of the whole picture."""
-        return max((node.x for node in self.nodes), default=0) + NODE_WIDTH + MARGIN
-
-    @property
-    def height(self) -> float:
-        """Of the whole picture."""
-        return max((node.y for node in self.nodes), default=0) + NODE_HEIGHT + MARGIN
-
-    @property
-    def names(self) -> list[str]:
-        """The queues shown, whose depths can be watched."""
-        return [
-            each.destination.name for each in self.nodes if not each.is_ghost and each.destination.kind is Kind.QUEUE
-        ]
-
-
-# -- what feeds what
 
 
 def feeders_of(destination: Destination, definitions: Definitions) -> list[Feed]:
@@ -157,136 +125,137 @@ def _feeders(destination: Destination, definitions: Definitions) -> Iterator[Fee
                         yield Feed(Destination.queue(queue), each)
 
 
+def consumer_queues_by_topic(
+    definition: VirtualTopic, existing: Collection[Destination], queues: DestinationMap[str] | None = None
+) -> dict[str, list[str]]:
+    """The topics a virtual topic is about, those known by their consumer queues only too, each with its queues."""
+    found: dict[str, list[str]] = {each.name: [] for each in topics_of(definition.name, existing)}
+    if queues is not None and not definition.postfix:
+        names = queues.find(definition.prefix + definition.name)
+    else:
+        names = [each.name for each in existing if each.kind is Kind.QUEUE]
+    for name in names:
+        if topic := topic_behind(definition, name):
+            found.setdefault(topic, []).append(name)
+    return found
+
+
 # -- building
 
 
 class _Builder:
-    def __init__(self, existing: Collection[Destination]) -> None:
-        self.existing = existing
-        self.nodes: dict[tuple[Destination, bool], Node] = {}
+    def __init__(
+        self, stats: Mapping[Destination, DestinationStats], max_targets: int, close_to: Destination | None
+    ) -> None:
+        self.stats, self.max_targets, self.close_to = stats, max_targets, close_to
+        self.existing = sorted(stats)
+        self.queues: DestinationMap[str] = DestinationMap()
+        for each in self.existing:
+            if each.kind is Kind.QUEUE:
+                self.queues.add(each.name, each.name)
+        self.nodes: dict[str, Node] = {}
         self.edges: list[Edge] = []
 
     def node(self, destination: Destination, title: str = "", is_ghost: bool = False) -> Node:
-        key = (destination, is_ghost)
+        key = f"{'pattern ' if is_ghost else ''}{destination}"
+        return self._node(key, Role.DESTINATION, title or destination.name, destination, is_ghost)
+
+    def _node(self, key: str, role: Role, title: str, destination: Destination, is_ghost: bool = False) -> Node:
         if key not in self.nodes:
-            self.nodes[key] = Node(destination, title or destination.name, is_ghost)
+            self.nodes[key] = Node(key, role, title, destination, is_ghost, number=len(self.nodes))
         return self.nodes[key]
 
-    def edge(self, source: Node, target: Node, definition: VirtualDestination, selector: str | None = None) -> None:
-        self.edges.append(Edge(source, target, selector or "", definition.id))
+    def rule(self, definition: VirtualDestination, source: Node, title: str) -> Node:
+        rule = self._node(
+            f"{definition.id}@{source.key}", Role.RULE, title, source.destination, is_ghost=source.is_ghost
+        )
+        if rule.definition is None:
+            rule.definition = definition
+            self.edges.append(Edge(source, rule, source, definition=definition.id))
+        return rule
+
+    def target(self, rule: Node, target: Node, selector: str | None = None) -> None:
+        assert rule.definition is not None
+        self.edges.append(Edge(rule, target, target, selector or "", rule.definition.id))
 
     def add(self, definition: VirtualDestination) -> None:
         match definition:
             case Composite():
-                self._composite(definition)
+                source = self.node(definition.destination)
+                source.keeps_nothing = definition.forward_only
+                rule = self.rule(definition, source, "forwards")
+                for leg in definition.legs:
+                    self.target(rule, self.node(leg.destination), leg.selector)
             case VirtualTopic():
                 self._virtual_topic(definition)
             case MirroredQueue():
-                self._mirror(definition)
-
-    def _composite(self, definition: Composite) -> None:
-        source = self.node(definition.destination)
-        source.keeps_nothing, source.definition = definition.forward_only, definition.id
-        for leg in definition.legs:
-            self.edge(source, self.node(leg.destination), definition, leg.selector)
+                source = self.node(Destination.queue(">"), "every queue", is_ghost=True)
+                title = f"{definition.prefix}…{definition.postfix}"
+                target = self.node(Destination.topic(title), title, is_ghost=True)
+                self.target(self.rule(definition, source, "mirrors"), target)
 
     def _virtual_topic(self, definition: VirtualTopic) -> None:
-        queues_by_topic: dict[str, list[str]] = defaultdict(list)
-        for destination in self.existing:
-            if destination.kind is Kind.TOPIC and matches(definition.name, destination.name):
-                queues_by_topic.setdefault(destination.name, [])
-            elif destination.kind is Kind.QUEUE and (topic := topic_behind(definition, destination.name)):
-                queues_by_topic[topic].append(destination.name)
-        for topic, queues in sorted(queues_by_topic.items())[:MAX_SOURCES]:
-            source = self.node(Destination.topic(topic))
-            source.definition = definition.id
-            for queue in sorted(queues)[:MAX_TARGETS]:
-                self.edge(source, self.node(Destination.queue(queue)), definition)
-            if (rest := len(queues) - MAX_TARGETS) > 0:
+        found = consumer_queues_by_topic(definition, self.existing, self.queues)
+        shown = sorted(found)[:MAX_SOURCES]
+        if self.close_to is not None:
+            shown += [
+                topic
+                for topic, queues in found.items()
+                if topic not in shown and (topic == self.close_to.name or self.close_to.name in queues)
+            ]
+        for topic in shown:
+            rule = self.rule(definition, self.node(Destination.topic(topic)), "copies")
+            queues = sorted(found[topic])
+            for queue in self._few(queues):
+                self.target(rule, self.node(Destination.queue(queue)))
+            if (rest := len(queues) - self.max_targets) > 0:
                 ghost = Destination.queue(f"{definition.prefix}{topic}{definition.postfix}")
-                self.edge(source, self.node(ghost, f"and {rest} more queues", is_ghost=True), definition)
-        if not queues_by_topic:
+                self.target(rule, self.node(ghost, f"and {rest} more queues", is_ghost=True))
+        if not found:
             source = self.node(Destination.topic(definition.name), is_ghost=True)
-            source.definition = definition.id
             target = Destination.queue(f"{definition.prefix}{definition.name}{definition.postfix}")
-            self.edge(source, self.node(target, is_ghost=True), definition)
+            self.target(self.rule(definition, source, "copies"), self.node(target, is_ghost=True))
 
-    def _mirror(self, definition: MirroredQueue) -> None:
-        source = self.node(Destination.queue(">"), "every queue", is_ghost=True)
-        source.definition = definition.id
-        title = f"{definition.prefix}…{definition.postfix}"
-        self.edge(source, self.node(Destination.topic(title), title, is_ghost=True), definition)
+    def _few(self, queues: list[str]) -> list[str]:
+        few = queues[: self.max_targets]
+        if self.close_to is not None and self.close_to.name in queues[self.max_targets :]:
+            few[-1] = self.close_to.name
+        return few
+
+    def add_ends(self) -> None:
+        """Who sends to and who reads from the destinations shown."""
+        fed = {each.target for each in self.edges}
+        forwarding = {each.source for each in self.edges}
+        for node in list(self.nodes.values()):
+            if node.role is not Role.DESTINATION or node.is_ghost:
+                continue
+            stats = self.stats.get(node.destination)
+            if node not in fed or (stats is not None and stats.ProducerCount):
+                ends = self._node(f"producers@{node.key}", Role.PRODUCERS, "", node.destination)
+                self.edges.append(Edge(ends, node, node))
+            reads = stats is not None and stats.ConsumerCount
+            if reads or (node.destination.is_queue and not node.keeps_nothing and node not in forwarding):
+                ends = self._node(f"consumers@{node.key}", Role.CONSUMERS, "", node.destination)
+                self.edges.append(Edge(node, ends, ends))
 
 
-def picture_of(definitions: Definitions, existing: Collection[Destination]) -> Graph:
-    """The picture of these definitions over the destinations that exist."""
-    builder = _Builder(existing)
+def graph_of(
+    definitions: Definitions, stats: Mapping[Destination, DestinationStats], close_to: Destination | None = None
+) -> Graph:
+    """The whole picture, not placed yet; `close_to` is shown with all that belongs to it, whatever the bounds."""
+    builder = _Builder(stats, MAX_TARGETS_CLOSE if close_to else MAX_TARGETS, close_to)
     for definition in definitions.virtual_destinations:
         builder.add(definition)
-    graph = Graph(list(builder.nodes.values()), builder.edges)
-    _layer(graph)
-    _place(graph)
-    return graph
+    if close_to is not None and str(close_to) not in builder.nodes and close_to in stats:
+        builder.node(close_to)
+    builder.add_ends()
+    return Graph(list(builder.nodes.values()), builder.edges)
 
 
-# -- layout
-
-
-def _layer(graph: Graph) -> None:
-    # Definitions have no loops; were there one, the bound on rounds would still end this.
-    for _ in range(len(graph.nodes)):
-        moved = False
-        for edge in graph.edges:
-            if edge.target.layer <= edge.source.layer and edge.target is not edge.source:
-                edge.target.layer, moved = edge.source.layer + 1, True
-        if not moved:
-            return
-
-
-def _place(graph: Graph) -> None:
-    neighbours: dict[Node, list[Node]] = defaultdict(list)
+def neighbours(graph: Graph) -> dict[Node, list[Node]]:
+    """What each node is joined to, either way."""
+    found: dict[Node, list[Node]] = defaultdict(list)
     for edge in graph.edges:
-        neighbours[edge.source].append(edge.target)
-        neighbours[edge.target].append(edge.source)
-    layers: dict[int, list[Node]] = defaultdict(list)
-    for node in graph.nodes:
-        layers[node.layer].append(node)
-    for nodes in layers.values():
-        for row, node in enumerate(nodes):
-            node.row = row
-    for _ in range(SWEEPS):
-        for number in sorted(layers, reverse=True):
-            _settle(layers[number], neighbours)
-    top = min((node.row for node in graph.nodes), default=0)
-    for node in graph.nodes:
-        node.row -= top
-
-
-def _settle(nodes: list[Node], neighbours: dict[Node, list[Node]]) -> None:
-    """Move each node of a layer to the middle of what it is connected to, one row apart from the others at least."""
-    wish = {node: _mean([each.row for each in neighbours[node]], node.row) for node in nodes}
-    ordered = sorted(nodes, key=lambda node: wish[node])
-    # Groups of nodes that would overlap are spread around their common middle.
-    groups: list[list[Node]] = []
-    for node in ordered:
-        groups.append([node])
-        while len(groups) > 1 and _start(groups[-2], wish) + len(groups[-2]) > _start(groups[-1], wish):
-            groups[-2:] = [groups[-2] + groups[-1]]
-    for group in groups:
-        for offset, node in enumerate(group):
-            node.row = _start(group, wish) + offset
-
-
-def _start(group: list[Node], wish: dict[Node, float]) -> float:
-    return _mean([wish[node] - offset for offset, node in enumerate(group)], 0.0)
-
-
-def _mean(values: list[float], default: float) -> float:
-    return sum(values) / len(values) if values else default
-
-
-def _short(text: str, fits: int) -> str:
-    if len(text) <= fits:
-        return text
-    head = fits * 2 // 3  # what tells names apart stands mostly in front
-    return f"{text[:head]}…{text[-(fits - head - 1) :]}"
+        found[edge.source].append(edge.target)
+        found[edge.target].append(edge.source)
+    return found

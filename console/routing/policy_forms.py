@@ -95,6 +95,9 @@ def _field_of(record: type, option: Option, value: Any) -> forms.Field:
         return forms.TypedChoiceField(
             choices=choices, coerce=lambda text: text == "true", empty_value=None, initial=said, **common
         )
+    if option.choices:
+        choices = [("", f"default ({option.default})"), *((each, each) for each in option.choices)]
+        return forms.ChoiceField(choices=choices, initial=initial, **common)
     attributes = {"placeholder": option.default, "autocomplete": "off"}
     if "int" in each.type:
         least = option.least if option.least is not None else -1

@@ -22,6 +22,7 @@ class Option:
     default: str = ""
     unit: str = ""
     least: int | None = None
+    choices: tuple[str, ...] = ()
     section: str = ""
 
     @property
@@ -63,7 +64,12 @@ _POLICY_ROWS: tuple[Option, ...] = (
     ),
     *_section(
         "Limits and flow control",
-        ("memory_limit", "Bytes a queue may hold. Senders beyond it wait or are refused.", "no limit", "bytes"),
+        (
+            "memory_limit",
+            "Bytes in memory of a topic, or a queue with vmQueueCursor.",
+            "no limit",
+            "bytes",
+        ),
         (
             "store_limit",
             "Bytes of stored messages of each queue, and of each named subscription. Senders beyond it wait.",
@@ -74,6 +80,9 @@ _POLICY_ROWS: tuple[Option, ...] = (
             "queue_cursor",
             "vmQueueCursor lets memoryLimit bound all that a queue holds; other cursors of ActiveMQ do not.",
             "none",
+            "",
+            None,
+            ("vmQueueCursor", "fileQueueCursor", "storeCursor"),
         ),
         ("producer_flow_control", "Senders to a full queue wait. Off: the queue has no limit of its own.", "on"),
         ("send_fail_if_no_space", "Senders to a full queue get an error at once instead of waiting.", "off"),

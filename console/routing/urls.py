@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from django.urls import path
 
-from console.views import routing, routing_drafts, routing_editor, routing_files, routing_history, routing_policies
+from console.views import (
+    routing,
+    routing_drafts,
+    routing_editor,
+    routing_files,
+    routing_findings,
+    routing_history,
+    routing_policies,
+    routing_preview,
+)
 
 urlpatterns = [
     path("routing/", routing.routing, name="routing"),
@@ -20,6 +29,9 @@ urlpatterns = [
     path("routing/undo", routing_history.undo, name="undo-routing"),
     path("routing/drafts/<int:draft_id>/", routing_drafts.draft, name="draft"),
     path("routing/drafts/<int:draft_id>/<str:what>", routing_drafts.step, name="draft-step"),
+    path("routing/preview/", routing_preview.preview, name="route-preview"),
+    path("routing/tester/", routing_preview.tester, name="selector-tester"),
+    path("routing/findings/", routing_findings.findings, name="routing-findings"),
     path("routing/import/", routing_files.import_file, name="routing-import"),
     path("routing/export", routing_files.export_file, name="routing-export"),
 ]

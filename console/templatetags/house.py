@@ -64,6 +64,20 @@ def get(mapping: dict, key: object) -> object:
 
 
 @register.filter
+def millis(moment: datetime) -> int:
+    """A moment as milliseconds since the epoch."""
+    return int(moment.timestamp() * 1000)
+
+
+@register.filter
+def millispan(ms: float) -> str:
+    """0.4 ms, 120 ms, 1.4 s, 12 min"""
+    if ms < 1000:
+        return f"{ms:.1f} ms" if ms < 10 else f"{ms:.0f} ms"
+    return figures.span(round(ms / 1000, 1))
+
+
+@register.filter
 def iszero(text: str) -> bool:
     """Whether a figure says nothing, so that it may stand back."""
     return text in ("0", "0.0")

@@ -74,6 +74,8 @@ def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
             saved = form.save()
             change.after = _said(saved)
         messages.success(request, f"The rule “{saved.name}” is judged from now on.")
+        if saved.webhook and form.made_secret:
+            messages.info(request, f"What its webhook gets is signed with the secret {saved.secret} (shown this once).")
         return redirect("alerts")
     context = {"form": form, "row": row, "meanings": MEANINGS}
     return render(request, "console/alert_rule.html", context, status=400 if request.method == "POST" else 200)

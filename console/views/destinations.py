@@ -3,71 +3,43 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST
 
-from brokerapp.destination import QUALIFIER, Destination, Kind, is_pattern
-from brokerapp.errors import BrokerError, InvalidDestination
-from brokerapp.snapshot import DestinationStats
-from console import audit
-from console.access import Verb, named, needs, queue_named, require, visible
+from brokerapp.destination import Destination, Kind
+from brokerapp.errors import BrokerError
+from console import destinations as service
+from console.access import Verb, named, needs, queue_named
 from console.figures import counted
-from console.gateway import gateway
-from console.live.mirror import mirror
-from console.live.picture import Picture
-
-MAX_FOUND = 50
-
-
-@require_GET
-@needs(Verb.SEE)
-def find(request: HttpRequest) -> HttpResponse:
-    """Queues and topics whose name holds the text; goes straight to the only one, or to that of exactly this name."""
-    text = request.GET.get("q", "").strip()
-    everything = sorted(filter(visible(request.user), mirror().current().stats))
-    name = text.partition(QUALIFIER)[2] or text  # of a fully qualified name, the queue's
-    found = [each for each in everything if name.lower() in each.name.lower()]
-    exact = [each for each in found if each.name == name]
-    if text and (len(found) == 1 or len(exact) == 1):
-        one = (exact or found)[0]
-        return redirect(one.kind, name=one.name)
-    return render(request, "console/find.html", {"text": text, "found": found[:MAX_FOUND], "total": len(found)})
 
 
 @require_POST
 @needs(Verb.PAUSE, queue_named)
 def pause(request: HttpRequest, name: str, paused: bool) -> HttpResponse:
     """Let a queue give out nothing any more, or go on."""
-    destination = Destination.queue(name)
-    existing(destination)
-    with audit.recording(request, "pause" if paused else "resume", destination):
-        gateway().pause(destination, paused)
-    mirror().settle(lambda picture: destination in picture.stats and picture.stats[destination].Paused == paused)
+    service.pause(request, Destination.queue(name), paused)
     messages.success(request, f"{name} is paused: it keeps what comes." if paused else f"{name} goes on.")
     return redirect("queue", name=name)
+
+
+@require_POST
+@needs(Verb.PAUSE, queue_named)
+def forget_groups(request: HttpRequest, name: str) -> HttpResponse:
+    """Let a message group of a queue, or all, be assigned anew with the next message."""
+    count = service.forget_groups(request, Destination.queue(name), request.POST.get("group") or None)
+    messages.success(request, f"{counted(count, 'group')} will be assigned anew with the next message.")
+    return redirect(reverse("queue", kwargs={"name": name}) + "?tab=losses")
 
 
 @require_POST
 @needs(Verb.CREATE, queue_named)
 def forget_selector(request: HttpRequest, name: str) -> HttpResponse:
     """Remember one selector of a queue's former consumers no longer."""
-    destination, selector = Destination.queue(name), request.POST.get("selector", "")
-    existing(destination)
-    with audit.recording(request, "forget selector", destination, before={"selector": selector}):
-        found = gateway().forget_selectors(destination, selector)
+    found = service.forget_selector(request, Destination.queue(name), request.POST.get("selector", ""))
     messages.success(request, "It is forgotten." if found else "It was forgotten already.")
     return redirect("queue", name=name)
-
-
-def existing(destination: Destination) -> tuple[Picture, DestinationStats]:
-    """Its numbers. Looks again before it says that there is none: it may be newer than the picture."""
-    for look in (mirror().current, mirror().refresh):
-        picture = look()
-        if destination in picture.stats:
-            return picture, picture.stats[destination]
-    raise Http404(f"There is no {destination.kind} named {destination.name}.")
 
 
 @require_http_methods(["GET", "POST"])
@@ -77,11 +49,7 @@ def create(request: HttpRequest, kind: str) -> HttpResponse:
     name, error = request.POST.get("name", ""), ""
     if request.method == "POST":
         try:
-            destination = _named(Kind(kind), name)
-            require(request, Verb.CREATE, destination)
-            with audit.recording(request, "create", destination):
-                gateway().create(destination)
-            mirror().settle(lambda picture: destination in picture.stats)
+            destination = service.create(request, Kind(kind), name)
             messages.success(request, f"The {kind} {destination.name} exists now.")
             return redirect(f"{kind}s")
         except BrokerError as refused:
@@ -90,25 +58,14 @@ def create(request: HttpRequest, kind: str) -> HttpResponse:
     return render(request, "console/create.html", {"kind": kind, "name": name, "error": error}, status=status)
 
 
-def _named(kind: Kind, text: str) -> Destination:
-    name = text.strip()
-    if not name:
-        raise InvalidDestination(text, "give it a name")
-    if is_pattern(name):
-        raise InvalidDestination(name, "a whole element `*` or a last element `>` makes a pattern, which names many")
-    return Destination(kind, name)
-
-
 @require_http_methods(["GET", "POST"])
 @needs(Verb.REMOVE, queue_named)
 def purge(request: HttpRequest, name: str) -> HttpResponse:
     """Remove all messages of a queue, after its name was typed."""
     destination = Destination.queue(name)
-    _, stats = existing(destination)
+    _, stats = service.existing(destination)
     if request.method == "POST" and request.POST.get("name") == name:
-        with audit.recording(request, "purge", destination, before={"QueueSize": stats.QueueSize}) as change:
-            count = gateway().purge(destination)
-            change.after = {"removed": count}
+        count = service.purge(request, destination)
         messages.success(request, f"{counted(count, 'message')} removed from {name}.")
         return redirect("queue", name=name)
     return _confirm(request, destination, "purge", f"Purge {counted(stats.QueueSize, 'message')} from {name}")
@@ -119,13 +76,10 @@ def purge(request: HttpRequest, name: str) -> HttpResponse:
 def delete(request: HttpRequest, kind: str, name: str) -> HttpResponse:
     """Remove a queue or topic with all it holds, after its name was typed."""
     destination = Destination(Kind(kind), name)
-    _, stats = existing(destination)
+    _, stats = service.existing(destination)
     if request.method == "POST" and request.POST.get("name") == name:
-        with audit.recording(request, "delete", destination, before={"QueueSize": stats.QueueSize}) as change:
-            count = gateway().delete(destination)
-            change.after = {"removed": count}
+        count = service.delete(request, destination)
         messages.success(request, f"The {kind} {name} is deleted, and {counted(count, 'message')} with it.")
-        mirror().settle(lambda picture: destination not in picture.stats)
         return redirect(f"{kind}s")
     held = f" with {counted(stats.QueueSize, 'message')}" if stats.QueueSize else ""
     return _confirm(request, destination, "delete", f"Delete the {kind} {name}{held}")

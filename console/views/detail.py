@@ -17,14 +17,15 @@ from brokerapp.snapshot import DestinationStats
 from console import figures, history, policies
 from console.access import Verb, may, named, needs
 from console.chart import chart_of
+from console.destinations import existing
 from console.gateway import gateway
 from console.listing import COLUMNS
 from console.live.picture import Picture
 from console.live.topics import numbers_of
+from console.losses import losses_of
 from console.models import AuditEntry, Star
 from console.peers import consumers_of, peers_now, producers_of
 from console.routing.graph import feeders_of
-from console.views.destinations import existing
 
 #: Entries of the audit trail that a page shows of one destination.
 MAX_CHANGES = 30
@@ -126,6 +127,10 @@ def _history(request: HttpRequest, picture: Picture, stats: DestinationStats, wi
     }
 
 
+def _losses(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:
+    return losses_of(stats)
+
+
 _BOTH = frozenset({"queue", "topic"})
 _Tab = Callable[[HttpRequest, Picture, DestinationStats, history.Window], dict[str, Any]]
 #: Tabs: what the URL calls them, what the page does, for which kinds, and what each needs.
@@ -135,5 +140,6 @@ TABS: dict[str, tuple[str, frozenset[str], _Tab]] = {
     "producers": ("Producers", _BOTH, _producers),
     "routing": ("Routing", _BOTH, _routing),
     "policy": ("Policy", _BOTH, _policy),
+    "losses": ("Losses and groups", frozenset({"queue"}), _losses),
     "history": ("History", _BOTH, _history),
 }

@@ -1,74 +1,47 @@
-"""Messages of a queue, browsed without consuming them: a page at a time, filtered by a selector."""
+"""Messages of a queue, browsed without consuming them: by number and time, filtered by a selector, followed live."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.contrib import messages as notes
+from django.db.models import Q
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.http import content_disposition_header
+from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.destination import Destination
-from brokerapp.errors import DestinationNotFound, SelectorSyntaxError
+from brokerapp.errors import DestinationNotFound, RequestRefused, SelectorSyntaxError
 from brokerapp.selectors import compile_selector
-from brokerapp.snapshot import BrowsedMessage, BrowsePage
-from console.access import Verb, needs, queue_named
+from brokerapp.snapshot import BrowsePage
+from console import audit
+from console.access import Verb, may, needs, queue_named
 from console.bodies import readings
-from console.gateway import gateway
+from console.gateway import SCAN, gateway
+from console.listed import Listed
 from console.live.mirror import mirror
 from console.masking import check_selector, masked
+from console.repair.models import SavedSelector
 
 PAGE_SIZE = 50
-#: Headers that STOMP or the broker give a meaning; all others are properties.
-STANDARD = frozenset(
-    {
-        "message-id", "destination", "original-destination", "timestamp", "expires", "priority", "persistent",
-        "redelivered", "correlation-id", "reply-to", "type", "content-type", "content-length", "receipt",
-        "transaction", "subscription", "ack",
-    }
-)  # fmt: skip
-#: Properties shown in the list, and how long their values may be there.
-MAX_SHOWN, MAX_VALUE = 3, 24
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A message as a row of the list."""
-
-    message: BrowsedMessage
-
-    @property
-    def sent(self) -> datetime | None:
-        """When it was sent, by its timestamp header."""
-        text = self.message.headers.get("timestamp", "")
-        return datetime.fromtimestamp(int(text) / 1000, UTC) if text.isdecimal() and len(text) < 15 else None
-
-    @property
-    def properties(self) -> list[tuple[str, str]]:
-        """All that is no standard header."""
-        return sorted((name, value) for name, value in self.message.headers.items() if name not in STANDARD)
-
-    @property
-    def standard(self) -> list[tuple[str, str]]:
-        """The standard headers, in the order they have on the wire."""
-        return [(name, value) for name, value in self.message.headers.items() if name in STANDARD]
-
-    @property
-    def shown(self) -> list[tuple[str, str]]:
-        """The first properties, shortened."""
-        return [
-            (name, value if len(value) <= MAX_VALUE else value[: MAX_VALUE - 1] + "…")
-            for name, value in self.properties[:MAX_SHOWN]
-        ]
+#: Selectors one user may keep.
+MAX_SELECTORS = 100
 
 
 @require_GET
 @needs(Verb.BROWSE, queue_named)
 def messages(request: HttpRequest, name: str) -> HttpResponse:
     """A page of the queue's messages: `after` is the seq to go on from, `selector` what they must match."""
-    return render(request, "console/messages.html", _list(request, Destination.queue(name)))
+    queue = Destination.queue(name)
+    if request.GET.get("at"):
+        return _at(request, queue)
+    context = _list(request, queue)
+    if request.htmx and request.htmx.target == "follow":
+        return render(request, "console/parts/followed.html", context)
+    return render(request, "console/messages.html", context)
 
 
 @require_GET
@@ -88,24 +61,54 @@ def message(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     return render(request, "console/messages.html", _list(request, destination) | {"selected": seq} | panel)
 
 
+@require_GET
+@needs(Verb.READ, queue_named)
+def body(request: HttpRequest, name: str, seq: int) -> HttpResponse:
+    """The whole body as a file; masked as everywhere."""
+    queue = Destination.queue(name)
+    found = gateway().message(queue, seq).messages
+    if not found:
+        raise Http404("This message is gone: it was consumed, it expired, or somebody removed it.")
+    shown = masked(request.user, found[0], queue)
+    if shown.withheld:
+        raise RequestRefused(shown.withheld)
+    file = f"{name.rpartition('.')[2][:60]}-{seq}.bin"
+    response = HttpResponse(shown.body, content_type="application/octet-stream")
+    response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=file)
+    return response
+
+
 def _list(request: HttpRequest, destination: Destination) -> dict:
     selector = request.GET.get("selector", "").strip()
     after = _seq(request.GET.get("after"))
-    context = {"destination": destination, "selector": selector, "after": after, "query": _query(request)}
+    context = {
+        "destination": destination, "selector": selector, "after": after, "query": _query(request),
+        "follows": request.GET.get("follow") == "1", "saved": _saved(request, destination),
+        "most": SCAN, "stats": mirror().current().stats.get(destination), "at": request.GET.get("from", ""),
+        "can": {verb.name.lower(): may(request.user, verb, destination) for verb in Verb},
+    }  # fmt: skip
     try:
         if selector:
             check_selector(request.user, compile_selector(selector), destination)
+        if request.GET.get("end") == "1":
+            after = context["after"] = gateway().place(destination, _seq(request.GET.get("before")) or None, PAGE_SIZE)
         page = _browse(destination, after, selector)
     except SelectorSyntaxError as wrong:
         return context | {"wrong": wrong, "before": selector[: wrong.position], "behind": selector[wrong.position :]}
-    next_query = urlencode({name: value for name, value in (("selector", selector), ("after", page.next)) if value})
-    first_query = urlencode({"selector": selector}) if selector else ""
+    last = page.messages[-1].seq if page.messages else after
     return context | {
         "page": page,
-        "rows": [Listed(masked(request.user, each, destination)) for each in page.messages],
-        "next": f"?{next_query}" if page.next is not None else "",
-        "first": f"?{first_query}" if after else "",
-    }
+        "rows": [Listed(each) for each in page.messages],
+        "last": last,
+        "scanned": page.scanned,
+        "partial": page.next is not None and len(page.messages) < PAGE_SIZE,
+        "next": _url(selector=selector, after=page.next) if page.next is not None else "",
+        "previous": _url(selector=selector, end=1, before=page.messages[0].seq)
+        if page.messages and after and not selector else "",
+        "first": _url(selector=selector) if after else "",
+        "newest": _url(end=1) if not selector else "",
+        "follow": _url(selector=selector, end=1, follow=1),
+    }  # fmt: skip
 
 
 def _browse(destination: Destination, after: int, selector: str) -> BrowsePage:
@@ -117,9 +120,73 @@ def _browse(destination: Destination, after: int, selector: str) -> BrowsePage:
         return BrowsePage([], 0, None)  # a composite that only forwards: it is there, and keeps nothing
 
 
+def _at(request: HttpRequest, queue: Destination) -> HttpResponse:
+    """Where the messages of a moment begin: `at` is a number, or a local time of the form YYYY-MM-DDTHH:MM in UTC."""
+    text, selector = request.GET["at"].strip(), request.GET.get("selector", "").strip()
+    if text.isdecimal() and len(text) < 19:
+        after = max(0, int(text) - 1)
+    else:
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            raise RequestRefused(f"{text[:40]!r} is neither a number nor a time such as 2026-01-31T14:30") from None
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        after = gateway().place_at(queue, int(moment.timestamp() * 1000))
+    path = reverse("messages", kwargs={"name": queue.name})
+    return redirect(path + _url(selector=selector, after=after, **{"from": text}))
+
+
+def _url(**parts: str | int | None) -> str:
+    return "?" + urlencode({name: value for name, value in parts.items() if value})
+
+
 def _seq(text: str | None) -> int:
-    return int(text) if text and text.isdecimal() and len(text) < 20 else 0
+    return int(text) if text and text.isdecimal() and len(text) < 19 else 0
 
 
 def _query(request: HttpRequest) -> str:
-    return f"?{request.GET.urlencode()}" if request.GET else ""
+    kept = QueryDict(mutable=True)
+    for name in ("selector", "after", "from", "end", "before"):
+        if request.GET.get(name):
+            kept[name] = request.GET[name]
+    return f"?{kept.urlencode()}" if kept else ""
+
+
+# -- saved selectors
+
+
+def _saved(request: HttpRequest, queue: Destination):
+    mine = Q(owner=request.user) | Q(shared=True)
+    return SavedSelector.objects.filter(mine, Q(queue=queue.name) | Q(queue="")).select_related("owner")
+
+
+@require_POST
+@needs(Verb.BROWSE, queue_named)
+def save_selector(request: HttpRequest, name: str) -> HttpResponse:
+    """Keep a selector under a name, for this queue or for all, for oneself or for everybody."""
+    text, title = request.POST.get("selector", "").strip(), request.POST.get("title", "").strip()
+    if not title or len(title) > 100:
+        raise RequestRefused("give the selector a name of at most 100 characters")
+    if not text:
+        raise RequestRefused("there is no selector to keep: write one first")
+    compile_selector(text)
+    if SavedSelector.objects.filter(owner=request.user).exclude(name=title).count() >= MAX_SELECTORS:
+        raise RequestRefused(f"you have {MAX_SELECTORS} selectors, as many as there can be: delete one first")
+    fields = {
+        "text": text, "queue": "" if request.POST.get("everywhere") == "true" else name,
+        "shared": request.POST.get("shared") == "true",
+    }  # fmt: skip
+    with audit.recording(request, "keep selector", title, before=fields):
+        SavedSelector.objects.update_or_create(owner=request.user, name=title, defaults=fields)
+    notes.success(request, f"The selector {title} is kept.")
+    return redirect(reverse("messages", kwargs={"name": name}) + _url(selector=text))
+
+
+@require_POST
+@needs(Verb.BROWSE, queue_named)
+def forget_saved(request: HttpRequest, name: str, saved_id: int) -> HttpResponse:
+    """Delete a selector of one's own."""
+    saved = get_object_or_404(SavedSelector, pk=saved_id, owner=request.user)
+    with audit.recording(request, "delete selector", saved.name):
+        saved.delete()
+    return redirect("messages", name=name)

@@ -2,48 +2,237 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.views.decorators.http import require_GET
 
 from brokerapp.definitions import (
     Composite,
+    Definitions,
     MirroredQueue,
     VirtualDestination,
     VirtualTopic,
     virtual_destination_to_json,
 )
-from console.access import Verb, needs
+from brokerapp.destination import Destination, Kind
+from console.access import Verb, needs, visible
 from console.gateway import gateway
 from console.live.mirror import mirror
+from console.live.picture import Picture
+from console.routing.changes import applied, between, id_of
 from console.routing.facts import label_of, title_of
+from console.routing.flow import flow_of
 from console.routing.forms import OPTIONS
-from console.routing.graph import picture_of
+from console.routing.graph import Edge, Graph, Node, Role, consumer_queues_by_topic
+from console.routing.layout import NODE_HEIGHT
+from console.routing.models import Draft
+from console.routing.view import ViewQuery, view_of
 from console.views.routing_history import latest, undo_of
+
+#: Characters that fit into a node, and of a selector along a way.
+_FITS = {Role.DESTINATION: 23, Role.RULE: 10, Role.PRODUCERS: 13, Role.CONSUMERS: 15}
+LABEL_FITS = 20
+_ICONS = {Role.RULE: "routing", Role.PRODUCERS: "upload", Role.CONSUMERS: "download"}
+#: Rows of the table on a page.
+TABLE_ROWS = 100
 
 
 @require_GET
 @needs(Verb.SEE)
 def routing(request: HttpRequest) -> HttpResponse:
-    """All definitions, with the picture of what they make of the destinations that exist."""
-    definitions = gateway().definitions()
-    stats = mirror().current().stats
-    graph = picture_of(definitions, list(stats))
-    queues = [node.destination for node in graph.nodes if node.shows_depth]
-    depths = {queue.name: stats[queue].QueueSize for queue in queues if queue in stats}
-    context = {
-        "definitions": definitions,
-        "rows": [_described(each) for each in definitions.virtual_destinations],
-        "graph": graph,
-        "depths": depths,
-        "undo": undo_of(latest()),
-    }
+    """The definitions in force, or as a draft would have them, over the destinations that exist."""
+    query = ViewQuery.read(request.GET)
+    picture, may_see = mirror().current(), visible(request.user)
+    current = gateway().definitions()
+    draft = _draft(query.draft)
+    definitions = applied(current, draft.read()) if draft else current
+    stats = {each: numbers for each, numbers in picture.stats.items() if may_see(each)}
+    changed = {id_of(each.after) for each in between(current, definitions) if each.after is not None}
+    context: dict[str, Any] = {
+        "query": query, "definitions": definitions, "current": current, "draft": draft,
+        "undo": undo_of(latest()), "table_url": query.url(view="table"), "graph_url": query.url(view=""),
+        "has_any": bool(definitions.virtual_destinations), "fresh": query.fresh,
+    }  # fmt: skip
+    if query.table:
+        context |= _table(definitions, query)
+        return render(request, "console/routing/map.html", context)
+    view = view_of(definitions, stats, query)
+    context |= {
+        "view": view,
+        "nodes": [_drawn(each, picture, query) for each in view.graph.nodes],
+        "edges": [_way(each, picture, changed, query.fresh) for each in view.graph.edges],
+        "height": NODE_HEIGHT,
+        "words": _in_words(view.graph),
+        "focused": _about(view.focused, picture) if view.focused else None,
+        "pages": _pages(query, view.page, view.pages),
+        "nearer": query.url(steps=max(1, query.steps - 2)), "farther": query.url(steps=query.steps + 2),
+        "everything": query.url(focus="", q="", steps=""),
+    }  # fmt: skip
     return render(request, "console/routing/map.html", context)
 
 
-def _described(definition: VirtualDestination) -> dict[str, Any]:
+def _draft(text: str) -> Draft | None:
+    if not text.isdecimal() or len(text) > 9:
+        return None
+    draft = Draft.objects.filter(pk=int(text), state__in=Draft.LIVING).first()
+    if draft is None:
+        raise Http404(f"There is no open draft {text}.")
+    return draft
+
+
+def _pages(query: ViewQuery, page: int, pages: int) -> dict[str, Any]:
+    return {
+        "page": page, "pages": pages,
+        "previous": query.url(page=page - 1) if page > 1 else "",
+        "next": query.url(page=page + 1) if page < pages else "",
+    }  # fmt: skip
+
+
+# -- the picture
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A node as the template draws it."""
+
+    node: Node
+    icon: str
+    text: str  #: what is written in it, shortened
+    number: str  #: beside it
+    number_cell: str  #: name of the live cell of what is written or of the number
+    grade: str
+    grade_cell: str
+    says: str  #: for those who do not see the picture
+    link: str
+
+
+def _drawn(node: Node, picture: Picture, query: ViewQuery) -> Drawn:
+    flow, row = flow_of(picture, node.destination), str(node.destination)
+    link = query.url(focus=node.key, q="")
+    icon = _ICONS.get(node.role, "queue" if node.destination.is_queue else "topic")
+    if node.role is Role.DESTINATION:
+        stats = picture.stats.get(node.destination)
+        icon = "dlq" if stats is not None and stats.DLQ else icon
+        says = f"{node.destination.kind} {node.title}" + (
+            "" if node.is_ghost else f", {flow['says']}{', forwards only' if node.keeps_nothing else ''}"
+        )
+        number = "" if node.is_ghost or node.keeps_nothing else str(flow["text"])
+        cells = (f"{row}#text", f"{row}#grade") if node.is_measured else ("", "")
+        return Drawn(node, icon, _short(node), number, cells[0], str(flow["grade"]), cells[1], says, link)
+    if node.role is Role.RULE:
+        assert node.definition is not None
+        says = f"{label_of(node.definition)} {title_of(node.definition)}"
+        return Drawn(node, icon, node.title, "", "", "rule", "", says, link)
+    which = "producers" if node.role is Role.PRODUCERS else "consumers"
+    grade, cell = ("idle", "") if which == "producers" else (str(flow["reading"]), f"{row}#reading")
+    says = f"{flow[which]} of {node.destination.name}"
+    href = reverse(node.destination.kind, kwargs={"name": node.destination.name})
+    return Drawn(node, icon, str(flow[which]), "", f"{row}#{which}", grade, cell, says, href)
+
+
+def _short(node: Node) -> str:
+    text, fits = node.title, _FITS[node.role]
+    if len(text) <= fits:
+        return text
+    head = fits // 2
+    return f"{text[:head]}…{text[-(fits - head - 1) :]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """An edge as the template draws it."""
+
+    edge: Edge
+    grade: str
+    grade_cell: str
+    stream: str
+    stream_cell: str
+    count: int | str
+    row: str
+    label: str
+    label_x: float
+    label_y: float
+    is_draft: bool
+    is_fresh: bool
+
+
+def _way(edge: Edge, picture: Picture, changed: set[str], fresh: str) -> Way:
+    flow, row = flow_of(picture, edge.measured.destination), str(edge.measured.destination)
+    side = "out" if edge.target.role is Role.CONSUMERS else "in"
+    measured = edge.measured.is_measured
+    grade = "reading" if side == "out" else "grade"
+    label = edge.selector if len(edge.selector) <= LABEL_FITS else f"{edge.selector[: LABEL_FITS - 1]}…"
+    return Way(
+        edge,
+        str(flow[grade]) if measured else "idle",
+        f"{row}#{grade}" if measured else "",
+        str(flow[side]) if measured else "s0",
+        f"{row}#{side}" if measured else "",
+        flow["count"] if measured else "",
+        row if measured else "",
+        label,
+        edge.target.x - 10,
+        edge.target.y + NODE_HEIGHT / 2 - 7,
+        is_draft=edge.definition in changed,
+        is_fresh=bool(fresh) and edge.definition == fresh,
+    )
+
+
+def _in_words(graph: Graph) -> list[str]:
+    """The picture as sentences, one for each rule."""
+    targets: dict[Node, list[str]] = {}
+    for edge in graph.edges:
+        if edge.source.role is Role.RULE:
+            where = f" where {edge.selector}" if edge.selector else ""
+            name = f"{edge.target.destination.kind} {edge.target.title}"
+            targets.setdefault(edge.source, []).append(name + where)
+    sources = {edge.target: edge.source for edge in graph.edges if edge.target.role is Role.RULE}
+    return [
+        f"{sources[rule].destination.kind} {sources[rule].title} {rule.title} to {', '.join(found)}."
+        for rule, found in targets.items()
+        if rule in sources
+    ]
+
+
+def _about(node: Node, picture: Picture) -> dict[str, Any]:
+    """What is said beside the picture about the node that is looked at."""
+    destination = node.destination
+    about = {"node": node, "title": node.title, "definition": node.definition, "says": ""}
+    if node.definition is not None:
+        return about | {"title": title_of(node.definition), "label": label_of(node.definition)}
+    exists = destination in picture.stats
+    return about | {
+        "label": str(destination.kind),
+        "says": str(flow_of(picture, destination)["says"]) if node.is_measured else "",
+        "row": str(destination) if exists else "",
+        "open": reverse(destination.kind, kwargs={"name": destination.name}) if exists else "",
+        "browse": reverse("messages", kwargs={"name": destination.name})
+        if exists and destination.kind is Kind.QUEUE
+        else "",
+        "preview": "?" + urlencode({"destination": str(destination)}) if node.is_measured else "",
+    }
+
+
+# -- the table
+
+
+def _table(definitions: Definitions, query: ViewQuery) -> dict[str, Any]:
+    """All definitions, filtered by a part of their name, target or selector, by pages."""
+    stats = mirror().current().stats
+    rows = [_described(each, list(stats)) for each in definitions.virtual_destinations]
+    wanted = query.text.lower()
+    rows = [row for row in rows if wanted in f"{row['title']} {row['targets']}".lower()]
+    pages = max(1, -(-len(rows) // TABLE_ROWS))
+    page = min(query.page, pages)
+    return {"rows": rows[(page - 1) * TABLE_ROWS : page * TABLE_ROWS], "pages": _pages(query, page, pages)}
+
+
+def _described(definition: VirtualDestination, existing: list[Destination]) -> dict[str, Any]:
     """A definition as a row: its title, what it does in words, the options that differ from their defaults."""
     row = {
         "definition": definition,
@@ -53,8 +242,10 @@ def _described(definition: VirtualDestination) -> dict[str, Any]:
     }
     match definition:
         case VirtualTopic():
+            found = consumer_queues_by_topic(definition, existing)
             queues = f"{definition.prefix}{definition.name}{definition.postfix}"
-            return row | {"icon": "topic", "targets": [("queue", queues, None)]}
+            meets = (len(found), sum(map(len, found.values())))
+            return row | {"icon": "topic", "targets": [("queue", queues, None)], "meets": meets}
         case Composite():
             legs = [(leg.destination.kind, leg.destination.name, leg.selector) for leg in definition.legs]
             return row | {"icon": definition.destination.kind, "targets": legs}

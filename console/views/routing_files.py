@@ -40,7 +40,7 @@ def import_file(request: HttpRequest) -> HttpResponse:
             raise ConfigurationRefused(f"the file has more than {MAX_FILE:,} characters")
         found, report = import_definitions(context["text"])
         current = gateway().definitions()
-        proposed = found if context["mode"] == "replace" else _merged(current, found)
+        proposed = found if context["mode"] == "replace" else merged(current, found)
         changes = between(current, proposed)
         if "draft" in request.POST and changes:
             return _keep(request, current, changes)
@@ -61,7 +61,7 @@ def _text_of(request: HttpRequest) -> str:
     return upload.read(4 * MAX_FILE).decode("utf-8", errors="replace")
 
 
-def _merged(current: Definitions, found: Definitions) -> Definitions:
+def merged(current: Definitions, found: Definitions) -> Definitions:
     """The definitions in force with those of the file added, or put in the place of the ones they have the id of."""
     added = items_of(found)
     if found.redelivery == Redelivery():  # the file says nothing about it

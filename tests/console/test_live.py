@@ -11,7 +11,7 @@ from brokerapp.destination import Destination
 from console import runs
 from console.live.mirror import mirror
 from console.live.socket import LOGGED_OUT, MAX_TOPICS
-from console.models import AnalysisRun
+from console.models import AnalysisRun, Assignment
 from tests.console.conftest import make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -20,11 +20,11 @@ PATIENCE = 5
 
 @pytest.fixture
 def session_of(db):
-    """A function from a role to the cookie of a session with it."""
+    """A function from a role, and scopes, to the cookie of a session with it."""
 
-    def session(role: str) -> str:
+    def session(role: str, *scopes: str) -> str:
         client = Client()
-        client.force_login(make_user(role))
+        client.force_login(make_user(role, *scopes))
         return client.cookies["sessionid"].value
 
     return session
@@ -225,3 +225,82 @@ def test_the_mirror_notices_a_deleted_queue(console, seen, admin):
     admin.post("/queues/short.lived/delete", {"name": "short.lived"})
     mirror().settle(lambda picture: Destination.queue("short.lived") not in picture.stats)
     assert Destination.queue("short.lived") not in mirror().picture.stats
+
+
+async def test_a_tab_that_takes_nothing_costs_one_frame_and_gets_the_latest(console, session_of, seen, monkeypatch):
+    monkeypatch.setattr("console.live.socket.INTERVAL", 0.05)
+    live = socket(await asyncio.to_thread(session_of, "viewer"))
+    await live.connect()
+    await live.send_json_to({"type": "subscribe", "topic": "queue:slow.tab"})
+    sending, sent = asyncio.Event(), []
+    from console.live import socket as sockets
+
+    original = sockets.LiveConsumer.send_json
+
+    async def stuck(self, content, close=False):
+        sent.append(content)
+        await sending.wait()  # as a socket whose buffer is full
+        await original(self, content, close)
+
+    monkeypatch.setattr(sockets.LiveConsumer, "send_json", stuck)
+    for number in range(5):
+        await asyncio.to_thread(console.send, "/queue/slow.tab", str(number))
+    await asyncio.to_thread(seen, "slow.tab", 5)
+    assert len(sent) <= 1  # nothing was made while the one before was on its way
+    sending.set()
+    cells = await frame_with(live, "queue:slow.tab", lambda cells: cells.get("QueueSize") == "5")
+    assert cells["QueueSize"] == "5"
+    await live.disconnect()
+
+
+async def test_a_socket_on_another_web_process_shows_the_same(console, session_of, monkeypatch):
+    from console.gateway import Gateway, gateway
+    from console.live.mirror import Mirror
+
+    door = await asyncio.to_thread(lambda: Gateway(gateway().admin.redis_url, gateway().admin.broker))
+    other = await asyncio.to_thread(Mirror, door)
+    session = await asyncio.to_thread(session_of, "viewer")
+    here = socket(session)
+    await here.connect()
+    await here.receive_json_from()
+    monkeypatch.setattr("console.live.socket.mirror", lambda: other)
+    there = socket(session)
+    await there.connect()
+    for each in (here, there):
+        await each.send_json_to({"type": "subscribe", "topic": "queue:two.processes"})
+    await asyncio.to_thread(console.send, "/queue/two.processes", "1", "2")
+    for each in (here, there):
+        assert await frame_with(each, "queue:two.processes", lambda cells: cells.get("QueueSize") == "2")
+        await each.disconnect()
+    other.close()
+    await asyncio.to_thread(door.close)
+
+
+async def test_a_role_that_is_taken_away_ends_its_topics_at_once(console, session_of):
+    live = socket(await asyncio.to_thread(session_of, "viewer"))
+    await live.connect()
+    await live.send_json_to({"type": "subscribe", "topic": "overview"})
+    assert await frame_with(live, "overview")
+    await asyncio.to_thread(lambda: [each.delete() for each in Assignment.objects.all()])
+    async with asyncio.timeout(PATIENCE):
+        while (answer := await live.receive_json_from())["type"] != "refused":
+            pass
+    assert answer["topic"] == "overview"
+    await live.disconnect()
+
+
+async def test_a_scope_hides_rows_and_refuses_a_queue_beyond_it(console, session_of, seen):
+    await asyncio.to_thread(console.send, "/queue/scoped.in", "1")
+    await asyncio.to_thread(console.send, "/queue/scoped-out", "1")
+    await asyncio.to_thread(seen, "scoped-out", 1)
+    live = socket(await asyncio.to_thread(session_of, "viewer", "scoped.>"))
+    await live.connect()
+    await live.send_json_to({"type": "subscribe", "topic": "list:queues", "rows": ["scoped.in", "scoped-out"]})
+    rows = (await frame_with(live, "list:queues"))["rows"]
+    assert (rows["scoped.in"]["QueueSize"], rows["scoped-out"]) == ("1", {"gone": True})
+    await live.send_json_to({"type": "subscribe", "topic": "queue:scoped-out"})
+    async with asyncio.timeout(PATIENCE):
+        while (answer := await live.receive_json_from())["type"] != "refused":
+            pass
+    assert "queue://scoped-out" in answer["reason"]
+    await live.disconnect()

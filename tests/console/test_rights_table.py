@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from console.api.operations import VERBS
 from console.live.topics import CELLS, RIGHTS
 from console.models import AuditEntry
 from console.rights import ROLES_BY_VERB, Role, Verb
@@ -21,6 +22,7 @@ PAGES = [
     ("overview", {}, "get", Verb.SEE),
     ("demo", {}, "post", Verb.DEMO),
     ("find", {}, "get", Verb.SEE),
+    ("find-messages", {}, "get", Verb.BROWSE),
     ("palette", {}, "get", Verb.SEE),
     ("queues", {}, "get", Verb.SEE),
     ("topics", {}, "get", Verb.SEE),
@@ -36,6 +38,22 @@ PAGES = [
     ("purge", QUEUE, "post", Verb.REMOVE),
     ("messages", QUEUE, "get", Verb.BROWSE),
     ("message", {**QUEUE, "seq": 1}, "get", Verb.BROWSE),
+    ("message-body", {**QUEUE, "seq": 1}, "get", Verb.READ),
+    ("edit-message", {**QUEUE, "seq": 1}, "post", Verb.EDIT),
+    ("act", QUEUE, "get", Verb.BROWSE),
+    ("save-selector", QUEUE, "post", Verb.BROWSE),
+    ("forget-saved", {**QUEUE, "saved_id": 1}, "post", Verb.BROWSE),
+    ("forget-groups", QUEUE, "post", Verb.PAUSE),
+    ("message-page", {"id": "ID:1"}, "get", Verb.BROWSE),
+    ("message-fate", {"id": "ID:1"}, "get", Verb.BROWSE),
+    ("dlq", {}, "get", Verb.BROWSE),
+    ("jobs", {}, "get", Verb.BROWSE),
+    ("job", {"job_id": RUN}, "get", Verb.BROWSE),
+    ("control-job", {"job_id": RUN, "action": "pause"}, "post", Verb.BROWSE),
+    ("send", {}, "get", Verb.SEND),
+    ("forget-template", {"template_id": 1}, "post", Verb.SEND),
+    ("scheduled", {}, "get", Verb.BROWSE),
+    ("forget-scheduled", {}, "post", Verb.REMOVE),
     ("routing", {}, "get", Verb.SEE),
     ("choose-definition", {}, "get", Verb.DRAFT),
     ("new-definition", {"kind": "compositeQueue"}, "get", Verb.DRAFT),
@@ -49,6 +67,9 @@ PAGES = [
     ("undo-routing", {}, "post", Verb.ROUTE),
     ("draft", {"draft_id": 1}, "get", Verb.SEE),
     ("draft-step", {"draft_id": 1, "what": "remark"}, "post", Verb.DRAFT),
+    ("route-preview", {}, "get", Verb.SEE),
+    ("selector-tester", {}, "get", Verb.SEE),
+    ("routing-findings", {}, "get", Verb.SEE),
     ("routing-import", {}, "post", Verb.DRAFT),
     ("routing-export", {}, "get", Verb.SEE),
     ("chart", {}, "get", Verb.SEE),
@@ -97,6 +118,7 @@ PAGES = [
 #: For everybody, or for everybody who is logged in.
 OPEN = {
     "login", "logout", "invitation", "account", "change-password", "end-sessions", "healthz", "readyz", "theme", "keys",
+    "tokens", "revoke-token",
     *(pattern.name for pattern in allauth_urls),
 }  # fmt: skip
 
@@ -107,6 +129,7 @@ TOPICS = {
     "queue": Verb.SEE,
     "topic": Verb.SEE,
     "connections": Verb.SEE,
+    "graph": Verb.SEE,
     "subscribers": Verb.SEE,
     "alerts": Verb.SEE,
     "run": Verb.SEE,
@@ -115,8 +138,63 @@ TOPICS = {
     "jobs": Verb.BROWSE,
 }
 
-#: Operations of the API: method, path, the right each needs; tried below as the pages are.
-OPERATIONS: list[tuple[str, str, Verb]] = []
+_DEFINITIONS = {"definitions": {"version": 1}, "version": 1}
+_MESSAGE = {"destination": "/queue/q"}
+#: Operations of the API: id, method, path below /api/v1, what is sent, the right each needs.
+OPERATIONS: list[tuple[str, str, str, dict | None, Verb]] = [
+    ("list_destinations", "get", "/destinations", None, Verb.SEE),
+    ("create_destination", "post", "/destinations", {"kind": "queue", "name": "q"}, Verb.CREATE),
+    ("get_destination", "get", "/destinations/queue/q", None, Verb.SEE),
+    ("delete_destination", "delete", "/destinations/queue/q", None, Verb.CREATE),
+    ("list_selectors", "get", "/destinations/queue/q/selectors", None, Verb.SEE),
+    ("forget_selector", "delete", "/destinations/queue/q/selectors?selector=a", None, Verb.CREATE),
+    ("list_groups", "get", "/destinations/queue/q/groups", None, Verb.SEE),
+    ("purge_queue", "post", "/destinations/queue/q/purge", None, Verb.REMOVE),
+    ("pause_queue", "put", "/destinations/queue/q/paused", {"paused": True}, Verb.PAUSE),
+    ("browse_messages", "get", "/queues/q/messages", None, Verb.BROWSE),
+    ("get_message", "get", "/queues/q/messages/1", None, Verb.BROWSE),
+    ("edit_message", "post", "/queues/q/messages/1/edited", _MESSAGE, Verb.EDIT),
+    ("send_messages", "post", "/messages", _MESSAGE, Verb.SEND),
+    ("list_jobs", "get", "/jobs", None, Verb.BROWSE),
+    ("start_job", "post", "/jobs", {"action": "retry", "queue": "q", "reason": "r", "seqs": [1]}, Verb.RESUBMIT),
+    ("get_job", "get", f"/jobs/{RUN}", None, Verb.BROWSE),
+    ("list_outcomes", "get", f"/jobs/{RUN}/outcomes", None, Verb.BROWSE),
+    ("control_job", "post", f"/jobs/{RUN}/pause", None, Verb.RESUBMIT),
+    ("list_scheduled", "get", "/scheduled", None, Verb.BROWSE),
+    ("forget_scheduled", "delete", "/scheduled/1", None, Verb.REMOVE),
+    ("get_definitions", "get", "/routing", None, Verb.SEE),
+    ("apply_definitions", "put", "/routing", _DEFINITIONS, Verb.ROUTE),
+    ("check_definitions", "post", "/routing/check", _DEFINITIONS, Verb.DRAFT),
+    ("list_versions", "get", "/routing/history", None, Verb.SEE),
+    ("revert_definitions", "post", "/routing/revert/1", None, Verb.ROUTE),
+    ("export_definitions", "get", "/routing/export", None, Verb.SEE),
+    ("import_definitions_file", "post", "/routing/import", {"xml": "<broker/>"}, Verb.ROUTE),
+    ("list_connections", "get", "/connections", None, Verb.SEE),
+    ("list_subscriptions", "get", "/subscriptions", None, Verb.SEE),
+    ("create_subscription", "post", "/subscriptions", {"client_id": "c", "name": "n", "topics": ["t"]}, Verb.CREATE),
+    ("delete_subscription", "delete", "/subscriptions/c:n", None, Verb.CLOSE),
+    ("list_analyses", "get", "/analyses", None, Verb.SEE),
+    ("list_runs", "get", "/analyses/runs", None, Verb.SEE),
+    ("start_run", "post", "/analyses/runs", {"kind": "nonsense"}, Verb.ANALYSE),
+    ("get_run", "get", f"/analyses/runs/{RUN}", None, Verb.SEE),
+    ("get_result", "get", f"/analyses/runs/{RUN}/result", None, Verb.SEE),
+    ("cancel_run", "post", f"/analyses/runs/{RUN}/cancel", None, Verb.ANALYSE),
+    ("list_schedules", "get", "/analyses/schedules", None, Verb.SEE),
+    ("create_schedule", "post", "/analyses/schedules", {"kind": "x", "rhythm": "never"}, Verb.SCHEDULE),
+    ("switch_schedule", "put", "/analyses/schedules/1", {"enabled": True}, Verb.SCHEDULE),
+    ("delete_schedule", "delete", "/analyses/schedules/1", None, Verb.SCHEDULE),
+    ("list_entries", "get", "/audit", None, Verb.AUDIT),
+    ("list_nodes", "get", "/nodes", None, Verb.SEE),
+    ("get_me", "get", "/me", None, Verb.SEE),
+    ("list_users", "get", "/users", None, Verb.USERS),
+    ("create_user", "post", "/users", {"name": ""}, Verb.USERS),
+    ("switch_user", "put", "/users/999/active", {"active": False}, Verb.USERS),
+    ("assign_role", "post", "/users/999/assignments", {"role": "viewer"}, Verb.USERS),
+    ("withdraw_role", "delete", "/users/999/assignments/1", None, Verb.USERS),
+    ("list_tokens", "get", "/tokens", None, Verb.SEE),
+    ("create_token", "post", "/tokens", {"name": "", "verbs": []}, Verb.SEE),
+    ("revoke_token", "delete", "/tokens/999", None, Verb.SEE),
+]
 
 names = pytest.mark.parametrize(("page", "arguments", "method", "verb"), PAGES, ids=[page for page, *_ in PAGES])
 
@@ -183,3 +261,35 @@ def test_a_socket_lets_each_role_watch_what_the_table_says(role, db):
     assert {name for name, verb in RIGHTS.items() if may(user, verb)} == {
         name for name, verb in TOPICS.items() if role in ROLES_BY_VERB[verb]
     }
+
+
+operations = pytest.mark.parametrize(
+    ("id", "method", "path", "body", "verb"), OPERATIONS, ids=[id for id, *_ in OPERATIONS]
+)
+
+
+def call(client: Client, method: str, path: str, body: dict | None):
+    return getattr(client, method)(f"/api/v1{path}", body, content_type="application/json")
+
+
+def test_the_table_has_every_operation():
+    assert {id: verb for id, *_, verb in OPERATIONS} == VERBS
+
+
+@operations
+def test_who_shows_nothing_gets_a_problem_and_no_login_page(id, method, path, body, verb, db):
+    response = call(Client(), method, path, body)
+    assert (response.status_code, response["Content-Type"]) == (401, "application/problem+json")
+
+
+@operations
+def test_an_operation_is_for_the_roles_with_the_right(id, method, path, body, verb, browser_of, lonely_console):
+    for role in ("", *Role):
+        response = call(browser_of(role), method, path, body)
+        if role in ROLES_BY_VERB[verb]:
+            assert response.status_code not in (401, 403), role
+            continue
+        assert (response.status_code, response["Content-Type"]) == (403, "application/problem+json"), role
+        assert str(verb) in response.json()["detail"]
+        entry = AuditEntry.objects.first()
+        assert (entry.who, entry.via, entry.outcome) == (role or "nobody", "api", "denied")

@@ -218,4 +218,23 @@ def test_the_page_shows_list_and_picture(browser_of, admin, defined):
     text = browser_of("viewer").get(reverse("routing")).content.decode()
     assert '<svg class="graph"' in text
     assert "split.eu" in text
-    assert reverse("edit-definition") not in text
+    assert "queue shown forwards to queue split.eu where region" in text, "it can be read without seeing it"
+    table = browser_of("viewer", name="other").get(reverse("routing") + "?view=table").content.decode()
+    assert "split.<wbr>eu" in table
+    assert reverse("edit-definition") not in text + table
+
+
+def test_the_map_shows_only_what_one_may_see(browser_of, admin, defined, seen):
+    defined.send("/queue/Consumer.A.VirtualTopic.Secret", "x")
+    seen("queue://Consumer.A.VirtualTopic.Secret", 1)
+    assert "VirtualTopic.Secret" in browser_of("viewer").get(reverse("routing")).content.decode()
+    scoped = browser_of("viewer", "mine.>", name="scoped")
+    assert "VirtualTopic.Secret" not in scoped.get(reverse("routing")).content.decode()
+    assert "VirtualTopic.Secret" not in scoped.get(reverse("routing-findings")).content.decode()
+
+
+def test_findings_lead_to_the_next_step(admin, defined):
+    define(admin, "useless")
+    text = admin.get(reverse("routing-findings")).content.decode()
+    assert "useless → split." in text
+    assert reverse("edit-definition") + "?id=compositeQueue%3Auseless" in text

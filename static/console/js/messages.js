@@ -1,4 +1,7 @@
-// The list of messages and its panel: tabs of the body, j and k through the rows, Escape to close.
+// Messages: tabs of the body, j and k through the rows, x to select, r to resubmit, Escape to close; following a queue.
+
+const MAX_ROWS = 500; // a page that follows keeps the newest
+const LATE = 5000; // milliseconds without an answer after which it says so
 
 const browser = () => document.querySelector(".browser");
 
@@ -31,6 +34,9 @@ function close() {
 
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.detail.target.id === "panel") browser().classList.add("open");
+  if (event.detail.target.id === "resubmit" || event.detail.target.id === "act") {
+    (document.querySelector("#reason") ?? document.querySelector("#act a"))?.focus();
+  }
 });
 
 document.addEventListener("click", async (event) => {
@@ -47,8 +53,8 @@ document.addEventListener("click", async (event) => {
   const row = event.target.closest("[data-rows] tbody tr");
   if (row) {
     const link = row.querySelector("a[hx-get]");
-    if (!event.target.closest("a")) link.click();
-    else select(link);
+    if (event.target.closest("a")) select(link);
+    else if (!event.target.closest(".tick")) link.click();
   }
 });
 
@@ -61,7 +67,22 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (event.key === "Escape" && browser()?.classList.contains("open")) document.querySelector("[data-panel-close]")?.click();
+  if (event.key === "r") {
+    const link = document.querySelector("[data-key=r]") ?? document.querySelector("[data-bulk][value=retry]:enabled");
+    if (link) {
+      event.preventDefault();
+      link.click();
+    }
+  }
+  const row = document.activeElement?.closest("[data-rows] tbody tr") ?? document.querySelector("[data-rows] [aria-selected=true]");
+  if (event.key === "x" && row) row.querySelector(".tick input")?.click();
   if (event.key !== "j" && event.key !== "k") return;
+  const hits = [...document.querySelectorAll("[data-rows-nav] a, [data-keys] tbody th a")];
+  if (hits.length && !document.querySelector("[data-rows]")) {
+    const at = hits.indexOf(document.activeElement);
+    hits[Math.max(0, Math.min(hits.length - 1, at + (event.key === "j" ? 1 : -1)))].focus();
+    return;
+  }
   const all = links();
   const here = all.findIndex((link) => link.closest("tr").getAttribute("aria-selected") === "true");
   const next = all[Math.max(0, Math.min(all.length - 1, here + (event.key === "j" ? 1 : -1)))];
@@ -70,3 +91,86 @@ document.addEventListener("keydown", (event) => {
     next.click();
   }
 });
+
+// -- selecting
+
+function count() {
+  const chosen = document.querySelectorAll("#selection .tick input[name=seq]:checked").length;
+  const label = document.querySelector("[data-selected]");
+  if (label) label.textContent = chosen.toLocaleString("en");
+  for (const button of document.querySelectorAll("[data-bulk]")) button.disabled = chosen === 0;
+}
+
+document.addEventListener("change", (event) => {
+  if (event.target.matches("[data-all]")) {
+    for (const tick of document.querySelectorAll("#selection .tick input[name=seq]")) tick.checked = event.target.checked;
+  }
+  if (event.target.closest("#selection")) count();
+});
+count();
+
+// -- writing a message
+
+document.addEventListener("click", (event) => {
+  if (!event.target.closest("[data-add-property]")) return;
+  const rows = document.querySelector("[data-property-rows]");
+  const row = rows.lastElementChild.cloneNode(true);
+  for (const field of row.querySelectorAll("input")) field.value = "";
+  const number = rows.childElementCount + 1;
+  for (const field of row.querySelectorAll("[aria-label]")) field.setAttribute("aria-label", field.getAttribute("aria-label").replace(/\d+$/, number));
+  rows.append(row);
+  row.querySelector("input").focus();
+});
+
+// -- following: the live socket says that messages came, then the page asks for those after the last it has
+
+const follow = document.querySelector("[data-follow]");
+let asking = false;
+let again = false;
+let heard = Date.now();
+
+function say(state, text) {
+  if (follow.dataset.state === state && !text) return;
+  follow.dataset.state = state;
+  follow.querySelector("[data-follow-state]").textContent = text;
+}
+
+async function more() {
+  if (asking) {
+    again = true;
+    return;
+  }
+  asking = true;
+  again = false;
+  try {
+    const answer = await fetch(`${follow.dataset.follow}&after=${follow.dataset.last}`, { headers: { "HX-Request": "true", "HX-Target": "follow" } });
+    if (!answer.ok) throw new Error(String(answer.status));
+    heard = Date.now();
+    const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const found = parsed.querySelector("[data-followed]");
+    const rows = document.getElementById("rows");
+    const isAtEnd = window.innerHeight + window.scrollY > document.body.scrollHeight - 160;
+    rows.append(...found.content.querySelectorAll("tr"));
+    window.htmx?.process(rows);
+    while (rows.childElementCount > MAX_ROWS) rows.firstElementChild.remove();
+    if (Number(found.dataset.last)) follow.dataset.last = found.dataset.last;
+    again ||= found.dataset.more === "true";
+    if (isAtEnd && found.content.childElementCount) window.scrollTo(0, document.body.scrollHeight);
+    say("live", again ? "Following: more came than fits one look, catching up." : `Following: all up to number ${follow.dataset.last}.`);
+  } catch {
+    say("offline", "The console does not answer: what comes meanwhile is shown when it does.");
+    setTimeout(more, 2000);
+  } finally {
+    asking = false;
+  }
+  if (again) setTimeout(more, 200);
+}
+
+if (follow) {
+  document.querySelector("[data-watch]").addEventListener("live:cells", more);
+  setInterval(() => {
+    if (Date.now() - heard > LATE) more(); // the socket may be away: what came is asked for all the same
+  }, LATE);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) more(); });
+  window.scrollTo(0, document.body.scrollHeight);
+}

@@ -12,6 +12,31 @@ function showKinds(part) {
   for (const row of part.querySelectorAll("[data-for]")) row.hidden = !kind || !row.dataset.for.split(" ").includes(kind);
 }
 
+// The tester opens with the leg's selector and the last message of the source, and gives the selector back.
+const tester = document.getElementById("tester");
+let tested = null;
+
+async function testSelector(leg) {
+  tested = leg.querySelector("[name=leg_selector]");
+  const kind = editor.dataset.kind === "compositeTopic" ? "topic" : "queue";
+  const name = editor.querySelector("[name=name]").value.trim();
+  const query = new URLSearchParams({ selector: tested.value, near: name ? `${kind}://${name}` : "" });
+  if (editor.querySelector("[name=strict]")?.checked) query.set("strict", "on");
+  await htmx.ajax("GET", `${editor.dataset.tester}?${query}`, { target: "#tester-body", swap: "innerHTML" });
+  tester.showModal();
+  tester.querySelector("[name=selector]").focus();
+}
+
+tester?.addEventListener("click", (event) => {
+  if (!event.target.closest("[data-use-selector]")) return;
+  tested.value = tester.querySelector("[name=selector]").value;
+  tester.close();
+});
+tester?.addEventListener("close", () => {
+  tested?.focus();
+  check();
+});
+
 function start() {
   editor.addEventListener("click", (event) => {
     if (event.target.closest("[data-leg-add]")) {
@@ -19,6 +44,8 @@ function start() {
       list.append(editor.querySelector("[data-leg-template]").content.cloneNode(true));
       list.lastElementChild.querySelector("[name=leg_name]").focus();
     }
+    const test = event.target.closest("[data-leg-test]");
+    if (test) testSelector(test.closest("[data-leg]"));
     const remove = event.target.closest("[data-leg-remove]");
     if (remove) {
       remove.closest("[data-leg]").remove();

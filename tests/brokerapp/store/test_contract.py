@@ -254,6 +254,39 @@ async def test_there_is_room_again_after_settling(store, session):
     assert (await session.commit(Unit([append("a")]), limits=limits)).refused == {}
 
 
+async def test_a_server_that_uses_too_much_takes_no_message_but_acks(store, session):
+    await session.append("q")
+    full = Limits(server=1)
+    [entry] = await entries(store, "q")
+    assert (await session.commit(Unit([append("q")]), Unit(settles=[entry]), limits=full)).refused == {1: STORE}
+    assert await bodies(store, "q") == []
+    roomy = Limits(server=1 << 50)
+    assert (await session.commit(Unit([append("q")]), limits=roomy)).refused == {}
+
+
+async def test_a_server_without_memory_does_what_leads_out_of_that(store, session, broker_name):
+    """An operator asks for a purge, a node answers, says what there is, starts anew; limits are changed."""
+    await session.append("q")
+    await store._do("CONFIG", "SET", "maxmemory", 1)
+    try:
+        again = RedisStore(store.url, broker_name)
+        await again.open()
+        await again.claim("me")
+        asking = asyncio.create_task(store.request("purge", {}, 5))
+        asked = await again.next_request(5)
+        await Session(again).settle(*await entries(again, "q"))
+        await again.answer(asked["id"], {"done": 1})
+        assert await asking == {"done": 1}
+        await again.beat("me", {"node": "me"})
+        await again.write_stats(1, {"queue://q": "{}"}, ["queue://gone"])
+        assert await again.define(0, "{}", {}) == 1
+        assert await again.drop("q", "me") == 0
+        await again.leave("me")
+        await again.close()
+    finally:
+        await store._do("CONFIG", "SET", "maxmemory", 0)
+
+
 async def test_a_move_is_not_held_up_by_limits(store, session):
     limits = Limits(total=1, of_log=lambda _log: 1)
     await session.append("a")

@@ -3,7 +3,7 @@
 import pytest
 
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.store.room import is_full, store_limit
+from brokerapp.store.room import FULL, server_limit, store_limit
 
 GB = 1 << 30
 
@@ -41,16 +41,16 @@ def test_a_server_that_would_forget_messages_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("server", "full"),
+    ("server", "limit"),
     [
-        (memory(limit=100, used=50), False),
-        (memory(limit=100, used=97), True),
-        (memory(limit=100, used=200), True),
-        (memory(used=GB), False),
+        (memory(used=GB), 0),
+        (memory(limit=GB, used=GB // 3), 0),
+        (memory(limit=GB, used=GB // 2), int(GB * FULL)),
+        (memory(limit=GB, used=2 * GB), int(GB * FULL)),
     ],
 )
-def test_a_server_is_full_when_its_own_limit_is_reached(server, full):
-    assert is_full(server) is full
+def test_what_a_server_uses_is_watched_when_it_is_half_full(server, limit):
+    assert server_limit(server) == limit
 
 
 async def test_a_real_server_tells_all_that_is_asked(store):

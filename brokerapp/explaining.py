@@ -1,0 +1,60 @@
+"""Explaining: where a message would go, and why, by the definitions in force or by others that are only proposed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from brokerapp.broker import Broker
+from brokerapp.definitions import from_json
+from brokerapp.destination import Destination
+from brokerapp.engine.routing import Hop, Route, examine
+from brokerapp.engine.topology import Topology
+
+#: Hops and places that are told of: what a person reads, and what fits into an answer.
+MAX_TOLD = 500
+
+
+class Explaining:
+    """Asks the way of messages that nobody sends: nothing is stored, counted or given to anybody."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    async def explain(
+        self, destination: str, headers: dict[str, str], body: str = "", definitions: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Every hop that would be considered, where the message would come to, and what would end it too early.
+
+        With `definitions` by these instead of those in force. What consumers and subscriptions want is as it is now.
+        """
+        topology = self._topology(definitions)
+        found, hops, problem = examine(headers, Destination.parse(destination), topology, body.encode())
+        return {
+            "hops": [_told(each) for each in hops[:MAX_TOLD]],
+            "places": _places(found)[:MAX_TOLD],
+            "untold": max(0, len(hops) - MAX_TOLD),
+            "problem": problem,
+        }
+
+    def _topology(self, definitions: dict[str, Any] | None) -> Topology:
+        present = self._broker.topology
+        if definitions is None:
+            return present
+        return Topology(from_json(definitions), present.interest, present.queues, present.feeds, present.bindings)
+
+
+def _places(found: Route) -> list[list[str]]:
+    """Where copies come to, each with the destination its consumers see."""
+    return [[str(each.destination), str(each.shown or each.destination)] for each in (*found.queues, *found.topics)]
+
+
+def _told(hop: Hop) -> dict[str, Any]:
+    return {
+        "at": str(hop.at),
+        "definition": hop.definition,
+        "target": str(hop.target),
+        "selector": hop.selector,
+        "outcome": hop.outcome,
+        "depth": hop.depth,
+        "seen": None if hop.seen is None else dict(hop.seen),
+    }

@@ -1,0 +1,1 @@
+"""The REST API: all that the console does, for programs, described by OpenAPI."""

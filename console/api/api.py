@@ -1,0 +1,74 @@
+"""The API as a whole: its parts, its description, its pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from ninja import NinjaAPI
+
+from console.api import (
+    analyses,
+    audit,
+    clients,
+    destinations,
+    docs,
+    jobs,
+    messages,
+    nodes,
+    people,
+    problems,
+    routing,
+    scheduled,
+)
+from console.api.auth import Session, Token
+
+DESCRIPTION = """
+All that the console does, for programs. Send a token that was made under **Tokens** as
+`Authorization: Bearer sluice_...`; a browser's session works too, with its CSRF token where something changes.
+
+Errors are problem documents (`application/problem+json`): `status`, `detail`, and in `errors` each input with the rule
+it breaks. Every change stands in the audit trail.
+"""
+
+
+class Api(NinjaAPI):
+    """NinjaAPI whose answers nobody keeps."""
+
+    def create_response(self, request: HttpRequest, data: Any, **more: Any) -> HttpResponse:
+        """See NinjaAPI."""
+        response = super().create_response(request, data, **more)
+        response["Cache-Control"] = "no-store"
+        return response
+
+
+api = Api(
+    title="Sluice",
+    version="1",
+    description=DESCRIPTION,
+    auth=[Token(), Session()],
+    docs=docs.Viewer(),
+    urls_namespace="api",
+)
+problems.install(api)
+for prefix, router in (
+    ("/v1/destinations", destinations.router),
+    ("/v1/queues", messages.router),
+    ("/v1", messages.sending),
+    ("/v1/jobs", jobs.router),
+    ("/v1/scheduled", scheduled.router),
+    ("/v1/routing", routing.router),
+    ("/v1", clients.router),
+    ("/v1/analyses", analyses.router),
+    ("/v1/audit", audit.router),
+    ("/v1/nodes", nodes.router),
+    ("/v1", people.router),
+):
+    api.add_router(prefix, router)
+
+patterns, app_name, namespace = api.urls
+for pattern in patterns:
+    if pattern.name != "openapi-view":  # the page is for people: they log in; the rest answers 401 by itself
+        pattern.callback = login_not_required(pattern.callback)
+urls = (patterns, app_name, namespace)

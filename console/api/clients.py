@@ -1,0 +1,153 @@
+"""Connections and subscriptions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Router, Schema, Status
+
+from brokerapp.destination import Destination, Kind
+from brokerapp.named_subscription import NamedSubscription
+from console import audit
+from console.access import require, visible
+from console.api.operations import operation
+from console.api.paging import Paged, page_of
+from console.connections import connections_of
+from console.gateway import gateway
+from console.live.mirror import mirror
+from console.rights import Verb
+
+router = Router(tags=["clients"])
+
+
+class ConnectionOut(Schema):
+    """A STOMP connection."""
+
+    node: str
+    id: str
+    client_id: str
+    remote_address: str
+    user: str
+    version: str
+    connected_ms: int
+    subscriptions: list[str]
+    sent: int
+    delivered: int
+    slow: bool
+    discarded: int
+    blocked: bool
+
+
+class ConnectionPage(Schema):
+    """A page of connections, oldest first."""
+
+    items: list[ConnectionOut]
+    total: int
+    page: int
+    pages: int
+
+
+class SubscriptionOut(Schema):
+    """A named subscription of topics, durable or shared."""
+
+    name: str
+    client_id: str
+    log: str
+    topics: list[str]
+    selector: str | None
+    durable: bool
+    shared: bool
+    active: bool
+    QueueSize: int
+    InFlightCount: int
+    EnqueueCount: int
+    DequeueCount: int
+    DispatchCount: int
+
+
+class SubscriptionPage(Schema):
+    """A page of subscriptions."""
+
+    items: list[SubscriptionOut]
+    total: int
+    page: int
+    pages: int
+
+
+class NewSubscription(Schema):
+    """A durable subscription to create."""
+
+    client_id: str
+    name: str
+    topics: list[str]
+    selector: str | None = None
+
+
+class Removed(Schema):
+    """How many messages went."""
+
+    removed: int
+
+
+@operation(router, "GET", "/connections", Verb.SEE, response=ConnectionPage)
+def list_connections(request: HttpRequest, query: Paged, q: str = "") -> Any:
+    """List connections, oldest first."""
+    found = [
+        {"node": each.node, **each.stats.to_json()}
+        for each in connections_of(mirror().current())
+        if q.lower() in f"{each.stats.client_id} {each.stats.user} {each.stats.remote_address}".lower()
+    ]
+    return page_of(found, query)
+
+
+@operation(router, "GET", "/subscriptions", Verb.SEE, response=SubscriptionPage)
+def list_subscriptions(request: HttpRequest, query: Paged, q: str = "") -> Any:
+    """List named subscriptions, durable and shared."""
+    sees = visible(request.user)
+    found = [
+        each
+        for each in gateway().run(gateway().admin.subscriptions())
+        if any(map(sees, each.subscription.topics))
+        and q.lower() in f"{each.subscription.client_id} {each.subscription.name}".lower()
+    ]
+    found.sort(key=lambda each: each.subscription.key)
+    page = page_of(found, query)
+    return page | {"items": [_shown(each) for each in page["items"]]}
+
+
+@operation(router, "POST", "/subscriptions", Verb.CREATE, response={201: dict[str, str]})
+def create_subscription(request: HttpRequest, wanted: NewSubscription) -> Any:
+    """Create a durable subscription before its client comes."""
+    topics = tuple(Destination.parse(each, Kind.TOPIC) for each in wanted.topics)
+    for each in topics:
+        require(request, Verb.CREATE, each)
+    subscription = NamedSubscription(wanted.client_id, wanted.name, topics, wanted.selector or None)
+    with audit.recording(request, "create subscription", str(subscription)):
+        log = gateway().run(gateway().admin.create_subscription(subscription))
+    return Status(201, {"log": str(log)})
+
+
+@operation(router, "DELETE", "/subscriptions/{path:log}", Verb.CLOSE, response=Removed)
+def delete_subscription(request: HttpRequest, log: str) -> Any:
+    """Delete a named subscription with what it keeps."""
+    destination = Destination(Kind.SUBSCRIPTION, log.removeprefix(f"{Kind.SUBSCRIPTION}://"))
+    found = gateway().run(gateway().admin.subscriptions())
+    for each in found:
+        if each.numbers.destination == destination:
+            for topic in each.subscription.topics:
+                require(request, Verb.CLOSE, topic)
+    with audit.recording(request, "delete subscription", destination) as change:
+        count = gateway().delete(destination)
+        change.after = {"removed": count}
+    return {"removed": count}
+
+
+def _shown(each: Any) -> dict[str, Any]:
+    subscription, numbers = each.subscription, each.numbers
+    counts = {name: getattr(numbers, name) for name in SubscriptionOut.model_fields if hasattr(numbers, name)}
+    return {
+        "name": subscription.name, "client_id": subscription.client_id, "log": str(numbers.destination),
+        "topics": [str(topic) for topic in subscription.topics], "selector": subscription.selector,
+        "durable": subscription.durable, "shared": subscription.shared, "active": numbers.ConsumerCount > 0, **counts,
+    }  # fmt: skip

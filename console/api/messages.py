@@ -1,0 +1,159 @@
+"""Messages of queues, browsed without consuming them, and sending."""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated, Any, Literal
+
+from django.http import Http404, HttpRequest
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from brokerapp.destination import Destination
+from brokerapp.errors import RequestRefused
+from brokerapp.selectors import compile_selector
+from brokerapp.sending import MAX_COUNT, TestSend
+from console import audit
+from console.access import require
+from console.api.destinations import of_address
+from console.api.operations import operation
+from console.gateway import gateway
+from console.masking import MaskedMessage, check_selector, masked
+from console.rights import Verb
+
+router = Router(tags=["messages"])
+sending = Router(tags=["messages"])  #: what is not about one queue
+#: Messages of one page.
+MOST = 500
+#: Bytes of a body that is sent.
+MAX_BODY = 1_000_000
+
+
+class BrowsedOut(Schema):
+    """A message as this caller may see it."""
+
+    seq: int = Field(description="Its number: grows with time of arrival, unique in the broker")
+    id: str
+    destination: str
+    original_destination: str | None
+    headers: dict[str, str]
+    size: int = Field(description="Bytes of the whole body")
+    body: str | None = Field(description="As text, or in base64; null when it is withheld")
+    encoding: Literal["text", "base64"]
+    withheld: str = Field(description="Why the body is not shown")
+    masked: list[str] = Field(description="What was covered")
+
+
+class BrowsePageOut(Schema):
+    """Part of a queue, in order. Ask on with `after=next`, which is null at the end."""
+
+    items: list[BrowsedOut]
+    scanned: int = Field(description="Messages looked at for this page")
+    next: int | None
+
+
+class BrowseQuery(Schema):
+    """Which messages."""
+
+    after: Annotated[int, Field(ge=0)] = 0
+    limit: Annotated[int, Field(ge=1, le=MOST)] = 50
+    selector: str = ""
+
+
+class Outgoing(Schema):
+    """A message to send."""
+
+    destination: str = Field(description="`/queue/NAME`, `/topic/NAME`, or in native form")
+    body: str = ""
+    encoding: Literal["text", "base64"] = "text"
+    properties: dict[str, str] = {}
+    persistent: bool = True
+    priority: Annotated[int, Field(ge=0, le=9)] = 4
+    expires: Annotated[int, Field(ge=0, description="Milliseconds since the epoch; 0: never")] = 0
+    count: Annotated[int, Field(ge=1, le=MAX_COUNT)] = 1
+
+    def message(self) -> TestSend:
+        """As the broker takes it. Raises RequestRefused."""
+        is_bytes = self.encoding == "base64"
+        try:
+            body = base64.b64decode(self.body, validate=True) if is_bytes else self.body.encode()
+        except ValueError as error:
+            raise RequestRefused(f"body: no base64: {error}") from error
+        if len(body) > MAX_BODY:
+            raise RequestRefused(f"body: {len(body):,} bytes are more than {MAX_BODY:,}")
+        return TestSend(
+            self.destination, self.properties, body, self.persistent, self.priority, self.expires, is_bytes
+        )  # fmt: skip
+
+
+class Sent(Schema):
+    """What became of it."""
+
+    id: str = Field(description="message-id of the first")
+    count: int
+    queues: list[str] = Field(description="That messages like it come to now")
+
+
+class Edited(Schema):
+    """What became of an edited message."""
+
+    id: str
+    places: list[str]
+
+
+@operation(router, "GET", "/{path:name}/messages", Verb.BROWSE, of_address, response=BrowsePageOut)
+def browse_messages(request: HttpRequest, name: str, query: Annotated[BrowseQuery, Query()]) -> Any:
+    """Browse a queue without consuming it."""
+    queue = Destination.queue(name)
+    if query.selector:
+        check_selector(request.user, compile_selector(query.selector), queue)
+    page = gateway().browse(queue, query.after, query.limit, query.selector or None)
+    items = [_shown(masked(request.user, each, queue)) for each in page.messages]
+    return {"items": items, "scanned": page.scanned, "next": page.next}
+
+
+@operation(router, "GET", "/{path:name}/messages/{int:seq}", Verb.BROWSE, of_address, response=BrowsedOut)
+def get_message(request: HttpRequest, name: str, seq: int) -> Any:
+    """One message of a queue."""
+    queue = Destination.queue(name)
+    found = gateway().message(queue, seq).messages
+    if not found:
+        raise Http404(f"There is no message {seq} in {queue}: it was consumed, it expired, or somebody removed it.")
+    return _shown(masked(request.user, found[0], queue))
+
+
+@operation(router, "POST", "/{path:name}/messages/{int:seq}/edited", Verb.EDIT, of_address, response=Edited)
+def edit_message(request: HttpRequest, name: str, seq: int, wanted: Outgoing) -> Any:
+    """Send a message in place of one, which goes in the same moment."""
+    queue, message = Destination.queue(name), wanted.message()
+    for each in Destination.parse_list(message.destination):
+        require(request, Verb.EDIT, each)
+    with audit.recording(request, "edit message", queue, before={"seq": seq}) as change:
+        answer = gateway().edit(queue, seq, message.to_json(), request.user.get_username())
+        change.after = answer
+    return {"id": answer["id"], "places": [str(each) for each in answer["places"]]}
+
+
+@operation(sending, "POST", "/messages", Verb.SEND, response={201: Sent})
+def send_messages(request: HttpRequest, wanted: Outgoing) -> Any:
+    """Send messages as a client would."""
+    message = wanted.message()
+    targets = Destination.parse_list(message.destination)
+    for each in targets:
+        require(request, Verb.SEND, each)
+    about = {"count": wanted.count, "bytes": len(message.body), "properties": wanted.properties}
+    with audit.recording(request, "send", targets[0], before=about) as change:
+        answer = gateway().send(message.to_json(), wanted.count, request.user.get_username())
+        change.after = {"first": answer["id"], "queues": answer["queues"]}
+    return Status(201, {"id": answer["id"], "count": answer["count"], "queues": answer["queues"]})
+
+
+def _shown(message: MaskedMessage) -> dict[str, Any]:
+    fields = ("seq", "id", "destination", "original_destination", "headers", "size", "withheld")
+    shown = {name: getattr(message, name) for name in fields} | {"masked": list(message.masked)}
+    if message.withheld:
+        return shown | {"body": None, "encoding": "text"}
+    try:
+        return shown | {"body": message.body.decode(), "encoding": "text"}
+    except UnicodeDecodeError:
+        return shown | {"body": base64.b64encode(message.body).decode(), "encoding": "base64"}

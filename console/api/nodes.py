@@ -1,0 +1,33 @@
+"""Nodes of the broker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Router, Schema
+
+from console.api.operations import operation
+from console.gateway import gateway
+from console.rights import Verb
+
+router = Router(tags=["nodes"])
+
+
+class NodeOut(Schema):
+    """A live node."""
+
+    node: str
+    broker: str
+    started_ms: int
+    seen_ms: int
+    address: list[str]
+    listeners: list[dict[str, Any]]
+    trace: dict[str, Any]
+    store: dict[str, Any]
+
+
+@operation(router, "GET", "", Verb.SEE, response=list[NodeOut])
+def list_nodes(request: HttpRequest) -> Any:
+    """The live nodes: where they listen, what their store holds."""
+    return gateway().nodes()

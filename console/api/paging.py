@@ -1,0 +1,34 @@
+"""Pages of lists, as the API answers them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from ninja import Query, Schema
+from pydantic import Field
+
+#: Rows of a page: what is usual, and the most.
+USUAL, MOST = 50, 500
+
+
+class PageQuery(Schema):
+    """Which page."""
+
+    page: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    size: Annotated[int, Field(ge=1, le=MOST)] = USUAL
+
+
+Paged = Annotated[PageQuery, Query()]
+
+
+def page_of(rows: Any, query: PageQuery, total: int | None = None) -> dict[str, Any]:
+    """The page of a sequence or of a query of the database; `rows` may still be models."""
+    count = total if total is not None else len(rows) if isinstance(rows, Sequence) else rows.count()
+    first = (query.page - 1) * query.size
+    return {
+        "items": list(rows[first : first + query.size]),
+        "total": count,
+        "page": query.page,
+        "pages": max(1, -(-count // query.size)),
+    }

@@ -1,0 +1,161 @@
+"""Definitions: virtual topics, composites, mirrored queues and policies, in versions."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any, Literal
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema
+from pydantic import Field
+
+from brokerapp.config import export_xml, import_definitions
+from brokerapp.definitions import Definitions, from_json, to_json
+from brokerapp.errors import BrokerError, ConfigurationRefused, DefinitionConflict
+from console import audit
+from console.api.operations import operation
+from console.gateway import gateway
+from console.rights import Verb
+from console.routing.changes import between
+from console.views.routing_drafts import rights_for
+from console.views.routing_files import MAX_FILE, merged
+
+router = Router(tags=["routing"])
+
+
+class DefinitionsOut(Schema):
+    """Definitions at a version, each as the broker keeps it."""
+
+    version: int
+    definitions: dict[str, Any]
+
+
+class Proposed(Schema):
+    """Definitions to put in force."""
+
+    definitions: dict[str, Any] = Field(description="All of them, as they were read and then changed")
+    version: int = Field(description="The version they were derived from: another one by now is a conflict")
+    comment: str = ""
+
+
+class Checked(Schema):
+    """What would change."""
+
+    added: list[str]
+    changed: list[str]
+    removed: list[str]
+
+
+class VersionOut(Schema):
+    """One version."""
+
+    version: int
+    author: str
+    comment: str
+    time_ms: int
+
+
+class Imported(Schema):
+    """An activemq.xml, or a fragment of one."""
+
+    xml: str = Field(max_length=MAX_FILE)
+    mode: Literal["merge", "replace"] = "merge"
+    apply: bool = Field(False, description="Else only the report, and what would change")
+
+
+class ImportReport(Schema):
+    """What was taken and what was not, line by line; the version when it was applied."""
+
+    report: list[dict[str, Any]]
+    difference: Checked
+    version: int | None
+
+
+@operation(router, "GET", "", Verb.SEE, response=DefinitionsOut)
+def get_definitions(request: HttpRequest, version: int | None = None) -> Any:
+    """The definitions in force, or as they stood at a version."""
+    return _shown(gateway().definitions(version))
+
+
+@operation(router, "PUT", "", Verb.ROUTE, response=DefinitionsOut)
+def apply_definitions(request: HttpRequest, wanted: Proposed) -> Any:
+    """Put definitions in force on all nodes, if the version they were derived from still is."""
+    return _apply(request, "apply", _read(wanted.definitions), wanted.version, wanted.comment)
+
+
+@operation(router, "POST", "/check", Verb.DRAFT, response=Checked)
+def check_definitions(request: HttpRequest, wanted: Proposed) -> Any:
+    """Whether definitions can work, and what they would change; nothing is changed."""
+    proposed = _read(wanted.definitions)
+    gateway().check(proposed)
+    return _difference(gateway().definitions(), proposed)
+
+
+@operation(router, "GET", "/history", Verb.SEE, response=list[VersionOut])
+def list_versions(request: HttpRequest, limit: int = 50) -> Any:
+    """Versions of the definitions, newest first."""
+    return gateway().history(limit=max(1, min(limit, 500)))
+
+
+@operation(router, "POST", "/revert/{int:version}", Verb.ROUTE, response=DefinitionsOut)
+def revert_definitions(request: HttpRequest, version: int) -> Any:
+    """Put the definitions of a former version in force again, as a new version."""
+    former, current = gateway().definitions(version), gateway().definitions()
+    return _apply(request, "revert", former, current.version, f"Back to version {version}")
+
+
+@operation(router, "GET", "/export", Verb.SEE)
+def export_definitions(request: HttpRequest) -> Any:
+    """The definitions in force as an activemq.xml."""
+    text = export_xml(gateway().definitions(), settings.SLUICE.broker_name)
+    return HttpResponse(text, content_type="application/xml; charset=utf-8", headers={"Cache-Control": "no-store"})
+
+
+@operation(router, "POST", "/import", Verb.ROUTE, response=ImportReport)
+def import_definitions_file(request: HttpRequest, wanted: Imported) -> Any:
+    """Read an activemq.xml: report what is taken, and apply it where that is wanted."""
+    found, report = import_definitions(wanted.xml)
+    current = gateway().definitions()
+    proposed = replace(found if wanted.mode == "replace" else merged(current, found), version=current.version)
+    gateway().check(proposed)
+    version = None
+    if wanted.apply:
+        version = _apply(request, "import", proposed, current.version, "Import of an ActiveMQ configuration")["version"]
+    return {
+        "report": [asdict(each) for each in report],
+        "difference": _difference(current, proposed),
+        "version": version,
+    }
+
+
+def _apply(request: HttpRequest, action: str, proposed: Definitions, derived_from: int, comment: str) -> dict[str, Any]:
+    current = gateway().definitions()
+    rights_for(request, between(current, proposed))
+    with audit.recording(request, action, "definitions", before=to_json(current)) as change:
+        if current.version != derived_from:
+            raise DefinitionConflict(derived_from, current.version)
+        saved = gateway().define(replace(proposed, version=derived_from), request.user.get_username(), comment[:200])
+        change.after = to_json(saved)
+    return _shown(saved)
+
+
+def _difference(current: Definitions, proposed: Definitions) -> dict[str, list[str]]:
+    """Ids of what would change, by how."""
+    found: dict[str, list[str]] = {"added": [], "changed": [], "removed": []}
+    for each in between(current, proposed):
+        found["added" if each.what == "new" else each.what].append(each.id)
+    return found
+
+
+def _read(data: dict[str, Any]) -> Definitions:
+    try:
+        return from_json(data)
+    except BrokerError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigurationRefused(f"definitions: not as GET answers them: {error!r}") from error
+
+
+def _shown(definitions: Definitions) -> dict[str, Any]:
+    return {"version": definitions.version, "definitions": to_json(definitions)}

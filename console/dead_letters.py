@@ -1,0 +1,184 @@
+"""Dead letters of all queues together: groups of those that failed alike, with their history. Reads through callables.
+
+The newest are read first, within a time and a number; what was not read is said.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from brokerapp.destination import Destination
+from brokerapp.snapshot import BrowsedMessage, BrowsePage, DestinationStats
+from console.listed import Listed
+
+#: Seconds and messages that one look may take.
+PATIENCE, MAX_READ = 2.0, 50_000
+PAGE = 500
+#: Bars of a history.
+BARS = 48
+#: Names that dead-letter queues have without a policy.
+DEFAULT_NAMES = re.compile(r"(ActiveMQ\.)?DLQ(\..*)?")
+#: What differs between failures that are alike: ids, hexadecimal and other numbers, what stands in quotes.
+_VARIABLE = re.compile(
+    r"ID:\S+|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|0x[0-9a-fA-F]+|\b[0-9a-fA-F]{16,}\b"
+    r"|\"[^\"]{0,200}\"|'[^']{0,200}'|\d+(?:[.,:]\d+)*"
+)
+GAP = "…"
+
+
+def is_dead_letter_queue(stats: DestinationStats) -> bool:
+    """Whether failed messages are kept there: they came since the node started, or its name says so."""
+    return stats.destination.is_queue and (stats.DLQ or DEFAULT_NAMES.fullmatch(stats.destination.name) is not None)
+
+
+def pattern_of(cause: str) -> str:
+    """A cause without what differs between failures that are alike."""
+    return re.sub(rf"{GAP}(?:\s*{GAP})+", GAP, _VARIABLE.sub(GAP, cause.strip()))[:200] or "no cause is recorded"
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Dead letters of one origin that failed alike."""
+
+    pattern: str
+    origin: str  #: STOMP form; "" when they do not say
+    queues: Counter[Destination] = field(default_factory=Counter)
+    consumers: Counter[str] = field(default_factory=Counter)
+    times: list[int] = field(default_factory=list)  #: milliseconds since the epoch
+    newest: Listed | None = None
+    resubmitted: int = 0  #: how many were sent again before
+
+    @property
+    def count(self) -> int:
+        """How many were read."""
+        return sum(self.queues.values())
+
+    @property
+    def queue(self) -> Destination:
+        """The dead-letter queue that has most of them."""
+        return self.queues.most_common(1)[0][0]
+
+    @property
+    def worst(self) -> list[str]:
+        """The consumers that most of them failed with."""
+        return [name for name, _ in self.consumers.most_common(3)]
+
+    @property
+    def from_where(self) -> Destination | None:
+        """Where they failed."""
+        return Destination.parse(self.origin) if self.origin else None
+
+    @property
+    def first(self) -> datetime | None:
+        """When the first of them failed."""
+        return datetime.fromtimestamp(min(self.times) / 1000, UTC) if self.times else None
+
+    @property
+    def last(self) -> datetime | None:
+        """When the last of them failed."""
+        return datetime.fromtimestamp(max(self.times) / 1000, UTC) if self.times else None
+
+    @property
+    def selector(self) -> str:
+        """What finds these messages in their queue."""
+        return " AND ".join(each for each in (_like_cause(self.pattern), _like_origin(self.origin)) if each)
+
+    def bars(self, since_ms: float, until_ms: float, count: int = BARS) -> list[int]:
+        """How many failed in each part of a time."""
+        return histogram(self.times, since_ms, until_ms, count)
+
+
+@dataclass(slots=True)
+class Survey:
+    """What a look at all dead letters found."""
+
+    clusters: list[Cluster]
+    read: int
+    total: int
+    queues: list[DestinationStats]
+    times: list[int]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every dead letter was read."""
+        return self.read >= self.total
+
+
+def histogram(times: Iterable[int], since_ms: float, until_ms: float, count: int = BARS) -> list[int]:
+    """How many moments fall into each part of a time."""
+    found, width = [0] * count, max(1.0, (until_ms - since_ms) / count)
+    for each in times:
+        if since_ms <= each <= until_ms:
+            found[min(count - 1, int((each - since_ms) / width))] += 1
+    return found
+
+
+def clustered(messages: Iterable[tuple[Destination, BrowsedMessage]]) -> list[Cluster]:
+    """Groups of dead letters, newest first given: those with the latest failure first."""
+    found: dict[tuple[str, str], Cluster] = {}
+    for queue, message in messages:
+        headers = message.headers
+        pattern, origin = pattern_of(headers.get("dlqDeliveryFailureCause", "")), message.original_destination or ""
+        cluster = found.setdefault((pattern, origin), Cluster(pattern, origin))
+        cluster.queues[queue] += 1
+        if consumer := headers.get("dlqConsumer"):
+            cluster.consumers[consumer] += 1
+        text = headers.get("dlqTime") or headers.get("timestamp", "")
+        if text.isdecimal() and len(text) < 15:
+            cluster.times.append(int(text))
+        cluster.resubmitted += headers.get("resubmitCount", "0") != "0"
+        cluster.newest = cluster.newest or Listed(message)
+    return sorted(found.values(), key=lambda each: (-max(each.times, default=0), each.pattern))
+
+
+Place = Callable[[Destination, int | None, int], int]
+Browse = Callable[[Destination, int, int, str | None, int], BrowsePage]
+
+
+def survey(queues: list[DestinationStats], place: Place, browse: Browse, patience: float = PATIENCE) -> Survey:
+    """Read what these queues hold, the newest first, one page of each in turn."""
+    deadline, read = time.monotonic() + patience, []
+    waiting: list[tuple[Destination, int | None]] = [(each.destination, None) for each in queues if each.QueueSize]
+    while waiting and len(read) < MAX_READ and time.monotonic() < deadline:
+        queue, before = waiting.pop(0)
+        after = place(queue, before, PAGE)
+        page = browse(queue, after, PAGE, None, PAGE)
+        found = [each for each in page.messages if before is None or each.seq < before]
+        read += [(queue, message) for message in reversed(found)]
+        if len(found) == PAGE:
+            waiting.append((queue, found[0].seq))
+    clusters = clustered(read)
+    times = [each for cluster in clusters for each in cluster.times]
+    return Survey(clusters, len(read), max(len(read), sum(each.QueueSize for each in queues)), queues, times)
+
+
+def _like_cause(pattern: str) -> str:
+    if pattern == "no cause is recorded":
+        return "dlqDeliveryFailureCause IS NULL"
+    if GAP not in pattern and len(pattern) < 200:
+        return f"dlqDeliveryFailureCause = '{_quoted(pattern)}'"
+    end = "%" if len(pattern) == 200 else ""
+    return f"dlqDeliveryFailureCause LIKE '{_escaped(pattern)}{end}'" + _escape_clause(pattern)
+
+
+def _like_origin(origin: str) -> str:
+    if not origin:
+        return ""
+    return f"(dlqRoute = '{_quoted(origin)}' OR dlqRoute LIKE '%,{_escaped(origin)}'" + _escape_clause(origin) + ")"
+
+
+def _quoted(text: str) -> str:
+    return text.replace("'", "''")
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([%_\\])", r"\\\1", _quoted(text)).replace(GAP, "%")
+
+
+def _escape_clause(text: str) -> str:
+    return r" ESCAPE '\'" if re.search(r"[%_\\]", text) else ""

@@ -1,0 +1,91 @@
+"""What operators do to destinations, by whichever door they come: the right is checked, the change is recorded."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest
+
+from brokerapp.destination import Destination, Kind, is_pattern
+from brokerapp.errors import InvalidDestination
+from brokerapp.snapshot import DestinationStats
+from console import audit
+from console.access import Verb, require
+from console.gateway import gateway
+from console.live.mirror import mirror
+from console.live.picture import Picture
+
+
+def existing(destination: Destination) -> tuple[Picture, DestinationStats]:
+    """Its numbers. Looks again before it says that there is none: it may be newer than the picture."""
+    for look in (mirror().current, mirror().refresh):
+        picture = look()
+        if destination in picture.stats:
+            return picture, picture.stats[destination]
+    raise Http404(f"There is no {destination.kind} named {destination.name}.")
+
+
+def create(request: HttpRequest, kind: Kind, name: str) -> Destination:
+    """Make a queue or topic exist; what it is called. Raises InvalidDestination, PermissionDenied."""
+    destination = named(kind, name)
+    require(request, Verb.CREATE, destination)
+    with audit.recording(request, "create", destination):
+        gateway().create(destination)
+    mirror().settle(lambda picture: destination in picture.stats)
+    return destination
+
+
+def named(kind: Kind, text: str) -> Destination:
+    """The one destination of this name. Raises InvalidDestination for none and for a pattern."""
+    name = text.strip()
+    if not name:
+        raise InvalidDestination(text, "give it a name")
+    if is_pattern(name):
+        raise InvalidDestination(name, "a whole element `*` or a last element `>` makes a pattern, which names many")
+    return Destination(kind, name)
+
+
+def delete(request: HttpRequest, destination: Destination) -> int:
+    """Remove it with all it holds; how many messages."""
+    require(request, Verb.CREATE, destination)
+    _, stats = existing(destination)
+    with audit.recording(request, "delete", destination, before={"QueueSize": stats.QueueSize}) as change:
+        count = gateway().delete(destination)
+        change.after = {"removed": count}
+    mirror().settle(lambda picture: destination not in picture.stats)
+    return count
+
+
+def purge(request: HttpRequest, queue: Destination) -> int:
+    """Remove all messages that no consumer holds; how many."""
+    require(request, Verb.REMOVE, queue)
+    _, stats = existing(queue)
+    with audit.recording(request, "purge", queue, before={"QueueSize": stats.QueueSize}) as change:
+        count = gateway().purge(queue)
+        change.after = {"removed": count}
+    return count
+
+
+def pause(request: HttpRequest, queue: Destination, paused: bool) -> None:
+    """Let it give out nothing any more, or go on."""
+    require(request, Verb.PAUSE, queue)
+    existing(queue)
+    with audit.recording(request, "pause" if paused else "resume", queue):
+        gateway().pause(queue, paused)
+    mirror().settle(lambda picture: queue in picture.stats and picture.stats[queue].Paused == paused)
+
+
+def forget_selector(request: HttpRequest, queue: Destination, selector: str) -> bool:
+    """Remember one selector of its former consumers no longer; whether it was remembered."""
+    require(request, Verb.CREATE, queue)
+    existing(queue)
+    with audit.recording(request, "forget selector", queue, before={"selector": selector}):
+        return gateway().forget_selectors(queue, selector)
+
+
+def forget_groups(request: HttpRequest, queue: Destination, group: str | None) -> int:
+    """Let one message group, or all, be assigned anew; how many had an owner."""
+    require(request, Verb.CREATE, queue)
+    existing(queue)
+    with audit.recording(request, "forget groups", queue, before={"group": group or "all"}) as change:
+        count = gateway().forget_groups(queue, group)
+        change.after = {"had an owner": count}
+    return count

@@ -1,0 +1,173 @@
+"""A message's journey: what the trace recorded of it and what operators did to it, in order and in words; and where its
+copies stand. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from analytics.trace import Event
+from brokerapp.destination import Destination
+from brokerapp.errors import InvalidDestination
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """Something an operator did to a message."""
+
+    time: datetime
+    who: str
+    words: str  #: e.g. `Retried`
+    queue: str  #: native form; where the message was
+    detail: str = ""
+    reason: str = ""
+    job: str = ""  #: id
+    leaves: bool = False  #: whether the message left the queue by it
+    new_id: str = ""  #: of the message that took its place
+    old_id: str = ""  #: of the message whose place it took
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of the journey."""
+
+    time: datetime
+    kind: str  #: of the event, or `deed`
+    words: str
+    place: Destination | None = None
+    detail: str = ""
+    after_ms: float = 0.0  #: since the journey began
+    deed: Deed | None = None
+
+
+@dataclass(slots=True)
+class Copy:
+    """Where one copy of the message stands, as far as it was recorded."""
+
+    place: Destination
+    state: str  #: dead (waiting among dead letters), waiting, held, processed, failed, expired, dropped, taken
+    since: datetime
+    detail: str = ""
+    seq: int | None = None  #: its number there, when it was found
+    took_ms: float | None = None  #: from its coming until it was acknowledged
+
+
+#: Event kinds in words: with a place, and what they leave a copy there as.
+WORDS: dict[str, tuple[str, str]] = {
+    "enqueue": ("Sent to", ""),
+    "forward": ("Copied to", "waiting"),
+    "dispatch": ("Given to a consumer of", "held"),
+    "ack": ("Acknowledged in", "processed"),
+    "redeliver": ("Came back to", "waiting"),
+    "expire": ("Expired in", "expired"),
+    "dead_letter": ("Failed in", "failed"),
+    "drop": ("Dropped from", "dropped"),
+}
+
+
+@dataclass(slots=True)
+class Journey:
+    """All that is known of one message."""
+
+    id: str
+    steps: list[Step] = field(default_factory=list)
+    copies: list[Copy] = field(default_factory=list)
+    properties: dict[str, str] = field(default_factory=dict)  #: as they were recorded when it was sent
+    size: int = 0
+    sent_to: Destination | None = None
+    complete: bool = True
+
+    @property
+    def fate(self) -> str:
+        """The journey in one sentence."""
+        if not self.steps:
+            return "Nothing was recorded of it."
+        states = [each.state for each in self.copies]
+        if not states:
+            return "It was sent, and nothing kept it."
+        parts = [f"{states.count(state)} {words}" for state, words in _STATES.items() if state in states]
+        if len(states) == 1 or set(states) == {"failed", "dead"}:
+            return f"It {_ONE[states[-1] if len(states) == 1 else 'dead']}."
+        return f"Of its {len(states)} copies " + ", ".join(parts) + "."
+
+    @property
+    def waits(self) -> bool:
+        """Whether a copy of it is still somewhere."""
+        return any(each.state in ("dead", "waiting", "held") for each in self.copies)
+
+
+_ONE = {
+    "dead": "is a dead letter", "waiting": "waits", "held": "is with a consumer", "processed": "was processed",
+    "failed": "failed",
+    "expired": "expired", "dropped": "was dropped", "taken": "was taken away by an operator",
+}  # fmt: skip
+_STATES = {
+    "dead": "in dead letters", "waiting": "waiting", "held": "with a consumer", "processed": "processed",
+    "failed": "failed",
+    "expired": "expired", "dropped": "dropped", "taken": "taken away by an operator",
+}  # fmt: skip
+
+
+def journey(id: str, events: Sequence[Event], deeds: Iterable[Deed], rules: dict[str, str], complete: bool) -> Journey:
+    """The journey of this message. `rules`: by place, the definition that copies there what is sent to its topic."""
+    found = Journey(id, complete=complete)
+    for event in events:
+        if event.kind == "enqueue" and found.sent_to is None:
+            found.sent_to, found.properties, found.size = _place(event.destination), event.properties, event.size
+    found.size = found.size or (events[0].size if events else 0)
+    steps = [_step(event, rules) for event in events]
+    steps += [Step(deed.time, "deed", deed.words, _place(deed.queue), deed.detail, deed=deed) for deed in deeds]
+    steps.sort(key=lambda each: each.time)
+    if steps:
+        began = steps[0].time
+        found.steps = [
+            Step(each.time, each.kind, each.words, each.place, each.detail, _ms(began, each.time), each.deed)
+            for each in steps
+        ]
+    found.copies = list(_copies(found.steps).values())
+    return found
+
+
+def _step(event: Event, rules: dict[str, str]) -> Step:
+    words, _ = WORDS.get(event.kind, (event.kind.capitalize(), ""))
+    if event.kind == "forward" and event.destination == event.original:
+        words = "Stored in"
+    if event.kind == "drop" and (event.reason or "").startswith("removed by"):
+        words = "Deleted from"
+    detail = event.reason or event.consumer or ""
+    if event.kind == "forward" and event.destination != event.original:
+        detail = f"by {rules[event.destination]}" if event.destination in rules else ""
+    return Step(_moment(event.ts_us), event.kind, words, _place(event.destination), detail)
+
+
+def _copies(steps: Sequence[Step]) -> dict[Destination, Copy]:
+    copies: dict[Destination, Copy] = {}
+    came: dict[Destination, datetime] = {}
+    for step in steps:
+        if step.place is None or not step.place.is_queue:
+            continue
+        state = WORDS[step.kind][1] if step.kind in WORDS else "taken" if step.deed and step.deed.leaves else ""
+        if not state:
+            continue
+        if step.kind == "forward":
+            came[step.place] = step.time
+        copy = copies[step.place] = Copy(step.place, state, step.time, step.detail)
+        if state == "processed" and step.place in came:
+            copy.took_ms = _ms(came[step.place], step.time)
+    return copies
+
+
+def _place(name: str) -> Destination | None:
+    try:
+        return Destination.parse(name)
+    except InvalidDestination:
+        return None
+
+
+def _moment(us: int) -> datetime:
+    return datetime.fromtimestamp(us / 1_000_000, UTC)
+
+
+def _ms(begin: datetime, end: datetime) -> float:
+    return (end - begin).total_seconds() * 1000

@@ -1,0 +1,114 @@
+"""A browsed message as pages show it: headers and properties apart, moments as such, values with types. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from brokerapp.selectors.values import DECIMAL_NUMBER
+from brokerapp.snapshot import BrowsedMessage
+
+#: Headers that STOMP or the broker give a meaning; all others are properties.
+STANDARD = frozenset(
+    {
+        "message-id", "destination", "original-destination", "timestamp", "expires", "priority", "persistent",
+        "redelivered", "correlation-id", "reply-to", "type", "content-type", "content-length", "receipt",
+        "transaction", "subscription", "ack",
+    }
+)  # fmt: skip
+#: Standard headers and properties of the broker that are moments, in milliseconds since the epoch.
+MOMENTS = frozenset({"timestamp", "expires", "dlqTime", "resubmittedTime", "originalExpiration"})
+#: Properties shown in the list, and how long their values may be there.
+MAX_SHOWN, MAX_VALUE = 3, 24
+
+_NUMBER = re.compile(DECIMAL_NUMBER)
+
+
+def moment(text: str) -> datetime | None:
+    """Milliseconds since the epoch as a moment; None for what is none."""
+    return datetime.fromtimestamp(int(text) / 1000, UTC) if text.isdecimal() and 0 < len(text) < 15 else None
+
+
+def type_of(value: str) -> str:
+    """What a selector takes a property's text for, beside text."""
+    if _NUMBER.fullmatch(value):
+        return "number"
+    return "boolean" if value.lower() in ("true", "false") else "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A header or property, with what its value is."""
+
+    name: str
+    value: str
+    type: str
+    moment: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A message as a row of a list, or as a panel."""
+
+    message: BrowsedMessage
+
+    @property
+    def sent(self) -> datetime | None:
+        """When it was sent, by its timestamp header."""
+        return moment(self.message.headers.get("timestamp", ""))
+
+    @property
+    def died(self) -> datetime | None:
+        """When it became a dead letter."""
+        return moment(self.message.headers.get("dlqTime", ""))
+
+    @property
+    def expires(self) -> datetime | None:
+        """When its time is over; None when it has all the time."""
+        text = self.message.headers.get("expires", "0")
+        return moment(text) if text != "0" else None
+
+    @property
+    def cause(self) -> str:
+        """Why it failed; "" when it did not."""
+        return self.message.headers.get("dlqDeliveryFailureCause", "")
+
+    @property
+    def resubmits(self) -> int:
+        """How often operators sent it again."""
+        text = self.message.headers.get("resubmitCount", "0")
+        return int(text) if text.isdecimal() and len(text) < 9 else 0
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """All properties: what is no standard header."""
+        return [_pair(name, value) for name, value in self.properties]
+
+    @property
+    def standard_pairs(self) -> list[Pair]:
+        """The standard headers with their moments."""
+        return [_pair(name, value) for name, value in self.standard]
+
+    @property
+    def properties(self) -> list[tuple[str, str]]:
+        """All that is no standard header."""
+        return sorted((name, value) for name, value in self.message.headers.items() if name not in STANDARD)
+
+    @property
+    def standard(self) -> list[tuple[str, str]]:
+        """The standard headers, in the order they have on the wire."""
+        return [(name, value) for name, value in self.message.headers.items() if name in STANDARD]
+
+    @property
+    def shown(self) -> list[tuple[str, str]]:
+        """The first properties, shortened."""
+        return [
+            (name, value if len(value) <= MAX_VALUE else value[: MAX_VALUE - 1] + "…")
+            for name, value in self.properties[:MAX_SHOWN]
+        ]
+
+
+def _pair(name: str, value: str) -> Pair:
+    when = moment(value) if name in MOMENTS and value != "0" else None
+    return Pair(name, value, "moment" if when else type_of(value), when)

@@ -1,0 +1,192 @@
+"""The search for messages: by id, correlation id and indexed properties, in the trace, in dead letters and in queues.
+
+Bounded in time: what was not looked at is said. Only destinations that the predicate lets through are looked at.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from django.conf import settings
+
+from analytics.trace import Event
+from brokerapp.destination import Destination
+from brokerapp.errors import BrokerError
+from brokerapp.snapshot import BrowsedMessage, DestinationStats
+from console import trace
+from console.dead_letters import is_dead_letter_queue
+from console.gateway import gateway
+from console.journey import journey
+from console.listed import Listed
+
+#: Seconds for the trace, and for what lies in queues.
+TRACE_PATIENCE, QUEUE_PATIENCE = 0.8, 0.8
+#: Hits that are shown.
+MAX_HITS = 50
+#: Messages of one queue read at a time, the newest; and looked through for one whose place is known.
+PAGE, NEAR = 500, 3_000
+#: How often one message is told of in one queue.
+MAX_TIMES = 5
+QUOTE = "'"
+#: How much earlier than recorded a message may have come, milliseconds.
+EARLIER_MS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One message, in one place."""
+
+    id: str
+    place: Destination
+    state: str
+    when: datetime | None
+    why: str = ""  #: what matched
+    origin: str = ""  #: where it failed, of a dead letter
+    cause: str = ""
+    seq: int | None = None
+    others: tuple[tuple[str, Destination], ...] = ()  #: states and places of further copies
+
+
+@dataclass(slots=True)
+class Found:
+    """What a search found."""
+
+    hits: list[Hit] = field(default_factory=list)
+    read: int = 0  #: messages in queues that were looked at
+    queues: int = 0  #: queues of which all was looked at
+    of: int = 0
+    complete: bool = True
+    names: tuple[str, ...] = ()
+
+
+#: A message in a queue, as somebody may see it.
+Shown = Callable[[BrowsedMessage, Destination], BrowsedMessage]
+
+
+def parse(text: str) -> tuple[str, tuple[str, ...]]:
+    """What is searched for, and the properties it may be the value of: `order:4711` names one, `4711` none."""
+    indexed = settings.SLUICE.indexed
+    name, colon, value = text.partition(":")
+    if colon and value and name in (*indexed, "correlation"):
+        return value.strip(), ("correlation-id" if name == "correlation" else name,)
+    return text.strip(), tuple(indexed)
+
+
+def search(
+    text: str, stats: Iterable[DestinationStats], sees: Callable[[Destination], bool], shown: Shown
+) -> Found:  # fmt: skip
+    """Messages with this id, correlation id or value of an indexed property; dead letters first, then the newest.
+
+    `shown` gives a message as whoever searches may see it: what is masked for them finds nothing.
+    """
+    wanted, names = parse(text)
+    found = Found(names=names)
+    by_place: dict[tuple[str, Destination], Hit] = {}
+    _in_queues(wanted, names, [each for each in stats if each.destination.is_queue and sees(each.destination)],
+               shown, found, by_place)  # fmt: skip
+    _in_trace(wanted, names, sees, shown, found, by_place)
+    found.hits = _by_message(by_place.values())[:MAX_HITS]
+    return found
+
+
+def _by_message(hits: Iterable[Hit]) -> list[Hit]:
+    """One hit for each message, in its most telling place: where it is dead, then where it waits, then the latest."""
+    order = {"dead": 0, "waiting": 1, "held": 1}
+    ordered = sorted(
+        hits, key=lambda hit: (order.get(hit.state, 2), -(hit.when.timestamp() if hit.when else 0.0))
+    )  # fmt: skip
+    found: dict[str, Hit] = {}
+    for hit in ordered:
+        first = found.setdefault(hit.id, hit)
+        if first is not hit:
+            found[hit.id] = replace(first, others=(*first.others, (hit.state, hit.place)))
+    return list(found.values())
+
+
+def why(message: BrowsedMessage, wanted: str, names: Sequence[str]) -> str:
+    """What of this message matches; "" when nothing does."""
+    if message.id == wanted:
+        return "message id"
+    return next((name for name in names if message.headers.get(name) == wanted), "")
+
+
+def _in_queues(
+    wanted: str, names: Sequence[str], queues: list[DestinationStats], shown: Shown, found: Found,
+    hits: dict[tuple[str, Destination], Hit],
+) -> None:  # fmt: skip
+    """Dead letters first, then small queues: a large one would use up the time."""
+    deadline, door = time.monotonic() + QUEUE_PATIENCE, gateway()
+    filled = [each for each in queues if each.QueueSize]
+    filled.sort(key=lambda each: (not is_dead_letter_queue(each), each.QueueSize))
+    found.of = len(filled)
+    for each in filled:
+        before: int | None = None
+        while time.monotonic() < deadline and len(hits) < MAX_HITS:
+            try:
+                after = door.place(each.destination, before, PAGE)
+                page = door.browse(each.destination, after, PAGE, None, PAGE)
+            except BrokerError:  # deleted in this moment
+                break
+            messages = [message for message in page.messages if before is None or message.seq < before]
+            found.read += len(messages)
+            for message in messages:
+                if why(message, wanted, names) and (matched := why(shown(message, each.destination), wanted, names)):
+                    state = "dead" if is_dead_letter_queue(each) else "waiting"
+                    hits[message.id, each.destination] = _hit(message, each.destination, state, matched)
+            if len(messages) < PAGE:
+                found.queues += 1
+                break
+            before = messages[0].seq
+        else:
+            break
+    found.complete = found.queues == found.of
+
+
+def _hit(message: BrowsedMessage, place: Destination, state: str, matched: str) -> Hit:
+    listed = Listed(message)
+    origin = message.original_destination or "" if state == "dead" else ""
+    return Hit(message.id, place, state, listed.died or listed.sent, matched, origin, listed.cause, message.seq)
+
+
+def _in_trace(
+    wanted: str, names: Sequence[str], sees: Callable[[Destination], bool], shown: Shown, found: Found,
+    hits: dict[tuple[str, Destination], Hit],
+) -> None:  # fmt: skip
+    sent = trace.search(wanted, names, TRACE_PATIENCE)
+    matched = {each.msg_id: reason for each in sent.events if (reason := why(_recorded(each, shown), wanted, names))}
+    found.complete = found.complete and sent.complete
+    if not matched:
+        return
+    events = trace.events_of(list(matched), TRACE_PATIENCE)
+    found.complete = found.complete and events.complete
+    for id, reason in matched.items():
+        way = journey(id, [each for each in events.events if each.msg_id == id], (), {}, True)
+        for copy in way.copies:
+            if sees(copy.place) and (id, copy.place) not in hits:
+                hits[id, copy.place] = Hit(id, copy.place, copy.state, copy.since, reason, cause=copy.detail)
+        if not way.copies and way.sent_to is not None and sees(way.sent_to):
+            hits[id, way.sent_to] = Hit(id, way.sent_to, "sent", way.steps[0].time, reason)
+
+
+def _recorded(event: Event, shown: Shown) -> BrowsedMessage:
+    """What was recorded of a message when it was sent."""
+    place = Destination.parse(event.destination)
+    headers = {"message-id": event.msg_id, **event.properties}
+    return shown(BrowsedMessage(0, event.msg_id, place.stomp, None, headers, b"", event.size), place)
+
+
+def locate(id: str, queue: Destination, came: datetime) -> list[BrowsedMessage]:
+    """A message in a queue to which it came at this moment, as far as one can tell, each time it is there."""
+    door, selector = gateway(), f"JMSMessageID = '{id.replace(QUOTE, QUOTE * 2)}'"
+    try:
+        after = door.place_at(queue, int(came.astimezone(UTC).timestamp() * 1000) - EARLIER_MS)
+        for start in (after, door.place(queue, None, PAGE)):
+            page = door.browse(queue, start, MAX_TIMES, selector, NEAR)
+            if page.messages:
+                return page.messages
+    except BrokerError:  # the queue is gone
+        return []
+    return []

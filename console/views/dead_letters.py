@@ -1,0 +1,108 @@
+"""Dead letters in one place: what failed, where, since when, and the way back."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from brokerapp.destination import Destination
+from brokerapp.snapshot import BrowsePage
+from console.access import AnyUser, Verb, may, needs, visible
+from console.dead_letters import BARS, Browse, histogram, is_dead_letter_queue, survey
+from console.gateway import gateway
+from console.live.mirror import mirror
+from console.masking import masked, rules
+from console.repair.jobs import FEW
+from console.repair.models import Job
+
+#: Times that the trend can show, in words and seconds.
+WINDOWS = (("1h", "Hour", 3600), ("24h", "Day", 86400), ("7d", "Week", 7 * 86400), ("30d", "Month", 30 * 86400))
+#: What the groups can be sorted by.
+ORDERS = (("last", "Newest"), ("count", "Most"), ("first", "Oldest"))
+#: Groups shown on a page.
+PAGE = 50
+#: The box of the trend, in its own units.
+WIDTH, HEIGHT = 960, 120
+#: That of a group's trend.
+SPARK_WIDTH, SPARK_HEIGHT = 100, 24
+#: Session key: when this user was here before.
+SEEN = "dlq_seen"
+
+
+@require_GET
+@needs(Verb.BROWSE)
+def dead_letters(request: HttpRequest) -> HttpResponse:
+    """All dead-letter queues that one may browse, their messages in groups of those that failed alike."""
+    sees = visible(request.user, Verb.BROWSE)
+    stats = [
+        each for each in mirror().current().stats.values() if is_dead_letter_queue(each) and sees(each.destination)
+    ]
+    door = gateway()
+    found = survey(stats, door.place, _browse_as(request.user))
+    window = request.GET.get("window", "24h")
+    seconds = {name: length for name, _, length in WINDOWS}.get(window, 86400)
+    now_ms = time.time() * 1000
+    since_ms = now_ms - seconds * 1000
+    order, text = request.GET.get("sort", "last"), request.GET.get("q", "").strip()
+    wanted = [each for each in found.clusters if text.lower() in f"{each.pattern} {each.origin} {each.queue}".lower()]
+    keys = {"count": lambda each: -each.count, "first": lambda each: min(each.times, default=0)}
+    if order in keys:
+        wanted.sort(key=keys[order])
+    seen_ms = request.session.get(SEEN, 0)
+    request.session[SEEN] = now_ms
+    context = {
+        "survey": found, "total": len(wanted), "text": text, "order": order, "window": window,
+        "rows": [_row(request, each, since_ms, now_ms, seen_ms) for each in wanted[:PAGE]],
+        "windows": [(label, _url(text, order, name), name == window) for name, label, _ in WINDOWS],
+        "orders": [(label, _url(text, name, window), name == order) for name, label in ORDERS],
+        "trend": _bars(histogram(found.times, since_ms, now_ms), WIDTH, HEIGHT),
+        "recent": sum(since_ms <= each <= now_ms for each in found.times),
+        "jobs": [job for job in Job.objects.exclude(state__in=Job.FINAL)[:20] if sees(job.source)],
+        "few": FEW,
+    }  # fmt: skip
+    return render(request, "console/dead_letters.html", context)
+
+
+def _browse_as(user: AnyUser) -> Browse:
+    """Browsing as this user may see headers; bodies are not looked at."""
+    door = gateway()
+    if not rules():
+        return door.browse
+
+    def browse(queue: Destination, *where: Any) -> BrowsePage:
+        page = door.browse(queue, *where)
+        return replace(page, messages=[masked(user, replace(each, body=b""), queue) for each in page.messages])
+
+    return browse
+
+
+def _row(request: HttpRequest, cluster, since_ms: float, now_ms: float, seen_ms: float) -> dict:
+    return {
+        "cluster": cluster,
+        "spark": _bars(cluster.bars(since_ms, now_ms, BARS // 2), SPARK_WIDTH, SPARK_HEIGHT),
+        "is_new": bool(seen_ms) and min(cluster.times, default=0) > seen_ms,
+        "browse": urlencode({"selector": cluster.selector}),
+        "retry": urlencode({"action": "retry", "selector": cluster.selector}),
+        "may_retry": may(request.user, Verb.RESUBMIT, cluster.queue),
+    }
+
+
+def _bars(counts: list[int], width: int, height: int) -> list[tuple[str, str, str, str, int]]:
+    """Bars of a picture: left edge, top, width, height, and what they stand for."""
+    top, step = max(counts, default=0) or 1, width / len(counts)
+    return [
+        (f"{place * step:.1f}", f"{height - tall:.1f}", f"{max(1.0, step - 2):.1f}", f"{tall:.1f}", count)
+        for place, count in enumerate(counts)
+        if (tall := (max(2.0, count / top * (height - 4)) if count else 0.0))
+    ]
+
+
+def _url(text: str, order: str, window: str) -> str:
+    parts = {"q": text, "sort": order if order != "last" else "", "window": window if window != "24h" else ""}
+    return "?" + urlencode({name: value for name, value in parts.items() if value})

@@ -1,0 +1,176 @@
+"""A message's permanent page: its journey, where its copies are, and the way back for those that failed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from brokerapp.destination import Destination
+from brokerapp.errors import BrokerError
+from brokerapp.snapshot import BrowsedMessage
+from console import audit, trace
+from console.access import Verb, lacking, needs, visible
+from console.bodies import readings
+from console.dead_letters import is_dead_letter_queue, pattern_of, survey
+from console.gateway import gateway
+from console.journey import Deed, Journey, journey
+from console.listed import Listed
+from console.live.mirror import mirror
+from console.masking import masked
+from console.repair.models import Edit, JobOutcome
+from console.searching import locate
+
+#: What was done by jobs, in words, and whether the message left its queue by it.
+DEEDS = {
+    "move": ("Moved", True),
+    "copy": ("Copied", False),
+    "retry": ("Resubmitted", True),
+    "remove": ("Deleted", True),
+}
+
+
+@require_GET
+@needs(Verb.BROWSE)
+def message(request: HttpRequest, id: str) -> HttpResponse:
+    """The page of one message; `queue` and `seq` may say where it was just seen."""
+    found = _journey(id)
+    here = _copies(request, found)
+    sees = visible(request.user, Verb.BROWSE)
+    places = {step.place for step in found.steps if step.place} | {queue for queue, _ in here}
+    if places and not any(map(sees, places)):
+        audit.denied(request, "browse", id, lacking(Verb.BROWSE))
+        raise PermissionDenied(lacking(Verb.BROWSE))
+    found.steps = [step for step in found.steps if step.place is None or sees(step.place)]
+    found.copies = [copy for copy in found.copies if sees(copy.place)]
+    here = [(queue, message) for queue, message in here if sees(queue)]
+    shown = [(queue, masked(request.user, message, queue)) for queue, message in here]
+    recorded = _recorded(request, found) if not shown else None
+    context = {
+        "id": id, "journey": found, "recorded": recorded,
+        "places": [(queue, Listed(message), _is_dead(queue)) for queue, message in shown],
+        "first": Listed(shown[0][1]) if shown else None,
+        "readings": readings(shown[0][1].body) if shown and not shown[0][1].withheld else [],
+        "alike": _alike(here),
+    }  # fmt: skip
+    status = 200 if found.steps or here else 404
+    return render(request, "console/message_page.html", context, status=status)
+
+
+@require_GET
+@needs(Verb.BROWSE)
+def fate(request: HttpRequest, id: str) -> HttpResponse:
+    """What became of a message since it was sent again: asked by a page until it is processed or failed again."""
+    since = request.GET.get("since", "0")
+    after = datetime.fromtimestamp(int(since) / 1000, UTC) if since.isdecimal() and len(since) < 15 else None
+    sees = visible(request.user, Verb.BROWSE)
+    found = _journey(id)
+    copies = [
+        copy for copy in found.copies
+        if sees(copy.place) and (after is None or copy.since >= after) and not _is_dead(copy.place)
+    ]  # fmt: skip
+    last = copies[-1] if copies else None
+    over = last is not None and last.state in ("processed", "failed", "expired", "dropped")
+    asked = int(text) + 1 if (text := request.GET.get("asked", "0")).isdecimal() and len(text) < 4 else 1
+    context = {"id": id, "copies": copies, "over": over, "since": since, "asked": asked}
+    return render(request, "console/parts/fate.html", context)
+
+
+def _recorded(request: HttpRequest, found: Journey) -> Listed | None:
+    """A message that is nowhere any more, as it was recorded when it was sent."""
+    if found.sent_to is None:
+        return None
+    headers = {"message-id": found.id, "destination": found.sent_to.stomp, **found.properties}
+    message = BrowsedMessage(0, found.id, found.sent_to.stomp, None, headers, b"", found.size)
+    return Listed(masked(request.user, message, found.sent_to))
+
+
+def _journey(id: str) -> Journey:
+    seen = trace.events_of([id])
+    rules: dict[str, str] = {}
+    sent = next((each for each in seen.events if each.kind == "enqueue"), None)
+    if sent is not None:
+        rules = _rules(sent.destination, sent.properties)
+    return journey(id, seen.events, _deeds(id), rules, seen.complete)
+
+
+def _rules(sent_to: str, headers: dict[str, str]) -> dict[str, str]:
+    """By place, the definition that copies there today what is sent so."""
+    try:
+        [route] = gateway().routes([(Destination.parse(sent_to), headers)])
+    except BrokerError:
+        return {}
+    hops = [hop for hop in route.get("hops", ()) if hop[1] and hop[4]]
+    rules = ((target, rule.partition("|")[0].replace(":", " ", 1), selector) for _, rule, target, selector, _ in hops)
+    return {target: f"{rule}, because {selector}" if selector else rule for target, rule, selector in rules}
+
+
+def _deeds(id: str) -> list[Deed]:
+    rows = JobOutcome.objects.filter(message_id=id, outcome=JobOutcome.Outcome.DONE).select_related("job")
+    deeds = [
+        Deed(
+            row.time, row.job.asked_by, DEEDS[row.job.action][0], row.job.queue, row.detail, row.job.reason,
+            str(row.job.id), DEEDS[row.job.action][1],
+        )
+        for row in rows
+    ]  # fmt: skip
+    for each in Edit.objects.filter(message_id=id):
+        deeds.append(
+            Deed(each.time, each.edited_by, "Edited and sent anew", each.queue, each.places, each.reason,
+                 leaves=True, new_id=each.new_id)
+        )  # fmt: skip
+    for each in Edit.objects.filter(new_id=id):
+        deeds.append(
+            Deed(each.time, each.edited_by, "Made from another message", each.queue, each.places, each.reason,
+                 old_id=each.message_id)
+        )  # fmt: skip
+    return deeds
+
+
+Places = list[tuple[Destination, BrowsedMessage]]
+
+
+def _copies(request: HttpRequest, found: Journey) -> Places:
+    """The copies that are still in queues, dead letters first: one message may be in a queue several times."""
+    here: dict[tuple[Destination, int], BrowsedMessage] = {}
+    queue, seq = request.GET.get("queue", ""), request.GET.get("seq", "")
+    if queue and seq.isdecimal() and len(seq) < 19:
+        place = Destination.queue(queue)
+        with suppress(BrokerError):
+            here |= {(place, each.seq): each for each in gateway().message(place, int(seq)).messages}
+    for copy in found.copies:
+        if copy.state not in ("waiting", "held"):
+            continue
+        messages = locate(found.id, copy.place, copy.since)
+        here |= {(copy.place, each.seq): each for each in messages}
+        if messages:
+            copy.seq = messages[0].seq
+        elif copy.state == "waiting" and not any(place == copy.place for place, _ in here):
+            copy.detail = copy.detail or "it is not there any more: purged, or taken within the last second"
+        if copy.state == "waiting" and _is_dead(copy.place):
+            copy.state = "dead"
+    kept = [(place, message) for (place, _), message in here.items() if message.id == found.id]
+    return sorted(kept, key=lambda item: (not _is_dead(item[0]), item[1].seq))
+
+
+def _is_dead(queue: Destination) -> bool:
+    stats = mirror().current().stats.get(queue.physical)
+    return stats is not None and is_dead_letter_queue(stats)
+
+
+def _alike(here: list[tuple[Destination, BrowsedMessage]]) -> Any:
+    """The group of dead letters it belongs to, when it does not stand alone."""
+    for queue, message in here:
+        stats = mirror().current().stats.get(queue)
+        if stats is None or not is_dead_letter_queue(stats):
+            continue
+        pattern, origin = pattern_of(message.headers.get("dlqDeliveryFailureCause", "")), message.original_destination
+        for cluster in survey([stats], gateway().place, gateway().browse, patience=0.5).clusters:
+            if (cluster.pattern, cluster.origin) == (pattern, origin or "") and cluster.count > 1:
+                return cluster
+    return None

@@ -1,0 +1,33 @@
+"""Findings: what of the routing nobody seems to need, each with the next step."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from console.access import Verb, needs, visible
+from console.gateway import gateway
+from console.live.mirror import mirror
+from console.routing.orphans import Sort, orphans
+
+PAGE_SIZE = 50
+
+
+@require_GET
+@needs(Verb.SEE)
+def findings(request: HttpRequest) -> HttpResponse:
+    """All findings by sort, of one sort where `sort` names it."""
+    may_see = visible(request.user)
+    stats = {each: numbers for each, numbers in mirror().current().stats.items() if may_see(each)}
+    found = orphans(gateway().definitions(), stats)
+    wanted = request.GET.get("sort", "")
+    chips = [(each.name.lower(), each, sum(one.sort is each for one in found)) for each in Sort]
+    shown = [each for each in found if each.sort.name.lower() == wanted] if wanted else found
+    page = Paginator(shown, PAGE_SIZE).get_page(request.GET.get("page"))
+    groups = [(sort, list(each)) for sort, each in groupby(page.object_list, key=lambda one: one.sort)]
+    context = {"groups": groups, "page": page, "chips": chips, "wanted": wanted, "total": len(found)}
+    return render(request, "console/routing/findings.html", context)

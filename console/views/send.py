@@ -1,0 +1,113 @@
+"""Send test messages: a form with typed properties, templates, and where what was sent went."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from brokerapp.destination import Destination
+from brokerapp.errors import BrokerError, RequestRefused
+from console import audit
+from console.access import Verb, needs, require, visible
+from console.gateway import gateway
+from console.live.mirror import mirror
+from console.repair.draft import FIELDS, MAX_BODY, TYPES, Draft
+from console.repair.models import Template
+
+#: Templates one user may keep.
+MAX_TEMPLATES = 100
+#: Names offered while one types.
+MAX_OFFERED = 1_000
+
+
+@require_http_methods(["GET", "POST"])
+@needs(Verb.SEND)
+def send(request: HttpRequest) -> HttpResponse:
+    """The form; posted, it sends, or keeps a template."""
+    draft, error, sent = _draft(request), "", None
+    if request.method == "POST":
+        try:
+            if request.POST.get("do") == "keep":
+                return _keep(request, draft)
+            sent = _send(request, draft)
+        except BrokerError as refused:
+            error = str(refused)
+    sees = visible(request.user, Verb.SEND)
+    names = [each for each in sorted(mirror().current().stats) if each.name and sees(each)][:MAX_OFFERED]
+    context = {
+        "draft": draft.with_room(), "fields": [(name, draft.fields.get(name, "")) for name in FIELDS],
+        "types": list(TYPES), "templates": _templates(request), "error": error, "sent": sent, "max_body": MAX_BODY,
+        "destinations": [each.name if each.is_queue else each.stomp for each in names],
+    }  # fmt: skip
+    return render(request, "console/send.html", context, status=400 if error else 200)
+
+
+def _draft(request: HttpRequest) -> Draft:
+    if request.method == "POST":
+        return Draft.read(request.POST)
+    if (number := request.GET.get("template", "")).isdecimal():
+        template = _templates(request).filter(pk=int(number)).first()
+        if template is not None:
+            return Draft.from_json(template.form)
+    return Draft(destination=request.GET.get("to", ""))
+
+
+def _send(request: HttpRequest, draft: Draft) -> dict[str, Any]:
+    message, count = draft.message(), draft.how_many
+    targets = Destination.parse_list(message.destination)
+    for each in targets:
+        require(request, Verb.SEND, each)
+    about = {"count": count, "bytes": len(message.body), "properties": dict(message.properties)}
+    with audit.recording(request, "send", targets[0], before=about) as change:
+        answer = gateway().send(message.to_json(), count, request.user.get_username())
+        change.after = {"first": answer["id"], "queues": answer["queues"]}
+    stats = mirror().current().stats
+    queues = [Destination.parse(name) for name in answer["queues"]]
+    return {
+        "id": answer["id"],
+        "count": answer["count"],
+        "queues": [(each, stats.get(each)) for each in queues],
+        "topics": [(Destination.parse(name), listeners) for name, listeners in answer["topics"]],
+        "hops": answer["hops"],
+        "waits": any(name.startswith("AMQ_SCHEDULED_") for name in message.properties),
+    }
+
+
+# -- templates
+
+
+def _templates(request: HttpRequest):
+    return Template.objects.filter(Q(owner=request.user) | Q(shared=True)).select_related("owner")
+
+
+def _keep(request: HttpRequest, draft: Draft) -> HttpResponse:
+    name = request.POST.get("template-name", "").strip()
+    if not name:
+        raise RequestRefused("give the template a name")
+    if len(name) > 100:
+        raise RequestRefused(f"template name: {len(name)} characters are more than 100")
+    if Template.objects.filter(owner=request.user).exclude(name=name).count() >= MAX_TEMPLATES:
+        raise RequestRefused(f"you have {MAX_TEMPLATES} templates, as many as there can be: delete one first")
+    shared = request.POST.get("template-shared") == "true"
+    with audit.recording(request, "keep template", name):
+        template, _ = Template.objects.update_or_create(
+            owner=request.user, name=name, defaults={"form": draft.to_json(), "shared": shared}
+        )
+    messages.success(request, f"The template {name} is kept.")
+    return redirect(f"{request.path}?template={template.pk}")
+
+
+@require_POST
+@needs(Verb.SEND)
+def forget(request: HttpRequest, template_id: int) -> HttpResponse:
+    """Delete a template of one's own."""
+    template = get_object_or_404(Template, pk=template_id, owner=request.user)
+    with audit.recording(request, "delete template", template.name):
+        template.delete()
+    messages.success(request, f"The template {template.name} is deleted.")
+    return redirect("send")

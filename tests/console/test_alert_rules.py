@@ -1,0 +1,138 @@
+"""Alert rules: when one is broken, what follows, and what it would have done. No I/O."""
+
+import pytest
+
+from brokerapp.destination import Destination
+from brokerapp.history import Point, Whole
+from brokerapp.snapshot import DestinationStats, NodeStatus
+from console.alerts.rules import BROKER, Metric, Moves, Open, Readings, Rule, broken, moves, replay, sentence
+from console.live.picture import Picture, first, ticked, updated
+
+NOW = 1_700_000_000
+A, B, DLQ = Destination.queue("orders.a"), Destination.queue("orders.b"), Destination.queue("ActiveMQ.DLQ")
+
+
+def picture(*rows: DestinationStats, store=None, connections=0) -> Picture:
+    node = NodeStatus("n", "b", 0, 0, connections=[{}] * connections, store=store or {})
+    return ticked(first(NOW, 1, rows, Picture()), NOW, [node])
+
+
+def stats(destination=A, **more) -> DestinationStats:
+    return DestinationStats(destination, **more)
+
+
+RECENT = {DLQ: [Point(NOW - 900, 5, 5, 0, 0), Point(NOW - 60, 9, 4, 0, 0)]}
+CASES = [
+    ("a depth above", Rule(Metric.DEPTH, 10), [stats(QueueSize=11)], {str(A): 11}),
+    ("a depth that is just reached", Rule(Metric.DEPTH, 10), [stats(QueueSize=10)], {}),
+    ("a depth below", Rule(Metric.DEPTH, 5, below=True), [stats(QueueSize=4), stats(B, QueueSize=5)], {str(A): 4}),
+    ("a pattern leaves others out", Rule(Metric.DEPTH, 1, "orders.b"), [stats(QueueSize=9), stats(B, QueueSize=9)],
+     {str(B): 9}),
+    ("a pattern of topics", Rule(Metric.DEPTH, 1, "topic://>"), [stats(QueueSize=9)], {}),
+    ("nobody consumes", Rule(Metric.NO_CONSUMER, 0), [stats(QueueSize=3), stats(B, QueueSize=3, ConsumerCount=1)],
+     {str(A): 3}),
+    ("an empty queue needs nobody", Rule(Metric.NO_CONSUMER, 0), [stats()], {}),
+    ("an old message", Rule(Metric.OLDEST, 60), [stats(QueueSize=1), stats(B, QueueSize=1)], {str(A): 100}),
+    ("dead letters that came lately", Rule(Metric.DEAD, 3), [stats(DLQ, QueueSize=9, DLQ=True), stats(QueueSize=9)],
+     {str(DLQ): 4}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "rows", "expected"), [each[1:] for each in CASES], ids=[each[0] for each in CASES])
+def test_what_breaks_a_rule(rule, rows, expected):
+    oldest = {A: (NOW - 100) * 1000, B: (NOW - 10) * 1000}
+    assert broken(rule, Readings(NOW, picture(*rows), oldest, RECENT)) == expected
+
+
+@pytest.mark.parametrize(
+    ("metric", "threshold", "expected"),
+    [(Metric.STORE, 70, 80.0), (Metric.STORE, 90, None), (Metric.MEMORY, 10, 20.0), (Metric.CONNECTIONS, 2, 3.0)],
+)
+def test_rules_of_the_whole_broker(metric, threshold, expected):
+    full = picture(store={"used": 80, "message_limit": 100, "machine": 400}, connections=3)
+    assert broken(Rule(metric, threshold), Readings(NOW, full)).get(BROKER) == expected
+
+
+def test_a_rate_is_that_of_the_picture():
+    start = first(NOW, 1, [stats()], Picture())
+    later = updated(start, NOW + 1, 2, [stats(EnqueueCount=50)], [])
+    assert broken(Rule(Metric.RATE_IN, 40), Readings(NOW + 1, later)) == {str(A): pytest.approx(50)}
+    assert broken(Rule(Metric.RATE_OUT, 1, below=True), Readings(NOW + 1, later)) == {str(A): 0}
+
+
+def test_a_broker_without_a_node_breaks_no_rule_of_its_own():
+    nobody = first(NOW, 1, [], Picture())
+    assert broken(Rule(Metric.CONNECTIONS, 1, below=True), Readings(NOW, nobody)) == {}
+
+
+def test_only_the_worst_are_told_of():
+    rows = [stats(Destination.queue(f"q{number}"), QueueSize=number) for number in range(300)]
+    found = broken(Rule(Metric.DEPTH, 5), Readings(NOW, picture(*rows)))
+    assert len(found) == 100
+    assert min(found.values()) == 200
+
+
+RULE = Rule(Metric.DEPTH, 10, hold=60)
+MOVES = [
+    ("it begins", {}, {"a": 11}, Moves(frozenset("a"), frozenset(), frozenset())),
+    ("it is held", {"a": Open(NOW - 59, False)}, {"a": 11}, Moves(frozenset(), frozenset(), frozenset())),
+    ("it fires", {"a": Open(NOW - 60, False)}, {"a": 11}, Moves(frozenset(), frozenset("a"), frozenset())),
+    ("it fires once", {"a": Open(NOW - 99, True)}, {"a": 11}, Moves(frozenset(), frozenset(), frozenset())),
+    ("it ends", {"a": Open(NOW - 99, True)}, {}, Moves(frozenset(), frozenset(), frozenset("a"))),
+    ("it ends before it fired", {"a": Open(NOW - 5, False)}, {}, Moves(frozenset(), frozenset(), frozenset("a"))),
+]
+
+
+@pytest.mark.parametrize(("known", "now", "expected"), [each[1:] for each in MOVES], ids=[each[0] for each in MOVES])
+def test_what_follows_from_one_look(known, now, expected):
+    assert moves(RULE, known, now, NOW) == expected
+
+
+def test_without_a_hold_time_it_fires_at_once():
+    assert moves(Rule(Metric.DEPTH, 10), {}, {"a": 11}, NOW).fire == frozenset("a")
+
+
+def test_a_rule_reads_as_a_sentence():
+    assert str(Rule(Metric.DEPTH, 1000, "orders.>", hold=300)) == "depth of orders.> above 1,000 messages for 5 min"
+    assert str(Rule(Metric.STORE, 80)) == "store above 80 %"
+    said = sentence(Rule(Metric.OLDEST, 60), "queue://a", 240)
+    assert said == "queue://a: oldest message is 4 min, above 1 min"
+
+
+# -- what it would have done
+
+
+def looked(minutes: int, **more) -> list[Whole]:
+    base = dict.fromkeys(Whole._fields[1:], 0) | more
+    return [Whole(NOW + 60 * minute, **base) for minute in range(minutes)]
+
+
+def at(minute: int, pending: int, arrived: int = 0, left: int = 0, consumers: int = 1) -> Point:
+    return Point(NOW + 60 * minute, pending, arrived, left, consumers)
+
+
+REPLAYS = [
+    ("depth held long enough", Rule(Metric.DEPTH, 10, hold=120), [at(2, 20, 20), at(6, 0, 0, 20)], [(4, 6, 20)]),
+    ("depth not held", Rule(Metric.DEPTH, 10, hold=120), [at(2, 20, 20), at(3, 0, 0, 20)], []),
+    ("it lasts", Rule(Metric.DEPTH, 10), [at(7, 20, 20)], [(7, None, 20)]),
+    ("a rate", Rule(Metric.RATE_IN, 1), [at(3, 0, 600, 600), at(4, 0, 6, 6)], [(3, 4, 10)]),
+    ("nobody consumed", Rule(Metric.NO_CONSUMER, 0), [at(1, 5, 5, consumers=0), at(3, 5)], [(1, 3, 5)]),
+    ("the oldest, by the order in which they leave", Rule(Metric.OLDEST, 150),
+     [at(1, 5, 5), at(5, 2, 0, 3), at(6, 0, 0, 2)], [(4, 6, 240)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rule", "points", "expected"), [each[1:] for each in REPLAYS], ids=[each[0] for each in REPLAYS]
+)
+def test_a_replay_says_when_a_rule_would_have_fired(rule, points, expected):
+    found = replay(rule, {A: points}, looked(9), 60, lambda each: False)
+    minutes = [((each.fired - NOW) // 60, each.ended and (each.ended - NOW) // 60, each.worst) for each in found]
+    assert minutes == expected
+
+
+def test_a_replay_of_the_broker_and_of_dead_letters():
+    assert len(replay(Rule(Metric.CONNECTIONS, 2), {}, looked(3, connections=5), 60, lambda each: False)) == 1
+    grown = {DLQ: [at(1, 3, 3), at(2, 9, 6)], A: [at(1, 99, 99)]}
+    found = replay(Rule(Metric.DEAD, 5), grown, looked(20), 60, lambda each: each == DLQ)
+    assert [(each.subject, each.worst) for each in found] == [(str(DLQ), 9)]

@@ -1,0 +1,292 @@
+"""Alerts: rules in the database are judged once, what fires is kept and told, by mail and by webhook, within bounds."""
+
+import http.server
+import json
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.core import mail
+from django.urls import reverse
+from django.utils import timezone
+
+from brokerapp.destination import Destination
+from brokerapp.errors import RequestRefused
+from brokerapp.snapshot import DestinationStats, NodeStatus
+from console.alerts import sending, showing
+from console.alerts.judging import judge
+from console.live.picture import Picture, first, ticked, troubled
+from console.models import AlertDelivery, AlertFiring, AlertRule, AuditEntry
+from tests.console.conftest import waiting_tasks
+
+NOW = 1_700_000_000
+A = Destination.queue("orders.a")
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered():
+    showing.forget()
+    yield
+    showing.forget()
+
+
+@pytest.fixture
+def asked(monkeypatch) -> list:
+    """Deliveries that workers were asked for; the test is the worker."""
+    found = []
+    monkeypatch.setattr(sending, "ask", lambda task, delivery: found.append(delivery))
+    return found
+
+
+def holding(depth: int, now: float = NOW) -> Picture:
+    return ticked(first(now, 1, [DestinationStats(A, QueueSize=depth)], Picture()), now, [NodeStatus("n", "b", 0, 0)])
+
+
+def rule(**more) -> AlertRule:
+    values = {"name": "deep", "metric": "depth", "threshold": 10, "hold": 60, "author": "ada"} | more
+    return AlertRule.objects.create(**values)
+
+
+def looks(*depths: int, every: int = 30) -> None:
+    for step, depth in enumerate(depths):
+        judge(holding(depth, NOW + every * step), NOW + every * step)
+
+
+def test_it_is_pending_then_fires_then_ends_and_is_kept(db, asked):
+    rule(mail="ada@example.org")
+    looks(11)
+    assert AlertFiring.objects.get().state == "pending"
+    looks(11, 12, 99)
+    firing = AlertFiring.objects.get()
+    assert (firing.state, firing.worst, firing.subject) == ("firing", 99, str(A))
+    assert firing.sentence == "queue://orders.a: depth is 99 messages, above 10 messages"
+    looks(11, 12, 13, 0)
+    firing.refresh_from_db()
+    assert (firing.state, (firing.ended - firing.since).total_seconds()) == ("ended", 90)
+    assert [each.event for each in AlertDelivery.objects.order_by("id")] == ["fired", "ended"]
+
+
+def test_what_is_over_before_its_time_told_nobody(db, asked):
+    rule(mail="ada@example.org")
+    looks(11, 0)
+    assert not AlertFiring.objects.exists()
+    assert not AlertDelivery.objects.exists()
+
+
+def test_a_broker_that_does_not_answer_neither_fires_nor_ends_anything(db, asked):
+    rule(hold=0)
+    looks(11)
+    judge(troubled(holding(0), "gone"), NOW + 60)
+    assert AlertFiring.objects.get().state == "firing"
+
+
+def test_what_was_open_goes_on_after_a_restart_and_is_told_once(db, asked):
+    rule(hold=0, mail="ada@example.org")
+    looks(11)
+    looks(11, 11, 11)  # another process, which remembers nothing
+    assert AlertFiring.objects.count() == 1
+    assert AlertDelivery.objects.count() == 1
+
+
+def test_a_rule_that_is_switched_off_or_gone_leaves_nothing_open(db, asked):
+    row = rule(hold=0)
+    looks(11)
+    row.is_on = False
+    row.save()
+    looks(11)
+    assert AlertFiring.objects.get().state == "ended"
+
+
+def test_a_silenced_rule_is_judged_and_shown_but_told_to_nobody(db, asked):
+    rule(hold=0, mail="ada@example.org", silenced_until=timezone.now() + timedelta(days=9999))
+    looks(11)
+    assert AlertFiring.objects.get().state == "firing"
+    assert not AlertDelivery.objects.exists()
+
+
+def test_too_many_within_the_hour_are_held_and_said_so(db, asked, monkeypatch):
+    monkeypatch.setattr(sending, "MAX_AN_HOUR", 3)
+    monkeypatch.setattr(timezone, "now", lambda: datetime.fromtimestamp(NOW, UTC))
+    rule(hold=0, mail="ada@example.org")
+    looks(11, 0, 11, 0, 11)
+    states = list(AlertDelivery.objects.order_by("id").values_list("state", flat=True))
+    assert states == ["queued", "queued", "queued", "held", "held"]
+
+
+def test_a_mail_says_what_fires_and_marks_itself(db, asked, settings):
+    rule(hold=0, mail="ada@example.org, bob@example.org")
+    looks(11)
+    assert [sending.deliver(each) for each in asked] == ["sent", "sent"]
+    assert [each.to for each in mail.outbox] == [["ada@example.org"], ["bob@example.org"]]
+    assert "deep: queue://orders.a" in mail.outbox[0].subject
+    assert "depth is 11 messages" in mail.outbox[0].body
+    assert mail.outbox[0].extra_headers[sending.MARK] == "deep"
+    assert sending.deliver(asked[0]) == "nothing to do"  # a task that comes twice sends once
+
+
+class Receiver(http.server.BaseHTTPRequestHandler):
+    """A program that is told; `status` is what it answers."""
+
+    status, got = 200, []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.got.append((dict(self.headers), body))
+        self.send_response(self.status)
+        self.send_header("Location", "/elsewhere")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *args) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def receiver():
+    Receiver.status, Receiver.got = 200, []
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/hook"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_webhook_gets_json_that_is_signed(db, asked, receiver):
+    rule(hold=0, webhook=receiver, secret="hush")
+    looks(11)
+    assert sending.deliver(asked[0]) == "sent"
+    [(headers, body)] = Receiver.got
+    document = json.loads(body)
+    assert (document["event"], document["rule"], document["subject"], document["value"]) == (
+        "fired",
+        "deep",
+        str(A),
+        11,
+    )
+    assert headers[sending.SIGNATURE] == sending.signature("hush", body)
+    assert headers[sending.MARK]
+
+
+@pytest.mark.parametrize("status", [500, 404, 302])
+def test_a_webhook_that_refuses_is_tried_again_later_and_gives_up_in_the_end(db, asked, receiver, status):
+    Receiver.status = status
+    rule(hold=0, webhook=receiver)
+    looks(11)
+    delivery = AlertDelivery.objects.get()
+    for attempt in range(1, len(sending.RETRIES) + 1):
+        before = timezone.now()
+        assert sending.deliver(delivery.pk) == "queued"
+        delivery.refresh_from_db()
+        assert delivery.attempts == attempt
+        assert delivery.due >= before + timedelta(seconds=sending.RETRIES[attempt - 1])
+    assert sending.deliver(delivery.pk) == "failed"
+    delivery.refresh_from_db()
+    assert str(status) in delivery.detail
+    assert len(Receiver.got) == len(sending.RETRIES) + 1  # and nobody followed the redirect
+
+
+def test_what_a_lost_worker_took_is_asked_for_again(db, asked):
+    rule(hold=0, mail="ada@example.org")
+    looks(11)
+    judge(holding(11), NOW + 10)
+    assert len(asked) == 1
+    judge(holding(11), NOW + sending.LOST + 10)
+    assert asked == [asked[0]] * 2
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("ftp://example.org/", "no http"),
+        ("file:///etc/passwd", "no http"),
+        ("http://169.254.169.254/latest", "no address to send"),
+        ("http://127.0.0.1:8000/", "this console itself"),
+        ("http://nowhere.invalid/", "not known"),
+        ("https:///x", "no http"),
+    ],
+)
+def test_some_addresses_are_told_nothing(url, reason, settings):
+    settings.SLUICE = replace(settings.SLUICE, console_port=8000)
+    with pytest.raises(RequestRefused, match=reason):
+        sending.check_webhook(url)
+
+
+def test_a_worker_is_asked_through_celery(admin, console):
+    rule(hold=0, mail="ada@example.org")
+    looks(11)
+    assert waiting_tasks("default") == [("console.deliver_alert", [AlertDelivery.objects.get().pk])]
+
+
+# -- pages
+
+FORM = {"name": "deep", "metric": "depth", "pattern": "orders.>", "below": "", "threshold": "10", "hold": "60"}
+
+
+def test_an_operator_makes_a_rule_changes_it_and_the_trail_keeps_no_secret(browser_of, console):
+    operator = browser_of("operator")
+    made = operator.post(
+        reverse("new-alert"), {**FORM, "mail": "ada@example.org", "webhook": "http://127.0.0.1:9/x"}, follow=True
+    )
+    row = AlertRule.objects.get()
+    assert (row.pattern, row.hold, row.author) == ("orders.>", 60, "operator")
+    assert row.secret
+    assert row.secret in made.content.decode()  # once
+    secret = row.secret
+    operator.post(reverse("edit-alert", args=[row.pk]), {**FORM, "threshold": "20"})
+    row.refresh_from_db()
+    assert (row.threshold, row.secret) == (20, secret)
+    trail = json.dumps(list(AuditEntry.objects.values("before", "after")))
+    assert "above 20 messages" in trail
+    assert secret not in trail
+    assert secret not in operator.get(reverse("edit-alert", args=[row.pk])).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("pattern", "x://y"), ("threshold", "-1"), ("hold", "999999999"), ("metric", "mood"), ("mail", "no address"),
+        ("webhook", "ftp://x"), ("name", ""),
+    ],
+)  # fmt: skip
+def test_a_rule_that_makes_no_sense_is_refused_with_the_reason(browser_of, console, field, value):
+    answer = browser_of("operator").post(reverse("new-alert"), {**FORM, field: value})
+    assert answer.status_code == 400
+    assert answer.context["form"].errors[field]
+    assert not AlertRule.objects.exists()
+
+
+def test_a_rule_is_tried_on_the_last_day_before_it_is_saved(browser_of, console):
+    text = browser_of("operator").post(reverse("test-alert"), FORM).content.decode()
+    assert "It would" in text
+    assert "Threshold" in browser_of("admin").post(reverse("test-alert"), {**FORM, "threshold": ""}).content.decode()
+    assert not AlertRule.objects.exists()
+
+
+def test_a_rule_is_silenced_heard_again_switched_and_deleted(browser_of, console):
+    operator, row = browser_of("operator"), rule()
+    url = reverse("change-alert", args=[row.pk])
+    operator.post(url, {"action": "silence", "hours": "8"})
+    row.refresh_from_db()
+    assert timedelta(hours=7) < row.silenced_until - timezone.now() < timedelta(hours=9)
+    operator.post(url, {"action": "hear"})
+    operator.post(url, {"action": "switch"})
+    row.refresh_from_db()
+    assert (row.silenced_until, row.is_on) == (None, False)
+    operator.post(url, {"action": "delete"})
+    assert not AlertRule.objects.exists()
+    assert AuditEntry.objects.filter(outcome="done").count() == 4
+
+
+def test_what_fires_is_on_every_page_and_only_for_who_sees_it(browser_of, console, asked):
+    rule(hold=0)
+    looks(11)
+    viewer = browser_of("viewer")
+    for page in ("overview", "queues"):
+        assert viewer.get(reverse(page)).context["bell"]["count"] == "1"
+    assert "depth is 11 messages" in viewer.get(reverse("alerts")).content.decode()
+    firing = AlertFiring.objects.get()
+    assert viewer.get(reverse("firing", args=[firing.pk])).status_code == 200
+    elsewhere = browser_of("viewer", "elsewhere.>", name="guest")
+    assert elsewhere.get(reverse("queues")).context["bell"]["count"] == "0"
+    assert "depth is 11" not in elsewhere.get(reverse("alerts")).content.decode()

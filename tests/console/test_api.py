@@ -1,0 +1,261 @@
+"""The REST API on a real broker: what programs do with it, and what they are told when they err."""
+
+import json
+
+import pytest
+from django.test import Client
+
+from brokerapp.destination import Destination
+from console.api import auth
+from console.gateway import gateway
+from console.models import AuditEntry
+from console.rate_limit import RateLimit
+from console.repair.models import Job
+from tests.conftest import until
+from tests.console.test_tokens import caller, token_of
+
+API = "/api/v1"
+
+
+@pytest.fixture(autouse=True)
+def plenty(monkeypatch):
+    """No test is held up by the limit that keeps others answering."""
+    monkeypatch.setattr(auth, "LIMIT", RateLimit(per_second=1000, burst=1000))
+
+
+@pytest.fixture
+def program(db) -> Client:
+    """A program with an admin's token for nearly everything."""
+    verbs = ["see", "browse", "read", "resubmit", "bulk", "edit", "send", "remove", "pause", "close", "create", "route",
+             "draft", "analyse", "schedule", "users", "audit"]  # fmt: skip
+    return caller(token_of("admin", *verbs))
+
+
+def call(client, method, path, body=None, status=200):
+    response = getattr(client, method)(API + path, body, content_type="application/json")
+    assert response.status_code == status, response.content
+    return response.json() if response.content else None
+
+
+def test_a_queue_from_its_creation_to_its_end(program, console, seen):
+    made = call(program, "post", "/destinations", {"kind": "queue", "name": "api.life"}, 201)
+    assert (made["name"], made["QueueSize"]) == ("api.life", 0)
+    sent = call(program, "post", "/messages", {"destination": "/queue/api.life", "body": "a", "count": 3}, 201)
+    assert (sent["count"], sent["queues"]) == (3, ["queue://api.life"])
+    seen("api.life", 3)
+    assert call(program, "get", "/destinations/queue/api.life")["QueueSize"] == 3
+    assert call(program, "put", "/destinations/queue/api.life/paused", {"paused": True}) == {"paused": True}
+    listed = call(program, "get", "/destinations?filter=paused&q=API.L&sort=-QueueSize&size=1")
+    assert [each["name"] for each in listed["items"]] == ["api.life"]
+    call(program, "put", "/destinations/queue/api.life/paused", {"paused": False})
+    assert call(program, "post", "/destinations/queue/api.life/purge") == {"removed": 3}
+    assert call(program, "delete", "/destinations/queue/api.life") == {"removed": 0}
+    call(program, "get", "/destinations/queue/api.life", status=404)
+    done = AuditEntry.objects.filter(via="api", outcome="done").order_by("id").values_list("action", flat=True)
+    assert list(done) == ["create", "send", "pause", "resume", "purge", "delete"]
+
+
+def test_messages_are_browsed_in_parts_by_selector_and_one_by_one(program, console, seen):
+    for price in ("1", "2", "3"):
+        console.send("/queue/api.browse", f"body {price}", price=price)
+    seen("api.browse", 3)
+    first = call(program, "get", "/queues/api.browse/messages?limit=2")
+    assert [each["body"] for each in first["items"]] == ["body 1", "body 2"]
+    rest = call(program, "get", f"/queues/api.browse/messages?after={first['next']}")
+    assert ([each["body"] for each in rest["items"]], rest["next"]) == (["body 3"], None)
+    [only] = call(program, "get", "/queues/api.browse/messages?selector=price = '2'")["items"]
+    assert call(program, "get", f"/queues/api.browse/messages/{only['seq']}") == only
+    assert only["headers"]["price"] == "2"
+
+
+def test_a_body_is_withheld_from_who_may_not_read_it(console, seen, db):
+    console.send("/queue/api.secret", "secret")
+    seen("api.secret", 1)
+    [message] = call(caller(token_of("operator", "see", "browse")), "get", "/queues/api.secret/messages")["items"]
+    assert (message["body"], message["size"]) == (None, 6)
+    assert message["withheld"]
+
+
+def test_a_token_for_some_destinations_sees_no_others(console, seen, db):
+    for name in ("api.mine", "api.other"):
+        console.send(f"/queue/{name}", "x")
+        seen(name, 1)
+    narrow = caller(token_of("operator", "see", "browse", "remove", scopes=("api.mine",)))
+    assert [each["name"] for each in call(narrow, "get", "/destinations")["items"]] == ["api.mine"]
+    call(narrow, "get", "/queues/api.other/messages", status=403)
+    assert "queue://api.other" in call(narrow, "post", "/destinations/queue/api.other/purge", status=403)["detail"]
+
+
+def test_a_job_is_started_watched_and_cancelled(program, console, seen):
+    console.send("/queue/api.from", "1", "2")
+    seen("api.from", 2)
+    wish = {"action": "move", "queue": "api.from", "target": "queue://api.to", "name": "tidy up"}
+    job = call(program, "post", "/jobs", wish, 201)
+    assert (job["state"], job["expected"], job["queue"]) == ("queued", 2, "queue://api.from")
+    assert call(program, "get", "/jobs")["items"][0]["id"] == job["id"]
+    assert call(program, "post", f"/jobs/{job['id']}/cancel")["state"] == "cancelled"
+    assert call(program, "get", f"/jobs/{job['id']}/outcomes")["total"] == 0
+    assert Job.objects.get().name == "tidy up"
+
+
+def test_a_retry_by_who_may_only_ask_waits_for_approval(program, console, seen, db):
+    console.send("/queue/api.dlq", "1")
+    seen("api.dlq", 1)
+    support = caller(token_of("support", "see", "browse", "resubmit"))
+    wish = {"action": "retry", "queue": "api.dlq", "reason": "fixed"}
+    assert call(support, "post", "/jobs", wish, 201)["state"] == "asked"
+    call(support, "post", "/jobs", {**wish, "action": "remove"}, 403)
+    [job] = call(program, "get", "/jobs")["items"]
+    assert call(program, "post", f"/jobs/{job['id']}/approve")["state"] == "queued"
+
+
+def test_definitions_are_checked_applied_reverted_and_go_out_and_in_as_xml(program, console):
+    before = call(program, "get", "/routing")
+    composite = {"kind": "compositeQueue", "destination": "queue://api.in", "legs": [{"destination": "queue://api.a"}]}
+    changed = dict(before["definitions"])
+    changed["virtualDestinations"] = [*changed["virtualDestinations"], composite]
+    wanted = {"definitions": changed, "version": before["version"], "comment": "by a program"}
+    assert call(program, "post", "/routing/check", wanted)["added"] == ["compositeQueue:api.in"]
+    after = call(program, "put", "/routing", wanted)
+    conflict = call(program, "put", "/routing", wanted, 409)
+    assert conflict["type"] == "urn:sluice:problem:definition-conflict"
+    newest = call(program, "get", "/routing/history")[0]
+    assert (newest["version"], newest["comment"]) == (after["version"], "by a program")
+    xml = program.get(f"{API}/routing/export").content.decode()
+    assert "api.in" in xml
+    back = call(program, "post", f"/routing/revert/{before['version']}")
+    assert back["definitions"]["virtualDestinations"] == before["definitions"]["virtualDestinations"]
+    read = call(program, "post", "/routing/import", {"xml": xml})
+    assert (read["difference"]["added"], read["version"]) == (["compositeQueue:api.in"], None)
+    assert read["report"]
+    loop = composite | {"legs": [{"destination": "queue://api.in"}]}
+    wrong = {"definitions": {**changed, "virtualDestinations": [loop]}, "version": 1}
+    assert "round for ever" in call(program, "post", "/routing/check", wrong, 409)["detail"]
+    assert (
+        "definitions" in call(program, "post", "/routing/check", {"definitions": {"x": 1}, "version": 1}, 409)["detail"]
+    )
+
+
+def test_durable_subscriptions_are_created_listed_and_deleted(program, console):
+    wanted = {"client_id": "api", "name": "news", "topics": ["api.news"], "selector": "a = 1"}
+    log = call(program, "post", "/subscriptions", wanted, 201)["log"]
+    [found] = call(program, "get", "/subscriptions?q=news")["items"]
+    assert (found["log"], found["topics"], found["active"]) == (log, ["topic://api.news"], False)
+    assert call(program, "delete", f"/subscriptions/{log.partition('://')[2]}") == {"removed": 0}
+    assert call(program, "get", "/subscriptions?q=news")["total"] == 0
+
+
+def test_connections_nodes_scheduled_and_selectors_can_be_read(program, console, seen):
+    console.send("/queue/api.read", "1")
+    seen("api.read", 1)
+    until(lambda: call(program, "get", "/connections")["total"], "the connection")
+    [node] = call(program, "get", "/nodes")
+    assert node["listeners"][0]["address"].startswith("stomp://")
+    assert call(program, "get", "/scheduled")["items"] == []
+    assert call(program, "get", "/destinations/queue/api.read/selectors") == []
+    assert call(program, "get", "/destinations/queue/api.read/groups") == []
+    assert all(each["question"] for each in call(program, "get", "/analyses"))
+
+
+def test_users_get_roles(program, console):
+    user = call(program, "post", "/users", {"name": "robot"}, 201)
+    wanted = {"role": "support", "scopes": ["orders.>"]}
+    user = call(program, "post", f"/users/{user['id']}/assignments", wanted, 201)
+    [assignment] = user["assignments"]
+    assert (assignment["role"], assignment["scopes"]) == ("support", ["orders.>"])
+    assert call(program, "delete", f"/users/{user['id']}/assignments/{assignment['id']}")["assignments"] == []
+    assert not call(program, "put", f"/users/{user['id']}/active", {"active": False})["active"]
+    assert [each["name"] for each in call(program, "get", "/users?q=robo")["items"]] == ["robot"]
+    assert "wizard" in call(program, "post", f"/users/{user['id']}/assignments", {"role": "wizard"}, 409)["detail"]
+
+
+def test_the_audit_trail_is_searched(program, console):
+    call(program, "post", "/destinations", {"kind": "topic", "name": "api.audited"}, 201)
+    [entry] = call(program, "get", "/audit?object=topic://api.audited")["items"]
+    assert (entry["action"], entry["via"], entry["outcome"]) == ("create", "api", "done")
+    assert "since" in call(program, "get", "/audit?since=tomorrow", status=409)["detail"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "input"),
+    [
+        ("get", "/destinations?size=0", None, 422, "query.size"),
+        ("get", "/destinations?kind=bag", None, 422, "query.kind"),
+        ("post", "/destinations", {"kind": "queue"}, 422, "name"),
+        ("post", "/messages", {"destination": "/queue/q", "priority": 10}, 422, "priority"),
+        ("get", "/jobs/17", None, 404, None),
+    ],
+)
+def test_a_problem_names_the_input_and_its_rule(method, path, body, status, input, program, console):
+    response = getattr(program, method)(API + path, body, content_type="application/json")
+    assert response.status_code == status
+    if input is not None:
+        document = response.json()
+        assert response["Content-Type"] == "application/problem+json"
+        assert [each["input"] for each in document["errors"]] == [input]
+        assert document["errors"][0]["rule"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "code"),
+    [
+        ("/queues/never.was/messages", 404, "destination-not-found"),
+        ("/queues/never.was/messages?selector=a >", 422, "invalid-selector"),
+        ("/destinations/queue/never.was", 404, "not-found"),
+    ],
+)
+def test_what_the_broker_refuses_is_a_problem_with_a_code(path, status, code, program, console):
+    assert call(program, "get", path, status=status)["type"] == f"urn:sluice:problem:{code}"
+
+
+def test_a_pattern_is_no_name_and_broken_json_is_no_body(program, console):
+    assert "pattern" in call(program, "post", "/destinations", {"kind": "queue", "name": "a.>"}, 422)["detail"]
+    response = program.post(f"{API}/destinations", "{", content_type="application/json")
+    assert (response.status_code, response["Content-Type"]) == (400, "application/problem+json")
+
+
+def test_without_a_store_the_answer_is_503(program, lonely_console):
+    assert call(program, "get", "/nodes", status=503)["title"] == "Service Unavailable"
+
+
+def test_too_many_requests_are_told_when_to_come_again(program, console, monkeypatch):
+    monkeypatch.setattr(auth, "LIMIT", RateLimit(per_second=0.1, burst=1))
+    call(program, "get", "/me")
+    response = program.get(f"{API}/me")
+    assert (response.status_code, response["Retry-After"]) == (429, "10")
+
+
+def test_a_browsers_session_changes_nothing_without_the_pages_token(browser_of, console):
+    user = browser_of("admin")
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = user.cookies
+    body = {"kind": "queue", "name": "api.forged"}
+    assert strict.get(f"{API}/me").status_code == 200
+    assert strict.post(f"{API}/destinations", body, content_type="application/json").status_code == 403
+    assert user.post(f"{API}/destinations", body, content_type="application/json").status_code == 201
+
+
+def test_the_description_is_complete_and_its_viewer_needs_no_other_server(browser_of, db):
+    description = json.loads(Client().get("/api/openapi.json").content)
+    assert description["openapi"].startswith("3.")
+    operations = [each for path in description["paths"].values() for each in path.values()]
+    assert all(each["summary"] and each["description"] for each in operations)
+    assert all(each["security"] for each in operations)
+    page = browser_of("viewer").get("/api/docs")
+    assert "cdn" not in page.content.decode()
+    assert "unsafe" not in page["Content-Security-Policy"]
+    assert Client().get("/api/docs").status_code == 302
+
+
+def test_nothing_is_kept_by_anybody_on_the_way(program, console):
+    assert program.get(f"{API}/me")["Cache-Control"] == "no-store"
+
+
+def test_an_edited_message_takes_the_place_of_the_old_one(program, console, seen):
+    console.send("/queue/api.edit", "old")
+    seen("api.edit", 1)
+    [message] = call(program, "get", "/queues/api.edit/messages")["items"]
+    wanted = {"destination": "/queue/api.edit", "body": "new"}
+    call(program, "post", f"/queues/api.edit/messages/{message['seq']}/edited", wanted)
+    found = gateway().browse(Destination.queue("api.edit"), 0, 10, None).messages
+    assert [each.body for each in found] == [b"new"]

@@ -1,0 +1,339 @@
+"""Pages about messages: work on them and its blast radius, sending, dead letters, journeys, search, scheduled ones."""
+
+import time
+
+import pytest
+from django.urls import reverse
+
+from brokerapp.destination import Destination
+from brokerapp.engine.dead_letters import CAUSE
+from console.gateway import gateway
+from console.live.mirror import mirror
+from console.models import AuditEntry, Job, SavedSelector, Template
+from tests.conftest import until
+
+queue = Destination.queue
+names = iter(range(1_000))
+
+
+@pytest.fixture
+def name(console) -> str:
+    return f"pages.{next(names)}"
+
+
+@pytest.fixture
+def dead(console, name) -> str:
+    """A queue in which three messages failed: they are in the queue dead-letter queue it names."""
+    mirror()
+    client = console.client()
+    refused = []
+
+    class Refuse:
+        def on_message(self, frame):
+            refused.append(client.nack(frame.headers["ack"]))
+
+        def __getattr__(self, _):
+            return lambda *_args: None
+
+    client.set_listener("refuse", Refuse())
+    client.subscribe(f"/queue/{name}", id="1", ack="client-individual")
+    for number in range(3):
+        console.send(f"/queue/{name}", f'{{"n": {number}}}', order=f"{name}-{number}", persistent="true")
+    until(lambda: len(failed(name)) == 3, "three dead letters")
+    client.unsubscribe(id="1")
+    until(lambda: mirror().current().stats.get(queue("ActiveMQ.DLQ")) is not None, "the queue in the picture")
+    until(lambda: mirror().current().stats[queue("ActiveMQ.DLQ")].DLQ, "that it holds dead letters")
+    return name
+
+
+def failed(name: str) -> list:
+    try:
+        page = gateway().browse(queue("ActiveMQ.DLQ"), 0, 500, None)
+    except Exception:
+        return []
+    return [each for each in page.messages if each.original_destination == f"/queue/{name}"]
+
+
+def bodies(name: str) -> list[str]:
+    return [each.body.decode() for each in gateway().browse(queue(name), 0, 500, None).messages]
+
+
+def act(name: str, **query) -> str:
+    pairs = "&".join(f"{key}={value}" for key, value in query.items())
+    return reverse("act", kwargs={"name": name}) + (f"?{pairs}" if pairs else "")
+
+
+def text(response) -> str:
+    return response.content.decode()
+
+
+# -- resubmitting
+
+
+def test_support_resubmits_one_after_seeing_its_blast_radius_and_must_say_why(browser_of, dead):
+    support, message = browser_of("support"), failed(dead)[0]
+    page = support.get(act("ActiveMQ.DLQ", action="retry", seq=message.seq))
+    [blast] = page.context["radius"].blasts
+    assert blast.sentence == "goes to exactly one queue"
+    assert "has no consumer now" in text(page)
+    silent = support.post(act("ActiveMQ.DLQ"), {"action": "retry", "seq": message.seq})
+    assert silent.status_code == 400
+    assert "say why" in text(silent)
+    done = support.post(act("ActiveMQ.DLQ"), {"action": "retry", "seq": message.seq, "reason": "fixed"})
+    job = Job.objects.get()
+    assert done["Location"] == reverse("job", kwargs={"job_id": job.id})
+    assert (job.state, job.done, job.asked_by) == ("done", 1, "support")
+    assert bodies(dead) == [message.body.decode()]
+    entry = AuditEntry.objects.get(action="retry", outcome="done")
+    assert (entry.who, entry.after["reason"]) == ("support", "fixed")
+
+
+def test_a_retry_beyond_ones_limit_is_asked_of_an_operator(browser_of, dead, monkeypatch):
+    support, operator = browser_of("support"), browser_of("operator")
+    monkeypatch.setattr("console.repair.jobs.ask", lambda *_args: None)
+    selector = f"dlqRoute LIKE '%/queue/{dead}'"
+    asked = support.post(act("ActiveMQ.DLQ"), {"action": "retry", "selector": selector, "reason": "fixed"})
+    job = Job.objects.get()
+    assert job.state == "asked"
+    assert support.post(reverse("control-job", kwargs={"job_id": job.id, "action": "approve"})).status_code == 403
+    assert "To approve" in text(operator.get(reverse("jobs") + "?show=asked"))
+    operator.post(reverse("control-job", kwargs={"job_id": job.id, "action": "approve"}))
+    job.refresh_from_db()
+    assert (job.state, job.approved_by) == ("queued", "operator")
+    assert "approved by operator" in text(operator.get(asked["Location"]))
+
+
+def test_what_goes_to_a_virtual_topic_again_fans_out_and_says_who_processed_it(admin, console, name, dead, monkeypatch):
+    topic = f"VirtualTopic.{name}"
+    for consumer in "AB":
+        gateway().create(queue(f"Consumer.{consumer}.{topic}"))
+    message = failed(dead)[0]
+    monkeypatch.setattr("console.trace.processed", lambda ids: {each: {f"queue://Consumer.A.{topic}"} for each in ids})
+    page = admin.get(act("ActiveMQ.DLQ", action="retry", seq=message.seq, target=f"/topic/{topic}"))
+    [blast] = page.context["radius"].blasts
+    assert blast.sentence == "fans out again to 2 queues, 1 of which processed it"
+    assert not page.context["radius"].is_safe
+    assert "processed it before" in text(page)
+
+
+def test_who_may_not_resubmit_is_told_which_right_is_missing(browser_of, dead):
+    message = failed(dead)[0]
+    viewer = browser_of("support", "elsewhere.>", name="scoped")
+    response = viewer.post(act("ActiveMQ.DLQ"), {"action": "retry", "seq": message.seq, "reason": "x"})
+    assert response.status_code == 403
+    elsewhere = browser_of("support", "ActiveMQ.DLQ", name="half")
+    response = elsewhere.post(act("ActiveMQ.DLQ"), {"action": "retry", "seq": message.seq, "reason": "x"})
+    assert response.status_code == 403  # it would go where one has no right
+    assert bodies("ActiveMQ.DLQ").count(message.body.decode()) >= 1
+
+
+def test_deleting_all_needs_the_name_typed(admin, console, name, monkeypatch):
+    monkeypatch.setattr("console.repair.jobs.ask", lambda *_args: None)
+    console.send(f"/queue/{name}", "a", "b")
+    wrong = admin.post(act(name), {"action": "remove", "typed": "oops"})
+    assert wrong.status_code == 400
+    assert not Job.objects.exists()
+    assert admin.post(act(name), {"action": "remove", "typed": name}).status_code == 302
+    assert Job.objects.get().action == "remove"
+
+
+def test_an_edited_message_is_sent_in_the_place_of_the_old_one(admin, dead):
+    message = failed(dead)[0]
+    address = reverse("edit-message", kwargs={"name": "ActiveMQ.DLQ", "seq": message.seq})
+    draft = admin.get(address).context["draft"]
+    assert draft.destination == f"/queue/{dead}"
+    assert [name for name, *_ in draft.properties] == ["order"]
+    form = {
+        "destination": draft.destination, "body": '{"n": 99}', "persistent": "true", "reason": "typing error",
+        "property-name": ["order"], "property-type": ["text"], "property-value": ["mended"],
+    }  # fmt: skip
+    page = admin.get(admin.post(address, form)["Location"])
+    assert bodies(dead) == ['{"n": 99}']
+    assert message.id in text(page)
+    [new] = gateway().browse(queue(dead), 0, 5, None).messages
+    assert (new.headers["order"], new.headers["resubmittedFrom"]) == ("mended", message.id)
+    assert CAUSE not in new.headers
+
+
+# -- dead letters
+
+
+def test_dead_letters_are_grouped_by_cause_and_origin(browser_of, dead):
+    page = browser_of("support").get(reverse("dlq") + f"?q={dead}")
+    [row] = page.context["rows"]
+    cluster = row["cluster"]
+    assert cluster.count == 3
+    assert cluster.origin == f"/queue/{dead}"
+    found = gateway().browse(queue("ActiveMQ.DLQ"), 0, 50, cluster.selector).messages
+    assert {each.original_destination for each in found} == {f"/queue/{dead}"}
+    assert len(found) == 3
+
+
+def test_without_dead_letters_that_is_good_news(admin, console, monkeypatch):
+    monkeypatch.setattr("console.views.dead_letters.is_dead_letter_queue", lambda stats: False)
+    assert "Nothing has failed" in text(admin.get(reverse("dlq")))
+
+
+# -- journeys and search
+
+
+def test_a_message_tells_its_journey_and_who_sent_it_again(browser_of, dead):
+    support, message = browser_of("support"), failed(dead)[0]
+    support.post(act("ActiveMQ.DLQ"), {"action": "retry", "seq": message.seq, "reason": "billing is back"})
+    address = reverse("message-page", kwargs={"id": message.id})
+
+    def told():
+        journey = support.get(address).context["journey"]
+        return journey if [step.kind for step in journey.steps].count("forward") == 3 else None
+
+    journey = until(told, "the journey")
+    words = [step.words for step in journey.steps]
+    assert words[0] == "Sent to"
+    assert words.index("Given to a consumer of") < words.index("Failed in") < words.index("Resubmitted")
+    assert [step.deed.reason for step in journey.steps if step.deed] == ["billing is back"]
+    assert {copy.place.name: copy.state for copy in journey.copies} == {dead: "waiting", "ActiveMQ.DLQ": "taken"}
+    assert "billing is back" in text(support.get(address))
+    fate = support.get(reverse("message-fate", kwargs={"id": message.id}) + "?since=0")
+    assert "Waits in" in text(fate)
+
+
+def test_a_message_nobody_knows_is_said_to_be_unknown(admin, console):
+    response = admin.get(reverse("message-page", kwargs={"id": "ID:nobody:1"}))
+    assert response.status_code == 404
+    assert "Nothing is known of this message" in text(response)
+
+
+def test_the_search_finds_dead_letters_by_an_indexed_property_within_ones_scope(browser_of, dead):
+    address = reverse("find-messages") + f"?q=order:{dead}-1"
+    hits = browser_of("support").get(address).context["found"].hits
+    assert (hits[0].state, hits[0].place.name, hits[0].why) == ("dead", "ActiveMQ.DLQ", "order")
+    assert browser_of("support", "elsewhere.>", name="scoped").get(address).context["found"].hits == []
+    by_id = browser_of("admin").get(reverse("find-messages") + f"?q={hits[0].id}").context["found"]
+    assert by_id.hits[0].why == "message id"
+
+
+# -- sending
+
+
+def test_a_test_message_says_where_it_went(admin, console, name):
+    form = {
+        "destination": name, "body": "hello", "count": "2", "priority": "7", "persistent": "true",
+        "property-name": ["n", ""], "property-type": ["number", "text"], "property-value": ["5", ""],
+        "field-correlation-id": "c-1",
+    }  # fmt: skip
+    page = admin.post(reverse("send"), form)
+    assert [each.name for each, _ in page.context["sent"]["queues"]] == [name]
+    first, second = gateway().browse(queue(name), 0, 5, None).messages
+    assert first.headers["n"] == "5"
+    assert (second.headers["correlation-id"], second.headers["priority"]) == ("c-1", "7")
+    assert AuditEntry.objects.get(action="send").after["queues"] == [f"queue://{name}"]
+
+
+WRONG = [
+    ({"destination": ""}, "destination: say where it goes"),
+    ({"count": "0"}, "count: '0' is no whole number from 1"),
+    ({"priority": "10"}, "priority: '10'"),
+    ({"property-name": ["n"], "property-type": ["number"], "property-value": ["five"]}, "'five' is no number"),
+    ({"property-name": ["priority"], "property-type": ["text"], "property-value": ["5"]}, "a field of its own"),
+    ({"body": "%", "encoding": "base64"}, "it is no base64"),
+    ({"cron": "whenever"}, "five fields"),
+    ({"repeat": "3"}, "repeat: it needs a period"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "sentence"), WRONG, ids=[each[1] for each in WRONG])
+def test_a_wrong_field_is_named_with_its_rule(admin, console, wrong, sentence):
+    page = admin.post(reverse("send"), {"destination": "never", "body": "x", **wrong})
+    assert page.status_code == 400
+    assert sentence.replace("'", "&#x27;") in text(page)
+
+
+def test_a_template_is_kept_and_filled_in_again(admin, browser_of, console):
+    form = {"destination": "orders", "body": "kept", "do": "keep", "template-name": "mine", "template-shared": "true"}
+    admin.get(admin.post(reverse("send"), form)["Location"])
+    template = Template.objects.get()
+    other = browser_of("operator")
+    page = other.get(reverse("send") + f"?template={template.pk}")
+    assert page.context["draft"].body == "kept"
+    assert other.post(reverse("forget-template", kwargs={"template_id": template.pk})).status_code == 404
+    admin.post(reverse("forget-template", kwargs={"template_id": template.pk}))
+    assert not Template.objects.exists()
+
+
+def test_what_is_scheduled_is_listed_and_can_be_taken_back(admin, console, name):
+    admin.post(reverse("send"), {"destination": name, "body": "later", "delay": "3600", "persistent": "true"})
+    [row] = [row for row in admin.get(reverse("scheduled")).context["rows"] if row.targets == (queue(name),)]
+    assert 3500 < row.due.timestamp() - time.time() < 3700
+    admin.post(reverse("forget-scheduled"), {"job": row.message.job})
+    assert all(each.message.job != row.message.job for each in admin.get(reverse("scheduled")).context["rows"])
+    again = admin.post(reverse("forget-scheduled"), {"job": row.message.job})
+    assert again.status_code == 409
+
+
+# -- browsing
+
+
+def test_the_newest_page_and_the_one_before_are_found_without_counting(admin, console, name, seen):
+    console.send(f"/queue/{name}", "first")
+    gateway().send({"destination": name, "body": ""}, 118, "")
+    console.send(f"/queue/{name}", "last")
+    seen(name, 120)
+    address = reverse("messages", kwargs={"name": name})
+    newest = admin.get(address + "?end=1").context
+    assert (len(newest["rows"]), newest["rows"][-1].message.body) == (50, b"last")
+    before = admin.get(address + newest["previous"]).context
+    assert before["rows"][-1].message.seq < newest["rows"][0].message.seq
+    moment = admin.get(address + "?at=2000-01-01T00:00")
+    assert admin.get(moment["Location"]).context["rows"][0].message.body == b"first"
+    assert admin.get(address + "?at=yesterday").status_code == 409
+    followed = admin.get(
+        address + f"?after={newest['last'] - 1}", headers={"HX-Request": "true", "HX-Target": "follow"}
+    )
+    assert text(followed).count("<tr") == 1
+
+
+def test_a_look_that_ends_early_says_so_and_goes_on(admin, console, name, monkeypatch):
+    monkeypatch.setattr("console.gateway.Gateway.browse.__defaults__", (20,))
+    gateway().send({"destination": name, "body": "", "properties": {"kind": "dull"}}, 50, "")
+    console.send(f"/queue/{name}", "found", kind="rare")
+    address = reverse("messages", kwargs={"name": name}) + "?selector=kind='rare'"
+    page = admin.get(address)
+    assert page.context["scanned"] == 20
+    assert "This is not all" in text(page)
+    for _ in range(2):
+        page = admin.get(reverse("messages", kwargs={"name": name}) + page.context["next"])
+    assert [row.message.body for row in page.context["rows"]] == [b"found"]
+
+
+def test_a_selector_is_kept_for_oneself_or_for_all(admin, browser_of, console, name):
+    console.send(f"/queue/{name}", "x")
+    address = reverse("save-selector", kwargs={"name": name})
+    admin.post(address, {"selector": "a = 1", "title": "ones", "shared": "true"})
+    saved = SavedSelector.objects.get()
+    other = browser_of("support")
+    assert list(other.get(reverse("messages", kwargs={"name": name})).context["saved"]) == [saved]
+    assert other.post(reverse("forget-saved", kwargs={"name": name, "saved_id": saved.pk})).status_code == 404
+    assert admin.post(address, {"selector": "a =", "title": "wrong"}).status_code == 409
+
+
+def test_a_body_is_downloaded_whole(admin, console, name):
+    console.send(f"/queue/{name}", "x" * 300_000)
+    [message] = gateway().browse(queue(name), 0, 1, None).messages
+    response = admin.get(reverse("message-body", kwargs={"name": name, "seq": message.seq}))
+    assert len(response.content) == 300_000
+    assert response["Content-Disposition"].startswith("attachment")
+    panel = admin.get(reverse("message", kwargs={"name": name, "seq": message.seq}), headers={"HX-Request": "true"})
+    assert len(panel.content) < 600_000
+    assert "of 300,000 bytes" in text(panel)
+
+
+def test_a_queue_shows_its_message_groups_and_forgets_them(admin, console, name, seen):
+    client = console.client()
+    client.subscribe(f"/queue/{name}", id="1", ack="client-individual")
+    console.send(f"/queue/{name}", "x", JMSXGroupID="g-1")
+    address = reverse("queue", kwargs={"name": name}) + "?tab=losses"
+    seen(name, 1)
+    assert until(lambda: admin.get(address).context["groups"], "the group")[0][0] == "g-1"
+    assert "RedeliveredCount" in text(admin.get(address))
+    admin.post(reverse("forget-groups", kwargs={"name": name}), {"group": "g-1"})
+    assert admin.get(address).context["groups"] == []
