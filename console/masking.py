@@ -12,7 +12,7 @@ from typing import Any
 
 from brokerapp.destination import Destination
 from brokerapp.errors import RequestRefused
-from brokerapp.selectors import Selector
+from brokerapp.selectors import Selector, compile_selector
 from brokerapp.snapshot import BrowsedMessage
 from console.access import AnyUser, Role, Verb, grants_of, lacking
 from console.masking_rules import COVER, MaskedBody, Rule, hides_header, mask_body, mask_headers
@@ -81,8 +81,15 @@ def masked_for(
     return MaskedMessage(**{each.name: getattr(message, each.name) for each in fields(BrowsedMessage)} | changes)
 
 
-def check_selector(user: AnyUser, selector: Selector, where: Destination) -> None:
-    """Raise RequestRefused when the selector would tell this user of a header or body they do not see."""
+def check_selector(user: AnyUser, selector: Selector | str, where: Destination) -> None:
+    """Raise RequestRefused when the selector would tell this user of a header or body they do not see.
+
+    Raises SelectorSyntaxError when it is none; an empty text asks for nothing.
+    """
+    if not selector:
+        return
+    if isinstance(selector, str):
+        selector = compile_selector(selector)
     # Whatever the scopes of rules: messages from there may be anywhere.
     browser, reader = (_mightiest(grants_of(user), verb, where) for verb in (Verb.BROWSE, Verb.READ))
     here = [rule for rule in rules() if rule.role in (None, browser)]

@@ -17,7 +17,6 @@ from django.http import HttpRequest
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.destination_map import matches
 from brokerapp.errors import InvalidDestination, RequestRefused
-from brokerapp.selectors import compile_selector
 from brokerapp.snapshot import DestinationStats, SubscriptionStats
 from console import audit
 from console.access import lacking, may
@@ -101,8 +100,7 @@ def _check(caller: Caller, bean: Bean, operation: Operation) -> None:
 
 
 def _browse(caller: Caller, stats: DestinationStats, selector: str = "") -> list[dict[str, Any]]:
-    if selector:
-        check_selector(caller.request.user, compile_selector(selector), stats.destination)
+    check_selector(caller.request.user, selector, stats.destination)
     page = gateway().browse(stats.destination, 0, MAX_BROWSED, selector or None)
     return [as_data(masked(caller.request.user, each, stats.destination)) for each in page.messages]
 
@@ -134,6 +132,7 @@ def _remove(caller: Caller, stats: DestinationStats, id: str) -> bool:
 
 
 def _remove_matching(caller: Caller, stats: DestinationStats, selector: str) -> int:
+    check_selector(caller.request.user, selector, stats.destination)
     return _door(gateway().admin.remove(stats.destination, selector=selector or None))
 
 
@@ -144,6 +143,8 @@ def _transfer(verb: str, by: str) -> Callable[[Caller, DestinationStats, str, st
         where = Destination.parse(target)
         if not may(caller.request.user, Verb.BULK, where):
             raise Failure(403, DENIED, lacking(Verb.BULK, where))
+        if by == "selector":
+            check_selector(caller.request.user, which, stats.destination)
         chosen = {"ids": [which]} if by == "id" else {"selector": which or None}
         count = _door(getattr(gateway().admin, verb)(stats.destination, where, **chosen))
         return count > 0 if by == "id" else count

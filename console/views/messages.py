@@ -88,8 +88,7 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
         "can": {verb.name.lower(): may(request.user, verb, destination) for verb in Verb},
     }  # fmt: skip
     try:
-        if selector:
-            check_selector(request.user, compile_selector(selector), destination)
+        check_selector(request.user, selector, destination)
         if request.GET.get("end") == "1":
             after = context["after"] = gateway().place(destination, _seq(request.GET.get("before")) or None, PAGE_SIZE)
         page = _browse(destination, after, selector)
@@ -98,7 +97,7 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
     last = page.messages[-1].seq if page.messages else after
     return context | {
         "page": page,
-        "rows": [Listed(each) for each in page.messages],
+        "rows": [Listed(masked(request.user, each, destination)) for each in page.messages],
         "last": last,
         "scanned": page.scanned,
         "partial": page.next is not None and len(page.messages) < PAGE_SIZE,

@@ -203,6 +203,9 @@ def edit(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     found = gateway().message(queue, seq).messages
     if not found:
         raise Http404("This message is gone: it was consumed, it expired, or somebody removed it.")
+    shown = masked(request.user, found[0], queue)
+    if shown.masked or shown.withheld:
+        raise RequestRefused("parts of this message are masked for your role: whoever edits one must see all of it")
     message, error, reason = found[0], "", request.POST.get("reason", "").strip()
     draft = Draft.read(request.POST) if request.method == "POST" else Draft.of(message)
     if request.method == "POST":

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import stomp
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from brokerapp.environment import PROJECT, Environment
@@ -117,3 +118,12 @@ def page_of(chromium, site):
     for context in contexts:
         context.close()
     assert complaints == []
+
+
+@pytest.fixture
+def client(site):
+    """A STOMP client of the site, logged in as the console's admin."""
+    connection = stomp.Connection12([("127.0.0.1", site.stomp_port)])
+    connection.connect("admin", PASSWORD, wait=True)
+    yield connection
+    connection.disconnect()

@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sqlite3
-import threading
 import uuid
 from datetime import UTC, datetime
 
 import pytest
-import stomp
 from playwright.sync_api import Page, expect
 
-from brokerapp.environment import PROJECT
-from console import demo
-from tests.browser.conftest import PASSWORD, PICTURES
+from tests.browser.conftest import PICTURES
 from tests.conftest import until
 
 pytestmark = pytest.mark.browser
-
-#: Set to have the picture of the README made anew.
-README_PICTURE = PROJECT / "docs" / "console.png" if os.environ.get("SLUICE_README_PICTURE") else None
-
-
-@pytest.fixture
-def client(site):
-    """A STOMP client of the site, logged in as the console's admin."""
-    connection = stomp.Connection12([("127.0.0.1", site.stomp_port)])
-    connection.connect("admin", PASSWORD, wait=True)
-    yield connection
-    connection.disconnect()
 
 
 def picture(page: Page, name: str) -> None:
@@ -77,19 +60,6 @@ def test_an_admin_defines_a_composite_queue_and_sees_its_targets_fill_live(page_
     expect(page.locator('[data-row="orders.eu"] [data-cell="QueueSize"]')).to_have_text("6")
     assert page.evaluate("window.unreloaded"), "the numbers changed in place"
     picture(page, "queues")
-
-
-@pytest.mark.skipif(README_PICTURE is None, reason="made when SLUICE_README_PICTURE is set: it takes five minutes")
-def test_the_picture_of_the_readme_is_made(page_of, site):
-    page = page_of("admin", color_scheme="light")
-    demo.run("127.0.0.1", site.stomp_port, "admin", PASSWORD, seconds=5.0)  # queues are there before the clock starts
-    business = threading.Thread(target=demo.run, args=("127.0.0.1", site.stomp_port, "admin", PASSWORD, 310.0))
-    business.start()
-    page.goto(site.url)
-    page.set_viewport_size({"width": 1440, "height": 744})
-    page.wait_for_timeout(290_000)
-    page.screenshot(path=README_PICTURE)
-    business.join(timeout=60)
 
 
 def test_support_reads_a_message_with_the_keyboard(page_of, site, client):

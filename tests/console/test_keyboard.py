@@ -46,7 +46,7 @@ def test_the_palette_finds_pages_and_destinations(console, browser_of):
     assert "Queues" in said
     assert "New queue" not in said
     assert "New queue" in browser_of("admin").get("/palette?q=new+queue").content.decode()
-    assert "Nothing has" in viewer.get("/palette?q=no-such-thing").content.decode()
+    assert "Search everywhere" in viewer.get("/palette?q=no-such-thing").content.decode()
 
 
 def test_somebody_with_a_scope_finds_no_destination_outside_of_it(console, browser_of, django_user_model):

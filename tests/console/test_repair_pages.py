@@ -9,7 +9,7 @@ from brokerapp.destination import Destination
 from brokerapp.engine.dead_letters import CAUSE
 from console.gateway import gateway
 from console.live.mirror import mirror
-from console.models import AuditEntry, Job, SavedSelector, Template
+from console.models import AuditEntry, Job, MaskingRule, SavedSelector, Template
 from tests.conftest import until
 
 queue = Destination.queue
@@ -153,6 +153,14 @@ def test_an_edited_message_is_sent_in_the_place_of_the_old_one(admin, dead):
     [new] = gateway().browse(queue(dead), 0, 5, None).messages
     assert (new.headers["order"], new.headers["resubmittedFrom"]) == ("mended", message.id)
     assert CAUSE not in new.headers
+
+
+def test_who_does_not_see_all_of_a_message_cannot_edit_it(admin, dead):
+    MaskingRule.objects.create(place="json", pattern="$.n", action="remove")
+    address = reverse("edit-message", kwargs={"name": "ActiveMQ.DLQ", "seq": failed(dead)[0].seq})
+    response = admin.get(address)
+    assert response.status_code == 409
+    assert "masked for your role" in text(response)
 
 
 # -- dead letters

@@ -27,16 +27,21 @@ function choose(step) {
   if (!all.length) return;
   const here = all.findIndex((option) => option.getAttribute("aria-selected") === "true");
   const next = all[(here + step + all.length) % all.length];
-  for (const option of all) option.toggleAttribute("aria-selected", false);
+  for (const option of all) option.setAttribute("aria-selected", "false");
   next.setAttribute("aria-selected", "true");
   next.scrollIntoView({ block: "nearest" });
   field.setAttribute("aria-activedescendant", next.id);
 }
 
+function open(option) {
+  if (option) window.location.assign(option.dataset.href);
+}
+
+palette?.addEventListener("click", (event) => open(event.target.closest("[role=option]")));
 palette?.addEventListener("keydown", (event) => {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (step) choose(step);
-  else if (event.key === "Enter") palette.querySelector("[aria-selected=true] a")?.click();
+  else if (event.key === "Enter") open(palette.querySelector("[aria-selected=true]"));
   else return;
   event.preventDefault();
 });

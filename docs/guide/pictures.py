@@ -1,0 +1,96 @@
+"""Make the guide's pictures anew, from a running Sluice with the demo on it.
+
+    make run                                     # in one terminal
+    make demo FOR=900                            # in another; wait some minutes, so that charts have something to show
+    .venv/bin/python docs/guide/pictures.py      # in a third
+
+Writes docs/guide/pictures/NAME.png, and docs/console.png for the README. Reads the environment variables of the README.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+PROJECT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(PROJECT))
+
+from brokerapp.environment import Environment  # noqa: E402
+
+PICTURES = PROJECT / "docs" / "guide" / "pictures"
+CHROMIUM = "/usr/bin/chromium"
+SIZE = {"width": 1360, "height": 850}
+#: Milliseconds until a page that was loaded has drawn what comes over its socket.
+SETTLES = 2500
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A page of the demo's business; `do` are keys pressed before the picture is taken."""
+
+    name: str
+    path: str
+    is_dark: bool = False
+    do: str = ""
+
+    @property
+    def file(self) -> Path:
+        """Where it goes."""
+        return PROJECT / "docs" / "console.png" if self.name == "console" else PICTURES / f"{self.name}.png"
+
+
+AUDIT = "/queues/Consumer.Audit.VirtualTopic.Orders/"
+PAGES = (
+    Picture("console", "/"),
+    Picture("overview-dark", "/", is_dark=True),
+    Picture("queues", "/queues/?sort=-QueueSize"),
+    Picture("queue", AUDIT),
+    Picture("messages", f"{AUDIT}messages/?selector=region+%3D+%27eu%27"),
+    Picture("dead-letters", "/dlq/"),
+    Picture("routing", "/routing/"),
+    Picture("definition", "/routing/new/virtualTopic"),
+    Picture("alerts", "/alerts/"),
+    Picture("palette", "/", do="Control+k"),
+)
+
+
+def log_in(page: Page, url: str, password: str) -> None:
+    """Log in as the first admin."""
+    page.goto(f"{url}/login/")
+    page.get_by_label("User name").fill("admin")
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url(f"{url}/")
+
+
+def take(page: Page, url: str, picture: Picture) -> None:
+    """Open the page as the picture wants it, and keep what is seen."""
+    page.emulate_media(color_scheme="dark" if picture.is_dark else "light")
+    page.goto(url + picture.path)
+    page.wait_for_timeout(SETTLES)
+    if picture.do:
+        page.keyboard.press(picture.do)
+        page.wait_for_timeout(SETTLES)
+    picture.file.parent.mkdir(exist_ok=True)
+    page.screenshot(path=picture.file)
+
+
+def main() -> None:
+    """Take all pictures, or those that are named."""
+    environment = Environment.read()
+    url = f"http://127.0.0.1:{environment.console_port}"
+    wanted = [picture for picture in PAGES if picture.name in sys.argv[1:] or len(sys.argv) == 1]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_context(viewport=SIZE).new_page()
+        log_in(page, url, (environment.data / "admin-password").read_text().strip())
+        for picture in wanted:
+            take(page, url, picture)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
