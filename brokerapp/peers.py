@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
+from brokerapp import clock
 from brokerapp.broker import Broker
 from brokerapp.client import Client
 from brokerapp.engine.slowness import is_slow
@@ -16,6 +17,8 @@ from brokerapp.snapshot import ConnectionStats, ConsumerStats, PeerStats
 #: Connections told of in one answer, and destinations of one producer.
 MAX_PEERS = 1_000
 MAX_PRODUCING = 100
+#: Milliseconds a client has to read why its connection ends.
+FAREWELL_MS = 5_000
 
 
 def connection_of(client: Client) -> ConnectionStats:
@@ -94,7 +97,9 @@ class PeersDesk:
         if client is None:
             raise RequestRefused(f"there is no connection {id!r} any more")
         client.sink.refuse(RequestRefused("an operator closed this connection"), None)
+        self._broker.disconnect(client)  # now: a client that reads nothing may not even take this in
         client.sink.close()
+        self._broker.timers.at(clock.now_ms() + FAREWELL_MS, client.sink.abort)
         self._pump()
 
     def _asked(self, ids: list[str] | None) -> Iterator[Client]:

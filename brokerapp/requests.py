@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -19,6 +20,8 @@ from brokerapp.sending import Sending
 from brokerapp.steps import Steps
 from brokerapp.store import StoredEntry
 from brokerapp.transfers import Transfers
+
+logger = logging.getLogger(__name__)
 
 #: Messages purged in one unit.
 PURGE_BATCH = 1_000
@@ -209,3 +212,6 @@ async def answer(
         return {"result": await verb(**request["args"])}
     except BrokerError as error:
         return {"error": str(error), "code": error.code}
+    except Exception:  # a fault of ours: who asked must not wait for an answer that never comes
+        logger.exception("the request %s could not be carried out", request["verb"])
+        return {"error": f"the node failed at {request['verb']}: see its log", "code": BrokerError.code}

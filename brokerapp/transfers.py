@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from types import MappingProxyType
 
 from brokerapp.broker import Broker
@@ -26,6 +27,8 @@ from brokerapp.store import StoredEntry, Unit
 
 #: Where a message goes, None: nowhere (it is left alone). Raises RequestRefused.
 Target = Callable[[Entry], Destination | None]
+#: A message with the way it will take; None when it is to go.
+Way = tuple[Entry, Placed | None]
 #: No headers changed.
 NOTHING: Mapping[str, str | None] = MappingProxyType({})
 
@@ -43,9 +46,9 @@ class Selection:
         self._wanted = compile_selector(self.selector) if self.selector else None
 
     @property
-    def full(self) -> bool:
-        """Whether it has as many as it wants."""
-        return self.limit is not None and self.done >= self.limit
+    def room(self) -> int | None:
+        """How many more it wants; None: all there are."""
+        return None if self.limit is None else max(0, self.limit - self.done)
 
     def takes(self, entry: Entry, queue: Destination) -> bool:
         """Whether this message is one of them."""
@@ -63,7 +66,7 @@ class Transfers:
     async def remove(self, queue: str, **which) -> int:
         """Remove messages; how many."""
         log = self.log_of(queue)
-        return await self._each_page(log, _selection(which), lambda entries: self._remove(log, entries))
+        return await self._each_page(log, _selection(which), lambda ways: self._remove(log, ways))
 
     async def move(self, queue: str, target: str, **which) -> int:
         """Move messages to another destination, where they are routed like what is sent there; how many."""
@@ -76,15 +79,11 @@ class Transfers:
     async def copy(self, queue: str, target: str, **which) -> int:
         """Copy messages to another destination; how many. Raises LimitExceeded when that is full."""
         log, to = self.log_of(queue), self.checked(self.log_of(queue), target)
-        return await self._each_page(
-            log, _selection(which), lambda entries: self._copy(log, entries, to), to, seize=False
-        )
+        return await self._each_page(log, _selection(which), self._copy, to, seize=False)
 
     async def _move(self, queue: str, which: dict, target: Target) -> int:
         log = self.log_of(queue)
-        return await self._each_page(
-            log, _selection(which), lambda entries: self._forward(log, entries, target), target
-        )
+        return await self._each_page(log, _selection(which), lambda ways: self._forward(log, ways), target)
 
     # -- what steps (steps.py) have in common with transfers
 
@@ -125,7 +124,7 @@ class Transfers:
 
     async def _each_page(self, log: MessageLog, selection: Selection, deal, target: Target | None = None, seize=True):
         last, after = self._broker.committer.last, 0
-        while not selection.full:
+        while selection.room != 0:
             found, work = await self._page(log, selection, after, last, deal, target, seize)
             if work is not None and (refused := await work):
                 raise LimitExceeded(f"{refused} is full: {selection.done} messages were dealt with before")
@@ -148,27 +147,37 @@ class Transfers:
                 if window != log.window and seize:  # some of it may be settled meanwhile
                     answer.set_result(None)
                     return
-                entries = [entry_of(log.name, each) for each in found if each.seq <= last]
-                wanted = [entry for entry in entries if selection.takes(entry, log.destination)]
                 try:
-                    if target is not None:
-                        wanted = [entry for entry in wanted if target(entry) is not None]
-                except RequestRefused as error:  # before anything is seized; and whoever reads must not fail
+                    entries = [entry_of(log.name, each) for each in found if each.seq <= last]
+                    ways = self._chosen(log, selection, entries, target)
+                    if seize:
+                        seized = log.seize([entry for entry, _ in ways])
+                        ways = [(entry, placed) for entry, placed in ways if entry.seq in seized]
+                    selection.done += len(ways)
+                    answer.set_result((found, deal(ways) if ways else None))
+                except Exception as error:  # whoever reads must not fail; who asked is told
                     answer.set_exception(error)
-                    return
-                if selection.limit is not None:
-                    wanted = wanted[: selection.limit - selection.done]
-                if seize:
-                    seized = log.seize(wanted)
-                    wanted = [entry for entry in wanted if entry.seq in seized]
-                selection.done += len(wanted)
-                answer.set_result((found, deal(wanted) if wanted else None))
 
             self._broker.committer.read(log.name, after, PAGE, read)
             if (page := await answer) is not None:
                 return page
 
-    def _remove(self, log: MessageLog, entries: list[Entry]) -> None:
+    def _chosen(self, log: MessageLog, selection: Selection, entries: list[Entry], target: Target | None) -> list[Way]:
+        """Those of these messages that are wanted, with their ways. Raises RequestRefused, before anything is taken."""
+
+        def ways() -> Iterator[Way]:
+            for entry in entries:
+                if not selection.takes(entry, log.destination):
+                    continue
+                if target is None:
+                    yield entry, None
+                elif (to := target(entry)) is not None:
+                    yield entry, self.placed(log, entry, to)
+
+        return list(islice(ways(), selection.room))
+
+    def _remove(self, log: MessageLog, ways: list[Way]) -> None:
+        entries = [entry for entry, _ in ways]
         self.leave(log, entries)
         self._broker.committer.settle(entries)
 
@@ -178,21 +187,29 @@ class Transfers:
         log.counts.DequeueCount += len(entries)
         self._broker.stats.changed.add(log.counts)
 
-    def _forward(self, log: MessageLog, entries: list[Entry], target: Target):
+    def _forward(self, log: MessageLog, ways: list[Way]) -> asyncio.Future[str]:
+        entries = [entry for entry, _ in ways]
         self.leave(log, entries)
-        return self.submit([self.placed(log, entry, target(entry)) for entry in entries], entries)
+        return self.submit([placed for _, placed in ways], entries)
 
-    def _copy(self, log: MessageLog, entries: list[Entry], target: Target):
-        return self.submit([self.placed(log, entry, target(entry)) for entry in entries], ())
+    def _copy(self, ways: list[Way]) -> asyncio.Future[str]:
+        return self.submit([placed for _, placed in ways], ())
 
     def placed(
         self, log: MessageLog, entry: Entry, target: Destination, headers: Mapping[str, str | None] = NOTHING
     ) -> Placed:
-        """The message on its way to another destination, with these headers changed. Raises RequestRefused."""
+        """The message on its way to another destination, with these headers changed.
+
+        Raises RequestRefused when it would come nowhere: it is not for an operator's move to lose it.
+        """
         message = entry.message.with_headers({"original-destination": log.destination.stomp, **headers})
         found = route(message, target, self._broker.topology)
         if found.groups is None:
             found.groups = self._broker.publishing.groups(found)
+        if not (found.groups or found.topics):
+            raise RequestRefused(
+                f"by way of {target} the message {message.id} would come nowhere: no definition wants it"
+            )
         return Placed(message, message.stored(), target, found)
 
     def submit(self, placed: list[Placed], settles: list[Entry] | tuple[()]) -> asyncio.Future[str]:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from console.routing.graph import Edge, Graph, Node, Role, neighbours
 
 #: Sizes in the picture's own units.
-WIDTHS = {Role.DESTINATION: 246, Role.RULE: 112, Role.PRODUCERS: 112, Role.CONSUMERS: 124}
+WIDTHS = {Role.DESTINATION: 246, Role.RULE: 112, Role.PRODUCERS: 112, Role.CONSUMERS: 132}
 NODE_HEIGHT, ROW, MARGIN = 38, 50, 10
 #: Between two layers, without and with selectors written along the way.
 GAP, GAP_LABELLED = 38, 172
@@ -35,8 +35,8 @@ def place(graph: Graph) -> None:
 
 def _layer(graph: Graph) -> None:
     # Definitions have no loops; were there one, the bound on rounds would still end this.
-    for node in graph.nodes:
-        node.layer = 0
+    for node in graph.nodes:  # the first layer is for producers
+        node.layer = 1 if node.role is Role.DESTINATION else 0
     for _ in range(len(graph.nodes)):
         moved = False
         for edge in graph.edges:

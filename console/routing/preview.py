@@ -139,13 +139,21 @@ def why_not(wanted: Destination, found: Preview, start: Destination, definitions
     return list(_why_not(wanted, found, start, definitions, seen=set()))
 
 
+def _decisive(clause: Clause) -> Clause:
+    """The innermost clause that makes the whole what it is."""
+    for each in clause.clauses:
+        if each.value is clause.value:
+            return _decisive(each)
+    return clause
+
+
 def _why_not(
     wanted: Destination, found: Preview, start: Destination, definitions: Definitions, seen: set[Destination]
 ) -> Iterator[str]:
     seen.add(wanted)
     tried = [each for each in found.steps if each.target == wanted and each.outcome is not True]
     for step in tried:
-        reason = f": {step.clause.reason}" if step.clause else ""
+        reason = f": {_decisive(step.clause).reason}" if step.clause else ""
         yield f"At {step.at.name}, {step.by}: {step.words}{reason}."
     if tried:
         return

@@ -123,7 +123,7 @@ def _drawn(node: Node, picture: Picture, query: ViewQuery) -> Drawn:
         )
         number = "" if node.is_ghost or node.keeps_nothing else str(flow["text"])
         cells = (f"{row}#text", f"{row}#grade") if node.is_measured else ("", "")
-        return Drawn(node, icon, _short(node), number, cells[0], str(flow["grade"]), cells[1], says, link)
+        return Drawn(node, icon, _short(node, number), number, cells[0], str(flow["grade"]), cells[1], says, link)
     if node.role is Role.RULE:
         assert node.definition is not None
         says = f"{label_of(node.definition)} {title_of(node.definition)}"
@@ -135,11 +135,12 @@ def _drawn(node: Node, picture: Picture, query: ViewQuery) -> Drawn:
     return Drawn(node, icon, str(flow[which]), "", f"{row}#{which}", grade, cell, says, href)
 
 
-def _short(node: Node) -> str:
-    text, fits = node.title, _FITS[node.role]
+def _short(node: Node, number: str) -> str:
+    """The title, shortened where it does not fit beside the number; what tells names apart is mostly in front."""
+    text, fits = node.title, _FITS[node.role] - max(0, len(number) - 2)
     if len(text) <= fits:
         return text
-    head = fits // 2
+    head = fits * 2 // 3
     return f"{text[:head]}…{text[-(fits - head - 1) :]}"
 
 

@@ -107,6 +107,20 @@ def test_a_durable_subscription_that_is_offline_is_listed_with_what_waits_and_de
     assert AuditEntry.objects.get(action="delete subscription").after == {"removed": 2}
 
 
+def test_what_is_kept_is_browsed_by_who_may_browse_its_topics_and_read_as_there(browser_of, offline, console):
+    console.send("/topic/prices", "secret body", region="eu")
+    until(lambda: mirror().picture.subscriptions[offline].QueueSize >= 3, "the third message")
+    url, operator = reverse("kept", args=[offline.name]), browser_of("operator")
+    rows = operator.get(url).context["rows"]
+    assert len(rows) >= 3
+    [row] = operator.get(url, {"selector": "region = 'eu'"}).context["rows"]
+    assert "secret body" in operator.get(url, {"seq": row.message.seq}).content.decode()
+    assert operator.get(url, {"selector": "region ="}).status_code == 200
+    assert "secret body" not in browser_of("support").get(url, {"seq": row.message.seq}).content.decode()
+    assert browser_of("operator", "other.>", name="guest").get(url).status_code == 403
+    assert operator.get(reverse("kept", args=["no:body"])).status_code == 404
+
+
 # -- pure
 
 

@@ -84,6 +84,7 @@ PAGES = [
     ("connection", {"connection_id": "x-1"}, "get", Verb.SEE),
     ("close-connection", {"connection_id": "x-1"}, "post", Verb.CLOSE),
     ("subscribers", {}, "get", Verb.SEE),
+    ("kept", {"log": "c:sub"}, "get", Verb.BROWSE),
     ("delete-subscription", {"log": "c:sub"}, "post", Verb.CLOSE),
     ("alerts", {}, "get", Verb.SEE),
     ("new-alert", {}, "post", Verb.ALERT),

@@ -63,7 +63,10 @@ def test_false_and_unknown_are_told_apart(admin, defined):
 
 
 WHY = [
-    ("Consumer.A.VirtualTopic.Eu", "At orders, Composite queue orders: not forwarded: the selector is false"),
+    (
+        "Consumer.A.VirtualTopic.Eu",
+        "At orders, Composite queue orders: not forwarded: the selector is false: region is 'us'",
+    ),
     ("elsewhere", "No definition feeds elsewhere"),
     ("orders", "keeps nothing itself"),
     ("rest", "It does: a copy comes to rest."),

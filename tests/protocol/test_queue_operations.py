@@ -1,10 +1,13 @@
 """What operators do to queues and to some of their messages: pause, move, copy, retry, remove, and lists of groups."""
 
+import itertools
+
 import pytest
 
 from brokerapp.definitions import Composite, Leg
 from brokerapp.destination import Destination
-from brokerapp.errors import RequestRefused, SelectorSyntaxError
+from brokerapp.engine.routing import MAX_HOPS
+from brokerapp.errors import BrokerError, RequestRefused, SelectorSyntaxError
 from tests.protocol.running_node import until
 
 
@@ -161,3 +164,29 @@ def test_groups_are_listed_and_assigned_anew(connect, node, name):
     client.send(f"/queue/{name}", "2", JMSXGroupID="g")
     assert client.take()[0].headers["JMSXGroupFirstForConsumer"] == "true"
     assert node.ask(lambda admin: admin.forget_groups(queue(name))) == 1
+
+
+@pytest.mark.parametrize("verb", ["move", "copy"])
+def test_a_way_that_turns_out_to_have_no_end_is_told_and_nothing_is_taken_nor_does_the_node_stand_still(
+    connect, node, name, verb
+):
+    fill(connect(), name, 2)
+    chain = [queue(f"{name}.{number}") for number in range(MAX_HOPS + 3)]
+    node.define(*(Composite(each, (Leg(after),)) for each, after in itertools.pairwise(chain)))
+    with pytest.raises(RequestRefused, match="forwards"):
+        node.ask(lambda admin: getattr(admin, verb)(queue(name), chain[0]))
+    assert node.ask(lambda admin: admin.purge(queue(name))) == 2, "nothing is held, and the node still answers"
+
+
+@pytest.mark.parametrize("verb", ["move", "copy"])
+def test_a_message_that_would_come_nowhere_stays(connect, node, name, verb):
+    fill(connect(), name, 1)
+    node.define(Composite(queue(f"{name}.to"), (Leg(queue(f"{name}.odd"), "parity = 'odd'"),), forward_only=True))
+    with pytest.raises(RequestRefused, match="come nowhere"):
+        node.ask(lambda admin: getattr(admin, verb)(queue(name), queue(f"{name}.to")))
+    assert node.bodies(name) == ["0"]
+
+
+def test_a_request_the_node_fails_at_is_answered(node, name):
+    with pytest.raises(BrokerError, match="the node failed at purge"):
+        node.ask(lambda admin: admin._ask("purge", destiny=name))

@@ -32,8 +32,9 @@ function towards(from, key) {
       return Math.abs(there.x - here.x) < 60 && sign * (there.y - here.y) > 1;
     });
   }
-  const distance = (other) => Math.abs(middle(other).y - here.y);
-  return others.filter(Boolean).sort((one, other) => distance(one) - distance(other))[0];
+  const distance = (other) => Math.round(Math.abs(middle(other).y - here.y));
+  const nearest = (one, other) => distance(one) - distance(other) || middle(one).y - middle(other).y;
+  return others.filter(Boolean).sort(nearest)[0];
 }
 
 document.addEventListener("keydown", (event) => {

@@ -1,4 +1,4 @@
-// Messages: tabs of the body, j and k through the rows, x to select, r to resubmit, Escape to close; following a queue.
+// Messages: tabs of the body, j and k through the rows, Escape to close; selecting, writing, and following a queue.
 
 const MAX_ROWS = 500; // a page that follows keeps the newest
 const LATE = 5000; // milliseconds without an answer after which it says so
@@ -67,22 +67,10 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (event.key === "Escape" && browser()?.classList.contains("open")) document.querySelector("[data-panel-close]")?.click();
-  if (event.key === "r") {
-    const link = document.querySelector("[data-key=r]") ?? document.querySelector("[data-bulk][value=retry]:enabled");
-    if (link) {
-      event.preventDefault();
-      link.click();
-    }
-  }
-  const row = document.activeElement?.closest("[data-rows] tbody tr") ?? document.querySelector("[data-rows] [aria-selected=true]");
-  if (event.key === "x" && row) row.querySelector(".tick input")?.click();
+  if (document.body.dataset.keys === "off") return;
+  // keys.js knows r on what is open, and x; here it is what is selected
+  if (event.key === "r" && !document.querySelector("main [data-key=r]")) document.querySelector("[data-bulk][value=retry]:enabled")?.click();
   if (event.key !== "j" && event.key !== "k") return;
-  const hits = [...document.querySelectorAll("[data-rows-nav] a, [data-keys] tbody th a")];
-  if (hits.length && !document.querySelector("[data-rows]")) {
-    const at = hits.indexOf(document.activeElement);
-    hits[Math.max(0, Math.min(hits.length - 1, at + (event.key === "j" ? 1 : -1)))].focus();
-    return;
-  }
   const all = links();
   const here = all.findIndex((link) => link.closest("tr").getAttribute("aria-selected") === "true");
   const next = all[Math.max(0, Math.min(all.length - 1, here + (event.key === "j" ? 1 : -1)))];

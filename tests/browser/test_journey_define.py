@@ -1,0 +1,108 @@
+"""Journey A: an admin defines a virtual topic with the keyboard alone, and sees it work without a reload."""
+
+from __future__ import annotations
+
+import pytest
+import stomp
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import PASSWORD, PICTURES
+
+pytestmark = pytest.mark.browser
+
+#: Presses of Tab after which a test gives up looking for what it wants to reach.
+MAX_TABS = 80
+#: Whether what has the focus is called so, or begins so.
+IS_FOCUSED = """(wanted) => {
+    const e = document.activeElement;
+    const names = [e.getAttribute("aria-label"), e.labels?.[0]?.innerText, e.innerText];
+    return names.some((name) => name && name.trim().startsWith(wanted));
+}"""
+
+
+@pytest.fixture
+def client(site):
+    """A STOMP client of the site, logged in as the console's admin."""
+    connection = stomp.Connection12([("127.0.0.1", site.stomp_port)])
+    connection.connect("admin", PASSWORD, wait=True)
+    yield connection
+    connection.disconnect()
+
+
+def tab_to(page: Page, what: str) -> None:
+    """Press Tab until the focus is on what is called so."""
+    for _ in range(MAX_TABS):
+        if page.evaluate(IS_FOCUSED, what):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{what} cannot be reached with Tab")
+
+
+def picture(page: Page, name: str) -> None:
+    """Keep a picture of the page, when somebody wants to look at it."""
+    if PICTURES:
+        page.screenshot(path=f"{PICTURES}/{name}.png")
+
+
+def test_an_admin_defines_a_virtual_topic_with_the_keyboard_and_another_one_sees_it(page_of, site, client):
+    client.subscribe("/queue/App.Billing.Trade.Orders", id="1")
+    client.send("/queue/App.Audit.Trade.Orders", "begin", headers={"persistent": "true"})
+    other = page_of("viewer", color_scheme="dark")
+    other.goto(f"{site.url}/routing/")
+    other.evaluate("window.unreloaded = true")
+
+    page = page_of("admin")
+    page.keyboard.press("g")
+    page.keyboard.press("r")
+    expect(page).to_have_url(f"{site.url}/routing/")
+    tab_to(page, "New definition")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="What shall happen to messages?")).to_be_visible()
+    tab_to(page, "Virtual topic")
+    page.keyboard.press("Enter")
+
+    expect(page.get_by_label("Topics")).to_be_focused()
+    page.keyboard.type("VirtualTopic.Trade.>")
+    expect(page.locator("#check")).to_contain_text("covers some of the same topics")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("Trade.>")
+    tab_to(page, "Prefix")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("App.*.")
+    expect(page.locator("#match-prefix")).to_contain_text("2 consumer queues match")
+    expect(page.locator("#check")).to_contain_text('<virtualTopic name="Trade.&gt;" prefix="App.*."/>')
+    tab_to(page, "Each copy says")
+    page.keyboard.press("Space")
+    expect(page.locator("#check")).to_contain_text("a retry from the dead-letter queue")
+    page.keyboard.press("Space")
+    expect(page.locator("#check")).not_to_contain_text("a retry from the dead-letter queue")
+    picture(page, "journey-define")
+    tab_to(page, "Apply now")
+    page.keyboard.press("Enter")
+
+    expect(page.locator(".note-success")).to_contain_text("In force on all nodes")
+    way = page.locator('[data-fresh-way][data-row-of="queue://App.Billing.Trade.Orders"]')
+    expect(way).to_have_count(1)
+    expect(other.locator('a[aria-label^="queue App.Billing.Trade.Orders"]')).to_be_visible()
+    assert other.evaluate("window.unreloaded"), "the other's map was drawn anew in place"
+
+    page.evaluate("window.sluiceLive.cut()")
+    expect(page.locator("[data-pill]")).to_have_text("Live")
+    for _ in range(3):
+        client.send("/topic/Trade.Orders", "first", headers={"persistent": "true"})
+    expect(page.locator('.pulsing[data-row-of="queue://App.Audit.Trade.Orders"]')).to_have_count(1)
+    expect(other.locator('[data-cell="queue://App.Audit.Trade.Orders#text"]')).to_have_text("4")
+    picture(page, "journey-live")
+    picture(other, "journey-other")
+
+    tab_to(page, "topic Trade.Orders")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(IS_FOCUSED, "queue App."), "arrow keys go along the ways"
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("What is looked at")).to_contain_text("Trade.Orders")
+
+    tab_to(page, "Undo")
+    page.keyboard.press("Enter")
+    expect(page.locator(".note-success")).to_contain_text("The routing is as it was")
+    expect(other.locator('a[aria-label^="queue App.Billing.Trade.Orders"]')).to_have_count(0)

@@ -1,0 +1,85 @@
+"""Journey B: support finds an order that failed, sees its way, sends it again and sees it used. Keyboard only."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import stomp
+from playwright.sync_api import expect
+
+from tests.browser.conftest import PASSWORD
+from tests.browser.test_console import picture
+
+pytestmark = pytest.mark.browser
+
+TOPIC = "VirtualTopic.Repair"
+BILLING = f"Consumer.Billing.{TOPIC}"
+
+
+class Billing(stomp.ConnectionListener):
+    """A consumer that refuses what it gets until it is mended."""
+
+    def __init__(self, connection: stomp.Connection12) -> None:
+        self.connection, self.is_broken = connection, True
+
+    def on_message(self, frame) -> None:
+        settle = self.connection.nack if self.is_broken else self.connection.ack
+        settle(frame.headers["ack"])
+
+
+@pytest.fixture
+def billing(site):
+    """The business: orders go to a virtual topic, of which billing consumes a queue."""
+    connection = stomp.Connection12([("127.0.0.1", site.stomp_port)])
+    listener = Billing(connection)
+    connection.set_listener("billing", listener)
+    connection.connect("admin", PASSWORD, wait=True, headers={"client-id": "billing"})
+    connection.subscribe(f"/queue/{BILLING}", id="1", ack="client-individual")
+    for order in range(4710, 4714):
+        body = f'{{"order": {order}, "customer": "C-{order % 7}"}}'
+        connection.send(f"/topic/{TOPIC}", body, headers={"persistent": "true", "order": str(order)})
+    yield listener
+    connection.disconnect()
+
+
+def test_support_finds_an_order_that_failed_and_sends_it_again(page_of, site, billing):
+    page = page_of("support")
+    page.goto(f"{site.url}/dlq/")
+    expect(page.get_by_role("link", name=re.compile("rejected by billing"))).to_be_visible()
+    picture(page, "dead-letters")
+
+    page.goto(f"{site.url}/find?q=order:4711")
+    hit = page.locator(".hit").first
+    expect(hit).to_contain_text("Dead-lettered")
+    expect(hit).to_contain_text(f"from /queue/{BILLING}")
+    page.locator("body").press("j")
+    expect(hit).to_be_focused()
+    page.keyboard.press("Enter")
+
+    expect(page.get_by_role("heading", name="Journey")).to_be_visible()
+    expect(page.locator(".journey")).to_contain_text("Failed in")
+    expect(page.locator(".alike")).to_contain_text("4 like this")
+    expect(page.locator("#body-json")).to_contain_text("••••")  # support sees the form of a body, not its values
+    picture(page, "journey")
+
+    page.keyboard.press("r")
+    expect(page.locator(".radius")).to_contain_text("goes to exactly one queue")
+    expect(page.get_by_label("Why")).to_be_focused()
+    page.evaluate("window.sluiceLive.cut()")  # the line is cut in the middle of it
+    billing.is_broken = False
+    page.keyboard.type("billing is mended")
+    picture(page, "resubmit")
+    page.keyboard.press("Enter")
+    expect(page.locator(".acted")).to_contain_text("Sent again")
+    expect(page.locator(".fate")).to_contain_text("Delivered and acknowledged")
+    expect(page.locator("[data-pill]")).to_have_text("Live")
+    picture(page, "resubmitted")
+
+    page.reload()
+    journey = page.locator(".journey")
+    expect(journey).to_contain_text("Resubmitted")
+    expect(journey).to_contain_text("billing is mended")
+    expect(journey).to_contain_text("Acknowledged in")
+    page.get_by_role("link", name="The job").click()
+    expect(page.locator("[data-cell=done]")).to_have_text("1")
