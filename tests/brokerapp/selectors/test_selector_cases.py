@@ -7,6 +7,7 @@ import pytest
 from brokerapp.errors import SelectorSyntaxError
 from brokerapp.selectors import Seen, compile_selector
 from brokerapp.selectors.explain import explain
+from brokerapp.selectors.overruns import MAX_OVERRUNS
 from brokerapp.selectors.parser import MAX_DEPTH, parse
 from brokerapp.selectors.render import render
 from brokerapp.selectors.tokens import MAX_LENGTH
@@ -130,3 +131,28 @@ def test_like_takes_no_more_than_linear_time_for_each_wildcard():
     started = time.perf_counter()
     assert selector.evaluate({"name": "a" * 5000}) is False
     assert time.perf_counter() - started < 1
+
+
+@pytest.mark.parametrize(
+    ("condition", "hard", "easy"),
+    [
+        ("REGEX('(a|aa)+$', x)", "a" * 80 + "b", "aa"),
+        ("REPLACE(x, '(a|aa)+$', 'b') = 'b'", "a" * 80 + "b", "aa"),
+        ("INLIST(SPLIT(x, '(a|aa)+$'), 'b')", "a" * 80 + "b", "baa"),
+        ("REPLACE(x, '', '" + "y" * 8000 + "') <> ''", "x" * 100_000, "x"),
+        ("REPLACE(x, '(?=(x*))', '$1$1$1$1') <> ''", "x" * 100_000, "x"),
+    ],
+)
+def test_a_pattern_that_takes_too_long_for_a_text_or_makes_too_much_of_it_is_unknown_there(condition, hard, easy):
+    selector, started = compile_selector(condition), time.perf_counter()
+    assert selector.evaluate({"x": easy}) is True
+    assert selector.evaluate({"x": hard}) is None
+    assert time.perf_counter() - started < 2
+
+
+def test_a_pattern_that_takes_too_long_again_and_again_is_not_asked_any_more():
+    selector = compile_selector("REGEX('(aa|a)+$', x)")
+    for _ in range(MAX_OVERRUNS):
+        assert selector.matches({"x": "aa"})
+        assert selector.evaluate({"x": "a" * 80 + "b"}) is None
+    assert selector.evaluate({"x": "aa"}) is None
