@@ -10,6 +10,9 @@ PYTHON := .venv/bin/python
 INSTALLED := .venv/.installed
 STOMPJS := tests/clients/stompjs/node_modules
 STOMP_PY_8 := .venv/stomp.py-8
+JOLOKIAJS := tests/monitoring/jolokiajs/node_modules
+PROMTOOL := .venv/prometheus/promtool
+CHECK_HTTP := /usr/lib/nagios/plugins/check_http
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 APT := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq
 APT_INSTALL = echo "installing with apt-get:" && $(APT) update && $(APT) install -y --no-install-recommends
@@ -40,7 +43,7 @@ lint: setup ## what the linter has to say
 	@$(PYTHON) -m ruff check .
 
 clean: ## remove what can be made again: .venv, caches (never var/, which holds your data)
-	rm -rf .venv $(STOMPJS) .pytest_cache .ruff_cache .hypothesis spark-warehouse artifacts
+	rm -rf .venv $(STOMPJS) $(JOLOKIAJS) .pytest_cache .ruff_cache .hypothesis spark-warehouse artifacts
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # -- what they need
@@ -76,7 +79,8 @@ browser:
 	@command -v chromium >/dev/null || { $(APT_INSTALL) chromium chromium-sandbox fonts-liberation; }
 
 # Clients of other makers, which the tests run: JavaScript's, and an older stomp.py in a folder of its own.
-clients: $(STOMPJS)/.installed $(STOMP_PY_8)/.installed
+clients: $(STOMPJS)/.installed $(STOMP_PY_8)/.installed $(JOLOKIAJS)/.installed $(PROMTOOL)
+	@[ -x $(CHECK_HTTP) ] || { $(APT_INSTALL) monitoring-plugins-basic; }
 
 $(STOMPJS)/.installed: tests/clients/stompjs/package-lock.json
 	@missing=
@@ -85,6 +89,18 @@ $(STOMPJS)/.installed: tests/clients/stompjs/package-lock.json
 	[ -z "$$missing" ] || { $(APT_INSTALL) $$missing; }
 	npm ci --prefix tests/clients/stompjs --no-audit --no-fund --loglevel=error
 	touch $@
+
+$(JOLOKIAJS)/.installed: tests/monitoring/jolokiajs/package-lock.json | $(STOMPJS)/.installed
+	@npm ci --prefix tests/monitoring/jolokiajs --no-audit --no-fund --loglevel=error
+	touch $@
+
+# Out of Debian's package, which would start a server when it is installed.
+$(PROMTOOL): | $(INSTALLED)
+	@mkdir -p $(@D)
+	cd $(@D)
+	apt-get -qq download prometheus || { $(APT) update && apt-get -qq download prometheus; }
+	dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x --strip-components=3 ./usr/bin/promtool
+	rm prometheus_*.deb
 
 $(STOMP_PY_8)/.installed: tests/clients/stomp.py-8.txt $(INSTALLED)
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(@D) -r $<

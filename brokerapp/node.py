@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import socket
+import sys
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,9 @@ logger = logging.getLogger(__name__)
 #: New objects after which Python looks for cycles. A node keeps many and makes hardly any cycles: at the interpreter's
 #: own 700 the search took a fifth of its time.
 COLLECT_AFTER = (200_000, 20, 100)
+
+#: Seconds after which a thread beside the event loop, such as one that encodes the trace, gives way to it.
+SWITCH_SECONDS = 0.0005
 
 #: Seconds between snapshots of the numbers, heart-beats of the node, and flushes of the trace.
 TICK_SECONDS = 1.0
@@ -90,6 +94,7 @@ class Node:
     async def start(self) -> None:
         """Become the broker's node and listen."""
         gc.set_threshold(*COLLECT_AFTER)
+        sys.setswitchinterval(SWITCH_SECONDS)
         keep_freed_memory()
         await self._store.open()
         await self._take_over()
@@ -295,12 +300,12 @@ class Node:
         self._stats.told_gone(gone, self._snapshot)
 
     async def _flush_trace(self, everything: bool = False) -> None:
-        """Once a second all that waits, in batches; a batch the store does not take is lost, not a message."""
-        while self.recorder.pending:
-            taken = self.recorder.take(BATCH)
-            if taken is None:
-                return
-            await self._store.record(*taken)
+        """Once a second all that waits, in batches; a batch the store does not take is lost, not a message.
+
+        They are encoded beside the event loop, which would stand still for some milliseconds.
+        """
+        while (batch := self.recorder.cut(BATCH)) is not None:
+            await self._store.record(await asyncio.to_thread(batch.encode), batch.count)
             if not everything and self.recorder.pending < BATCH:
                 return
 

@@ -83,7 +83,7 @@ def forget_selector(request: HttpRequest, queue: Destination, selector: str) -> 
 
 def forget_groups(request: HttpRequest, queue: Destination, group: str | None) -> int:
     """Let one message group, or all, be assigned anew; how many had an owner."""
-    require(request, Verb.CREATE, queue)
+    require(request, Verb.PAUSE, queue)
     existing(queue)
     with audit.recording(request, "forget groups", queue, before={"group": group or "all"}) as change:
         count = gateway().forget_groups(queue, group)

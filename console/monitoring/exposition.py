@@ -39,6 +39,11 @@ class Metric:
     value: Value
     merged: Merge  #: the one number of many destinations
 
+    @property
+    def factor(self) -> float:
+        """What turns JMX's milliseconds into OpenMetrics' seconds."""
+        return 0.001 if "_seconds" in self.name else 1
+
 
 def _field(attribute: str) -> Value:
     return lambda stats, beans: getattr(stats, attribute)
@@ -86,12 +91,12 @@ METRICS = (
     _sum("DeadLetterCount", "dead_lettered_messages", COUNTER, "Messages that left for a dead-letter queue"),
     _sum("DroppedCount", "dropped_messages", COUNTER, "Messages that were not kept because of a limit"),
     _sum("BlockedSends", "blocked_sends", COUNTER, "Sends that found no room and had to wait"),
-    _sum("TotalBlockedTime", "blocked_milliseconds", COUNTER, "Milliseconds that sends waited for room"),
+    _sum("TotalBlockedTime", "blocked_seconds", COUNTER, "Time that sends waited for room"),
     _sum("EnqueueBytes", "enqueued_bytes", COUNTER, "Bytes of bodies that arrived"),
     _sum("DequeueBytes", "dequeued_bytes", COUNTER, "Bytes of bodies that left"),
-    _mean("AverageEnqueueTime", "wait_mean_milliseconds", "Mean wait until handed to a consumer", "DispatchCount"),
-    _extreme("MinEnqueueTime", "wait_min_milliseconds", "Shortest wait so far", min, "DispatchCount"),
-    _extreme("MaxEnqueueTime", "wait_max_milliseconds", "Longest wait so far", max, "DispatchCount"),
+    _mean("AverageEnqueueTime", "wait_mean_seconds", "Mean wait until handed to a consumer", "DispatchCount"),
+    _extreme("MinEnqueueTime", "wait_min_seconds", "Shortest wait so far", min, "DispatchCount"),
+    _extreme("MaxEnqueueTime", "wait_max_seconds", "Longest wait so far", max, "DispatchCount"),
     _mean("AverageMessageSize", "body_mean_bytes", "Mean size of the bodies that arrived", "EnqueueCount"),
     _extreme("MinMessageSize", "body_min_bytes", "Smallest body so far", min, "EnqueueCount"),
     _extreme("MaxMessageSize", "body_max_bytes", "Largest body so far", max, "EnqueueCount"),
@@ -148,7 +153,7 @@ def open_metrics(beans: Beans, patterns: Sequence[str] = ()) -> Iterator[str]:
         for metric in METRICS:
             name = f"sluice_{kind}_{metric.name}"
             yield _family(name, metric.type, metric.help) + _samples(
-                name + _suffix(metric.type), metric, selection, labels, beans
+                name + _suffix(metric.type), metric, selection, labels, beans, metric.factor
             )
     yield from _omitted(beans, patterns)
     yield "# EOF\n"
@@ -167,12 +172,17 @@ def _omitted(beans: Beans, patterns: Sequence[str]) -> Iterator[str]:
     )
 
 
-def _samples(name: str, metric: Metric, selection: Selection, labels: Sequence[str], beans: Beans) -> str:
+def _samples(
+    name: str, metric: Metric, selection: Selection, labels: Sequence[str], beans: Beans, factor: float = 1
+) -> str:
     if selection.merged:
-        return f"{name} {_number(metric.merged(selection.merged, beans))}\n"
+        return f"{name} {_number(metric.merged(selection.merged, beans) * factor)}\n"
     value = metric.value
     return "".join(
-        [f"{name}{label} {_number(value(each, beans))}\n" for label, each in zip(labels, selection.listed, strict=True)]
+        [
+            f"{name}{label} {_number(value(each, beans) * factor)}\n"
+            for label, each in zip(labels, selection.listed, strict=True)
+        ]
     )
 
 

@@ -9,4 +9,5 @@ ASGI_APPLICATION = "console.monitoring.asgi.application"
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.gzip.GZipMiddleware",
+    "allauth.account.middleware.AccountMiddleware",  # does nothing here; allauth refuses to start without it
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -139,13 +140,18 @@ def _reconcile(job: Job) -> None:
 
 
 def _note(job: Job, rows: Sequence[JobOutcome], found: dict[int, tuple[str, str, str]]) -> None:
-    now = timezone.now()
+    now, alike, named = timezone.now(), defaultdict(list), []
     for row in rows:
-        row.outcome, row.detail, id = found.get(row.seq, (Outcome.UNKNOWN, "the broker said nothing of it", ""))
-        row.message_id, row.time = id or row.message_id, now
-    done = sum(row.outcome == Outcome.DONE for row in rows)
+        outcome, detail, id = found.get(row.seq, (Outcome.UNKNOWN, "the broker said nothing of it", ""))
+        alike[outcome, detail].append(row.pk)
+        if id and id != row.message_id:
+            row.message_id = id
+            named.append(row)
+    done = sum(len(pks) for (outcome, _), pks in alike.items() if outcome == Outcome.DONE)
     with transaction.atomic():
-        JobOutcome.objects.bulk_update(rows, ["outcome", "detail", "message_id", "time"], ROWS)
+        for (outcome, detail), pks in alike.items():  # most end alike: one statement for all of them
+            JobOutcome.objects.filter(pk__in=pks).update(outcome=outcome, detail=detail, time=now)
+        JobOutcome.objects.bulk_update(named, ["message_id"], ROWS)
         Job.objects.filter(id=job.id).update(
             done=F("done") + done, failed=F("failed") + len(rows) - done, lease=now + LEASE
         )

@@ -10,7 +10,7 @@ from collections import defaultdict
 from console.routing.graph import Edge, Graph, Node, Role, neighbours
 
 #: Sizes in the picture's own units.
-WIDTHS = {Role.DESTINATION: 246, Role.RULE: 112, Role.PRODUCERS: 112, Role.CONSUMERS: 132}
+WIDTHS = {Role.DESTINATION: 332, Role.RULE: 112, Role.PRODUCERS: 112, Role.CONSUMERS: 132}
 NODE_HEIGHT, ROW, MARGIN = 38, 50, 10
 #: Between two layers, without and with selectors written along the way.
 GAP, GAP_LABELLED = 38, 172

@@ -103,9 +103,3 @@ def partsof(text: str) -> Destination | None:
     except InvalidDestination:
         return None
     return destination if destination and destination.kind in NAMED_KINDS else None
-
-
-@register.filter
-def cut_words(text: str) -> list[str]:
-    """{% for name in "one two"|cut_words %}"""
-    return text.split()

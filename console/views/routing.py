@@ -35,7 +35,7 @@ from console.routing.view import ViewQuery, view_of
 from console.views.routing_history import latest, undo_of
 
 #: Characters that fit into a node, and of a selector along a way.
-_FITS = {Role.DESTINATION: 23, Role.RULE: 10, Role.PRODUCERS: 13, Role.CONSUMERS: 15}
+_FITS = {Role.DESTINATION: 34, Role.RULE: 10, Role.PRODUCERS: 13, Role.CONSUMERS: 15}
 LABEL_FITS = 20
 _ICONS = {Role.RULE: "routing", Role.PRODUCERS: "upload", Role.CONSUMERS: "download"}
 #: Rows of the table on a page.
@@ -123,7 +123,7 @@ def _drawn(node: Node, picture: Picture, query: ViewQuery) -> Drawn:
         )
         number = "" if node.is_ghost or node.keeps_nothing else str(flow["text"])
         cells = (f"{row}#text", f"{row}#grade") if node.is_measured else ("", "")
-        return Drawn(node, icon, _short(node, number), number, cells[0], str(flow["grade"]), cells[1], says, link)
+        return Drawn(node, icon, _short(node), number, cells[0], str(flow["grade"]), cells[1], says, link)
     if node.role is Role.RULE:
         assert node.definition is not None
         says = f"{label_of(node.definition)} {title_of(node.definition)}"
@@ -135,9 +135,9 @@ def _drawn(node: Node, picture: Picture, query: ViewQuery) -> Drawn:
     return Drawn(node, icon, str(flow[which]), "", f"{row}#{which}", grade, cell, says, href)
 
 
-def _short(node: Node, number: str) -> str:
-    """The title, shortened where it does not fit beside the number; what tells names apart is mostly in front."""
-    text, fits = node.title, _FITS[node.role] - max(0, len(number) - 2)
+def _short(node: Node) -> str:
+    """The title, shortened where it leaves no room for a number; what tells names apart is mostly in front."""
+    text, fits = node.title, _FITS[node.role]
     if len(text) <= fits:
         return text
     head = fits * 2 // 3

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -174,7 +173,7 @@ def _editor(request: HttpRequest, kind: str, form: Any, bench: Bench) -> dict[st
         "blank_leg": LegRow(), "check_url": reverse("check-definition", kwargs={"kind": kind}) + bench.query(),
         "delete_url": reverse("delete-definition") + bench.query(),
         "drafts": Draft.objects.filter(state__in=Draft.LIVING)[:20] if bench.draft is None else [],
-        "broker": settings.SLUICE.broker_name,
+        "live_fields": [name for name in ("name", "prefix") if name in form.fields],
     }  # fmt: skip
     item = form.definition() if form.is_bound and form.is_valid() else bench.existing
     if form.is_bound and not form.is_valid():

@@ -1,4 +1,4 @@
-"""No barrier that axe can find, on any page, in light, dark and high contrast; and what is done by keyboard alone."""
+"""No barrier that axe can find, on any page, in light and in dark; and what is done by keyboard alone."""
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -37,13 +37,12 @@ def test_axe_finds_nothing_on_any_page(page_of, site, client):
         '{"number": 4711}',
         headers={"persistent": "true", "region": "eu", "content-type": "application/json"},
     )
-    page, said = page_of("admin", reduced_motion="reduce"), []
+    page, said = page_of("admin", color_scheme="light", reduced_motion="reduce"), []
     for path in pages():
         page.goto(site.url + path)
         said.append((path, barriers(page, RULES)))
-        for theme in ("dark", "light"):
-            page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
-            said.append((f"{path} {theme}", barriers(page, COLOURS)))
+        page.evaluate("document.documentElement.dataset.theme = 'dark'")
+        said.append((f"{path} in the dark", barriers(page, COLOURS)))
     assert "\n".join(f"{where}: {barrier}" for where, barrier in said if barrier) == ""
 
 

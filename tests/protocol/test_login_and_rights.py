@@ -377,3 +377,10 @@ def test_a_grant_for_one_subscription_queue_is_for_that_queue_only(connect, alic
     guest.subscribe("/queue/Shared::theirs")
     alice.send("/topic/Shared", "to both")
     assert alice.bodies() == guest.bodies() == ["to both"]
+
+
+def test_what_operators_send_needs_no_login_of_a_client(node, name):
+    """Their rights are the console's to decide: the broker's are for clients."""
+    message = {"destination": f"/queue/operators.{name}", "body": "eA=="}
+    assert node.ask(lambda admin: admin.send(message))["count"] == 1
+    assert node.bodies(f"operators.{name}") == ["x"]

@@ -39,7 +39,7 @@ def test_the_definitions_of_an_example_survive_export(path):
 def test_there_are_the_examples_of_the_documentation():
     assert {path.stem for path in EXAMPLES} >= {
         "orders", "all-topics-virtual", "selector-cache", "composite-queue", "wiretap", "filtered-destinations",
-        "exclude-consumer-queues",
+        "exclude-consumer-queues", "limits",
     }  # fmt: skip
 
 
@@ -55,6 +55,12 @@ def test_composite_queue():
 def test_wiretap():
     legs = (Leg(Destination.topic("Notifications")),)
     assert definitions("wiretap") == (Composite(Destination.queue("IncomingOrders"), legs, forward_only=False),)
+
+
+def test_limits():
+    orders, jobs, prices = read("limits").definitions.policies
+    assert (orders.store_limit, orders.send_fail_if_no_space_after_timeout) == (100 << 20, 10_000)
+    assert (jobs.prioritized_messages, prices.memory_limit, prices.store_limit) == (True, 1 << 20, 50 << 20)
 
 
 def test_filtered_destinations():
