@@ -137,8 +137,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
     "__future__", "bisect", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "hashlib",
-    "heapq", "ipaddress", "itertools", "json", "lxml", "math", "operator", "re", "regex", "struct", "types", "typing", "urllib",
-    "logging", "xml", "zlib",
+    "heapq", "ipaddress", "itertools", "json", "lxml", "math", "operator", "re", "regex", "struct", "types", "typing",
+    "logging", "urllib", "xml", "zlib",
 }  # fmt: skip
 PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.history", "brokerapp.stats", "brokerapp.timers",
