@@ -128,7 +128,25 @@ class Statistics:
         total = sum(self._broker.stats.of(each).EnqueueBytes for each in named)
         sums["averageMessageSize"] = total // (int(sums.get("enqueueCount", 0)) or 1)
         where = {"brokerName": self._broker.name, "brokerId": self._broker.advisories.broker_id}
-        return {**where, "stomp": self._broker.url, **sums}
+        return {**where, "stomp": self._broker.url, **sums, **self._usages()}
+
+    def _usages(self) -> Numbers:
+        """Bytes of messages that are held, those that may be, and percent of these, as ActiveMQ names them.
+
+        In memory are those on their way to the store. A limit of 0: there is none, and no percent of it.
+        """
+        committer, quotas = self._broker.committer, self._broker.quotas
+        limits = committer.limits
+        used_and_limit = {
+            "memory": (quotas.share.pending_bytes, quotas.memory),
+            "store": (committer.used, limits.total),
+            "temp": (committer.temp, limits.temp or limits.total),
+        }
+        numbers: Numbers = {}
+        for name, (used, limit) in used_and_limit.items():
+            percent = 100 * used // limit if limit else 0
+            numbers |= {f"{name}Usage": used, f"{name}Limit": limit, f"{name}PercentUsage": percent}
+        return numbers
 
     def _message(self, numbers: Numbers) -> Message:
         """A map as ActiveMQ writes it in JSON; a subscription may ask for XML."""
