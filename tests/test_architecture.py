@@ -23,8 +23,8 @@ CORE = (
     "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues",
     "brokerapp.quotas", "brokerapp.recovery",
     "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling",
-    "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.stats", "brokerapp.subscribing",
-    "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.statistics_maps", "brokerapp.stats",
+    "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.clock", "brokerapp.engine", "brokerapp.selectors",
