@@ -95,7 +95,7 @@ class EarlyDelivery:
     ) -> None:
         """The store has what was given early, under these numbers."""
         log.stored(entries, numbers, payloads)
-        if log.stranded:
+        if log.stranded or not log.consumers:
             self._broker.queues.return_stranded(log)
 
     def never_stored(self, given: Given) -> None:

@@ -368,6 +368,8 @@ class Queues:
 
     @staticmethod
     def _closing_mark(log: MessageLog) -> str:
+        if log.coming:  # what was given early has no number yet
+            return OPEN
         return str(max(log.dispatched, log.may_have_been_delivered)) if log.depth else "0"
 
     def take_back(self, entries: Iterable[Entry]) -> None:
@@ -391,7 +393,7 @@ class Queues:
             log.take_back(self.left_behind(log, back))
 
     def return_stranded(self, log: MessageLog) -> None:
-        """What consumers left behind before it was stored is so now, or never will be."""
+        """What consumers had before it was stored, and left or acknowledged, is so now, or never will be."""
         stranded, log.stranded = log.stranded, []
         self.take_back(stranded)
         if not log.consumers and self.holds(log):

@@ -2,37 +2,46 @@
 
 A message to the queue or topic `ActiveMQ.Statistics.Broker` asks for the broker's numbers, one to
 `ActiveMQ.Statistics.Destination.NAME` for those of the destinations of that kind with that name, or that match it as a
-pattern. The answers go to its reply-to, a message each. What asks is an ordinary message, consumed by an inner client,
-so that nobody pays for this who does not use it.
+pattern, one to `ActiveMQ.Statistics.Subscription` for those of each consumer of queues, or of topics. The answers go to
+its reply-to, a message each. What asks is an ordinary message, consumed by an inner client, so that nobody pays for
+this who does not use it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from brokerapp.client import Client
-from brokerapp.destination import NAMED_KINDS, Destination, Kind
+from brokerapp.destination import NAMED_KINDS, Destination
 from brokerapp.engine.destination_map import matches
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import InvalidDestination
 from brokerapp.message import Message, escape
+from brokerapp.statistics_maps import Numbers, as_document, of_broker, of_destination, of_subscriptions
+from brokerapp.store import StoredEntry
 from brokerapp.transformations import HEADER, MAP_JSON
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
 
 PREFIX = "ActiveMQ.Statistics."
-#: What follows the prefix: ask for the broker, or for destinations of this name or pattern.
-BROKER, DESTINATION = "Broker", "Destination."
+#: What follows the prefix: ask for the broker, for destinations of this name or pattern, for consumers.
+BROKER, DESTINATION, SUBSCRIPTION = "Broker", "Destination", "Subscription"
+#: Headers that ask for more: when a queue's first message came, and an empty map behind the last.
+DATED = "ActiveMQ.Statistics.Destination.Include.First.Message.Timestamp"
+ENDED = "ActiveMQ.Statistics.Destination.List.End.With.Null"
 #: Requests held at once: they are answered as they come.
 PREFETCH = 1000
 #: Answers to one request: a pattern may match any number of destinations.
 MAX_ANSWERS = 10_000
 
-Numbers = dict[str, str | int]
+#: An answer, and the queue that is to be asked of it when its first message came.
+Answer = tuple[Numbers, Destination | None]
 
 
 class Statistics:
@@ -54,10 +63,7 @@ class Statistics:
     def deliver(self, _subscription: Subscription, entries: Sequence[Entry], _ack_ids: Sequence[str]) -> None:
         """Requests."""
         for entry in entries:
-            asked = Destination.parse(entry.shown or entry.log)
-            reply_to = entry.message.headers.get("reply-to")
-            if reply_to is not None:
-                self._answer(asked, reply_to)
+            self._answer(entry.message, Destination.parse(entry.shown or entry.log))
 
     def receipts(self, ids: Sequence[str]) -> None:
         """Nothing is asked here."""
@@ -76,67 +82,49 @@ class Statistics:
 
     # -- answers
 
-    def _answer(self, asked: Destination, reply_to: str) -> None:
+    def _answer(self, request: Message, asked: Destination) -> None:
         try:
-            target = Destination.parse(reply_to)
+            target = Destination.parse(request.headers.get("reply-to", ""))
         except InvalidDestination:  # as in ActiveMQ, who asks so gets no answer
             return
-        if target.is_temporary and target not in self._broker.temporaries:
-            return
-        for count, numbers in enumerate(self._numbers(asked)):
-            if count == MAX_ANSWERS:
+        if not target.is_temporary or target in self._broker.temporaries:
+            self._go_on(islice(self._answers(asked, request.headers), MAX_ANSWERS), target, request.headers)
+
+    def _go_on(self, answers: Iterator[Answer], target: Destination, headers: Mapping[str, str]) -> None:
+        """Send the rest of the answers; where one lacks a time that only the store knows, when that is known."""
+
+        def dated(numbers: Numbers, found: list[StoredEntry]) -> None:
+            if found:
+                numbers["firstMessageTimestamp"] = found[0].message.born_us // 1000
+            self._send(numbers, target, headers)
+            self._go_on(answers, target, headers)
+
+        for numbers, undated in answers:
+            if undated is not None:
+                self._broker.committer.read(str(undated), 0, 1, partial(dated, numbers))
                 return
-            self._broker.publishing.originate(self._message(numbers), target)
+            self._send(numbers, target, headers)
 
-    def _numbers(self, asked: Destination) -> Iterator[Numbers]:
-        what = asked.name.removeprefix(PREFIX)
+    def _answers(self, asked: Destination, headers: Mapping[str, str]) -> Iterator[Answer]:
+        broker, what = self._broker, asked.name.removeprefix(PREFIX)
         if what.startswith(BROKER):
-            yield self._of_broker()
+            yield of_broker(broker), None
+        elif what.startswith(SUBSCRIPTION):
+            for numbers in of_subscriptions(broker, asked.is_queue):
+                yield numbers, None
         elif what.startswith(DESTINATION):
-            wanted = what.removeprefix(DESTINATION)
-            for each in self._broker.stats.known():
+            wanted = what.removeprefix(DESTINATION).removeprefix(".")
+            for each in broker.stats.known():
                 if each.kind is asked.kind and matches(wanted, each.name) and not each.name.startswith(PREFIX):
-                    yield self._of_destination(each)
+                    yield of_destination(broker, each), each if DATED in headers and each.is_queue else None
+            if ENDED in headers:
+                yield {}, None
 
-    def _of_destination(self, destination: Destination) -> Numbers:
-        stats = self._broker.stats.of(destination)
-        self._broker.measure(stats)
-        return {
-            "brokerName": self._broker.name,
-            "brokerId": self._broker.advisories.broker_id,
-            "destinationName": str(destination),
-            "size": stats.QueueSize,
-            "enqueueCount": stats.EnqueueCount,
-            "dequeueCount": stats.DequeueCount,
-            "dispatchCount": stats.DispatchCount,
-            "inflightCount": stats.InFlightCount,
-            "expiredCount": stats.ExpiredCount,
-            "consumerCount": stats.ConsumerCount,
-            "producerCount": stats.ProducerCount,
-            "averageMessageSize": stats.EnqueueBytes // (stats.EnqueueCount or 1),
-        }
-
-    def _of_broker(self) -> Numbers:
-        """The sums over all destinations, and where clients reach the broker."""
-        named = [each for each in self._broker.stats.known() if each.kind is not Kind.SUBSCRIPTION]
-        each_ones = [self._of_destination(each) for each in named]
-        sums: Numbers = {}
-        for numbers in each_ones:
-            for name, value in numbers.items():
-                if isinstance(value, int):
-                    sums[name] = int(sums.get(name, 0)) + value
-        total = sum(self._broker.stats.of(each).EnqueueBytes for each in named)
-        sums["averageMessageSize"] = total // (int(sums.get("enqueueCount", 0)) or 1)
-        where = {"brokerName": self._broker.name, "brokerId": self._broker.advisories.broker_id}
-        return {**where, "stomp": self._broker.url, **sums}
-
-    def _message(self, numbers: Numbers) -> Message:
-        """A map as ActiveMQ writes it in JSON; a subscription may ask for XML."""
-        entries = [
-            {"string": [name, value]} if isinstance(value, str) else {"string": name, "long": value}
-            for name, value in numbers.items()
-        ]
+    def _send(self, numbers: Numbers, target: Destination, request: Mapping[str, str]) -> None:
+        """A map in JSON; a subscription may ask for XML."""
         id = self._broker.publishing.next_id()
         head = f"message-id:{escape(id)}\nexpires:0\npriority:4\ntype:Advisory\n{HEADER}:{MAP_JSON}\n"
-        body = json.dumps({"map": {"entry": entries}}, separators=(",", ":"), ensure_ascii=False)
-        return Message(id, head.encode(), body.encode())
+        if "correlation-id" in request:
+            head += f"correlation-id:{escape(request['correlation-id'])}\n"
+        body = json.dumps(as_document(numbers), separators=(",", ":"), ensure_ascii=False)
+        self._broker.publishing.originate(Message(id, head.encode(), body.encode()), target)

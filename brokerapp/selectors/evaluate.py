@@ -10,9 +10,8 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
 
-from brokerapp.selectors.functions import split, template
+from brokerapp.selectors.functions import Pattern
 from brokerapp.selectors.identifiers import plain_header, reader
 from brokerapp.selectors.like import Wildcard, elements
 from brokerapp.selectors.tree import (
@@ -92,7 +91,7 @@ def scalar(node: Node) -> Scalar:
         case Negative(operand):
             return _compute(operator.mul, _double(operand), lambda headers: -1.0)
         case Call("REPLACE", (value, pattern, replacement)):
-            return _replace(scalar(value), re.compile(pattern.value), replacement.value)
+            return _converted(scalar(value), Pattern(pattern.value, replacement.value).replaced)
     return predicate(node)
 
 
@@ -245,7 +244,8 @@ def _same(value: Value) -> Value:
 def _like(node: Node, pattern: str, escape: str | None) -> Predicate:
     if type_of(node) is not TEXT:
         return _converted(scalar(node), lambda known: False)
-    return _find(_like_pattern(pattern, escape).fullmatch, scalar(node))
+    fits = _like_pattern(pattern, escape).fullmatch
+    return _converted(scalar(node), lambda known: fits(known) is not None)
 
 
 def _like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
@@ -265,10 +265,6 @@ def _like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
     return re.compile(
         first + "".join(f"(?>.*?{each})" for each in middle if each) + ("" if last is None else f".*{last}"), re.DOTALL
     )
-
-
-def _find(search: Callable[[str], object | None], value: Scalar) -> Predicate:
-    return _converted(value, lambda known: search(known) is not None)
 
 
 def _in(node: Property, choices: tuple[str, ...]) -> Predicate:
@@ -311,21 +307,17 @@ def _compute(operation: Callable[[float, float], float], left: Scalar, right: Sc
 # -- functions
 
 
-def _replace(value: Scalar, pattern: re.Pattern[str], replacement: str) -> Scalar:
-    return _converted(value, partial(pattern.sub, template(pattern, replacement)))
-
-
 def _in_list(members: Call, value: Node) -> Predicate:
     """Whether a member of the list equals the value."""
     if members.function == "MAKELIST":
         return _any(tuple(Compare("=", value, each) for each in members.arguments))
     text, pattern = members.arguments
-    parts, read = partial(split, re.compile(pattern.value)), _READINGS.get(type_of(value), _same)
-    return _related(lambda known, wanted: wanted in map(read, parts(known)), scalar(text), scalar(value))
+    parts, read = _converted(scalar(text), Pattern(pattern.value).parts), _READINGS.get(type_of(value), _same)
+    return _related(lambda known, wanted: wanted in map(read, known), parts, scalar(value))
 
 
 def _regex(pattern: Literal, value: Node) -> Predicate:
-    return _find(re.compile(pattern.value).search, scalar(value))
+    return _converted(scalar(value), Pattern(pattern.value).is_in)
 
 
 def _xpath(expression: Literal) -> Predicate:

@@ -59,7 +59,7 @@ def _of_body(language: str, headers: Mapping[str, str]) -> str:
         return f"{language} never holds, as in ActiveMQ"
     if not isinstance(headers, Seen):
         return "there is no body to look into"
-    return "this was asked of the body" if headers.body.document is not None else "the body is not taken for XML"
+    return "this was asked of the body" if headers.body.can_be_read else "the body is not taken for XML"
 
 
 def _facts(node: Node, value: bool | None, headers: Mapping[str, str]) -> Iterator[str]:

@@ -1,30 +1,99 @@
-"""The text functions of ActiveMQ's selectors, on Python's regular expressions (Java's differ in rare constructs)."""
+"""The text functions of ActiveMQ's selectors, on regular expressions as Python writes them (Java's differ in rare
+constructs).
+
+There are expressions that take more steps for a text than there are seconds; the node does nothing else meanwhile. So
+each search has a moment, and where that is not enough the function has no result.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import regex
+
+from brokerapp.selectors.overruns import Overruns
+
+#: Seconds a search may take at most. Some microseconds are usual.
+SECONDS = 0.02
+#: Characters a text may have after a replacement: each match may put in much more than it takes out.
+MAX_TEXT = 1 << 20
+
+T = TypeVar("T")
 
 _GROUP = re.compile(r"\$([0-9])")
 
 
-def template(pattern: re.Pattern[str], replacement: str) -> str:
-    """A replacement with `$1` for the first group, as Python's `sub` wants it; re.error if there is no such group."""
-    for group in map(int, _GROUP.findall(replacement)):
-        if group > pattern.groups:
-            raise re.error(f"there is no group {group}")
-    return _GROUP.sub(r"\\g<\1>", replacement.replace("\\", "\\\\"))
+class Pattern:
+    """A regular expression. Raises ValueError for what is none, and for a replacement that names a missing group."""
+
+    def __init__(self, expression: str, replacement: str = "") -> None:
+        try:
+            self._compiled = regex.compile(expression)
+        except (regex.error, OverflowError, RecursionError) as wrong:
+            raise ValueError(str(wrong)) from wrong
+        groups = [int(each) for each in _GROUP.findall(replacement)]
+        for group in groups:
+            if group > self._compiled.groups:
+                raise ValueError(f"there is no group {group}")
+        self._template = _GROUP.sub(r"\\g<\1>", replacement.replace("\\", "\\\\"))
+        self._size = len(replacement), len(groups)
+        self._overruns = Overruns(f"the regular expression {expression!r}")
+
+    def is_in(self, text: str) -> bool | None:
+        """Whether it matches some of the text."""
+        return self._in_time(lambda moment: self._compiled.search(text, timeout=moment) is not None)
+
+    def replaced(self, text: str) -> str | None:
+        """The text with the replacement for all that matches; None also when that is too long."""
+        letters, groups = self._size
+        if letters + groups * len(text) > MAX_TEXT:
+            return None
+        room = MAX_TEXT - len(text)
+
+        def expand(match: Any) -> str:
+            nonlocal room
+            expanded = match.expand(self._template)
+            room -= len(expanded)
+            if room < 0:
+                raise _TooLongError
+            return expanded
+
+        try:
+            return self._in_time(lambda moment: self._compiled.sub(expand, text, timeout=moment))
+        except _TooLongError:
+            return None
+
+    def parts(self, text: str) -> list[str] | None:
+        """What stands in the text between its matches, empty parts at the end left out, as Java has it."""
+        return self._in_time(lambda moment: self._parts(text, moment))
+
+    def _parts(self, text: str, moment: float) -> list[str]:
+        parts, position = [], 0
+        for match in self._compiled.finditer(text, timeout=moment):
+            if match.end() > 0:
+                parts.append(text[position : match.start()])
+                position = match.end()
+        if not parts:
+            return [text]
+        parts.append(text[position:])
+        while parts and not parts[-1]:
+            parts.pop()
+        return parts
+
+    def _in_time(self, search: Callable[[float], T]) -> T | None:
+        if self._overruns.too_many:
+            return None
+        moment = self._overruns.moment(SECONDS)
+        try:
+            found = search(moment)
+        except TimeoutError:
+            self._overruns.happened(moment)
+            return None
+        self._overruns.did_not_happen()
+        return found
 
 
-def split(pattern: re.Pattern[str], text: str) -> list[str]:
-    """The parts of the text between what the pattern matches, empty ones at the end left out, as Java has it."""
-    parts, position = [], 0
-    for match in pattern.finditer(text):
-        if match.end() > 0:
-            parts.append(text[position : match.start()])
-            position = match.end()
-    if not parts:
-        return [text]
-    parts.append(text[position:])
-    while parts and not parts[-1]:
-        parts.pop()
-    return parts
+class _TooLongError(Exception):
+    """A replacement makes too much of a text."""

@@ -6,11 +6,10 @@ anything but text literals after a property, LIKE without a literal pattern, a v
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from brokerapp.errors import SelectorSyntaxError
-from brokerapp.selectors.functions import template
+from brokerapp.selectors.functions import Pattern
 from brokerapp.selectors.precedence import LEVELS, Level
 from brokerapp.selectors.tokens import Token, tokens
 from brokerapp.selectors.tree import (
@@ -288,9 +287,11 @@ class _Parser:
             raise self.error(name.position, f"{name.value} takes {len(wanted)} arguments, not {len(arguments)}")
         for part, kind in zip(arguments, wanted, strict=True):
             self.check_argument(name.value, part, kind)
+        pattern = [each.node.value for each, kind in zip(arguments, wanted, strict=True) if kind in _LITERALS]
         try:
-            _check_patterns(*(each.node for each, kind in zip(arguments, wanted, strict=True) if kind in _LITERALS))
-        except (re.error, OverflowError, RecursionError) as wrong:
+            if pattern:
+                Pattern(*pattern)
+        except ValueError as wrong:
             raise self.error(name.position, f"{name.value} cannot use its pattern: {wrong}") from wrong
 
     def check_argument(self, function: str, part: _Part, wanted: str) -> None:
@@ -301,10 +302,3 @@ class _Parser:
             fits = type is not ValueType.LIST if wanted == _SCALAR else type == wanted
         if not fits:
             raise self.error(part.start, f"{function} takes {wanted} here")
-
-
-def _check_patterns(pattern: Literal | None = None, replacement: Literal | None = None) -> None:
-    """Raise what `re` raises for a pattern or replacement it cannot use."""
-    if pattern is not None:
-        compiled = re.compile(pattern.value)
-        template(compiled, "" if replacement is None else replacement.value)

@@ -11,15 +11,17 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from brokerapp.destination import ANY_REST
 from brokerapp.errors import BrokerError
 from console import audit
-from console.access import Verb, needs, visible
+from console.access import Verb, needs, require, visible
 from console.alerts.form import RuleForm
 from console.alerts.judging import rule_of
 from console.alerts.replaying import replayed
-from console.alerts.rules import MEANINGS
+from console.alerts.rules import MEANINGS, Rule
 from console.alerts.showing import is_seen
 from console.models import AlertDelivery, AlertFiring, AlertRule
+from console.rights import Scope
 
 SIZE = 25
 #: How long a rule may be silenced: what the form says, and hours.
@@ -63,10 +65,11 @@ def firing(request: HttpRequest, firing_id: int) -> HttpResponse:
 @needs(Verb.ALERT)
 def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
     """Make a rule, or change one."""
-    row = get_object_or_404(AlertRule, pk=rule_id) if rule_id else None
+    row = _mine(request, rule_id) if rule_id else None
+    before = _said(row) if row else None  # as it is: a form writes into its row while it is checked
     form = RuleForm(request.POST or None, instance=row, initial=_wanted(request))
     if request.method == "POST" and form.is_valid():
-        before = _said(row) if row else None
+        _require(request, rule_of(form.instance))
         with audit.recording(
             request, "change alert rule" if row else "create alert rule", _name(form), before
         ) as change:
@@ -79,6 +82,18 @@ def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
         return redirect("alerts")
     context = {"form": form, "row": row, "meanings": MEANINGS}
     return render(request, "console/alert_rule.html", context, status=400 if request.method == "POST" else 200)
+
+
+def _mine(request: HttpRequest, rule_id: int) -> AlertRule:
+    """The rule, of somebody who has the right for all that it is about."""
+    row = get_object_or_404(AlertRule, pk=rule_id)
+    _require(request, rule_of(row))
+    return row
+
+
+def _require(request: HttpRequest, rule: Rule) -> None:
+    for each in (Scope(ANY_REST) if rule.meaning.of_broker else Scope.parse(rule.pattern)).destinations:
+        require(request, Verb.ALERT, each)
 
 
 def _wanted(request: HttpRequest) -> dict[str, str]:
@@ -104,6 +119,7 @@ def test_rule(request: HttpRequest) -> HttpResponse:
     rule = form.rule()
     if rule is None:
         return render(request, "console/parts/alert_test.html", {"errors": form.rule_errors()})
+    _require(request, rule)
     try:
         context = {"result": replayed(rule), "rule": rule}
     except BrokerError as error:
@@ -115,7 +131,7 @@ def test_rule(request: HttpRequest) -> HttpResponse:
 @needs(Verb.ALERT)
 def change(request: HttpRequest, rule_id: int) -> HttpResponse:
     """Silence a rule for a while, hear it again, switch it on or off, or delete it."""
-    row, action = get_object_or_404(AlertRule, pk=rule_id), request.POST.get("action", "")
+    row, action = _mine(request, rule_id), request.POST.get("action", "")
     if action not in _CHANGES:
         messages.error(request, "Nothing was done: choose what to do.")
         return redirect("alerts")

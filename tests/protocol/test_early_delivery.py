@@ -9,6 +9,7 @@ import pytest
 
 from brokerapp.config.reader import parse_config
 from brokerapp.destination import Destination
+from brokerapp.queues import OPEN
 from tests.protocol.conftest import stopped
 from tests.protocol.running_node import RunningNode, named, until
 
@@ -298,3 +299,24 @@ def test_what_was_given_early_and_finds_no_room_after_all_is_stored_when_there_i
     assert is_confirmed(sender, receipts[1], 10)
     until(lambda: node.bodies(name) == ["a"], "it is removed")
     assert consumer.has_no_more()
+
+
+def test_what_was_acknowledged_before_it_was_stored_counts_as_delivered_until_it_is_settled(
+    store, node, sender, consumer, name, monkeypatch
+):
+    """Its node may die between the two: then it is there once more, and must be flagged."""
+    marks, committer = [], node.node.broker.committer
+
+    def noting(log, mark, note=committer.mark):
+        marks.append(mark)
+        note(log, mark)
+
+    monkeypatch.setattr(committer, "mark", noting)
+    with stopped(store):
+        [receipt] = send(sender, f"/queue/{name}", "a")
+        consumer.ack(consumer.take()[0], wait=False)
+        consumer.break_off()
+        until(lambda: marks, "its last consumer is gone")
+        assert marks == [OPEN]
+    assert is_confirmed(sender, receipt, 20)
+    until(lambda: marks == [OPEN, "0"], "nothing is left of it")

@@ -1,10 +1,12 @@
 """Numbers on request, as statisticsBrokerPlugin answers."""
 
 import json
+import time
 
 import pytest
 
 from brokerapp.config import read_config
+from brokerapp.statistics import DATED, ENDED
 from tests.protocol.running_node import RunningNode
 
 XML = """<broker xmlns="http://activemq.apache.org/schema/core" brokerName="counting">
@@ -39,7 +41,11 @@ def client(connect):
 def numbers(frame):
     """The map a message holds."""
     entries = json.loads(frame.body)["map"]["entry"]
-    return dict(each["string"] if "long" not in each else (each["string"], each["long"]) for each in entries)
+    found = {}
+    for each in entries:
+        name, *value = each.pop("string") if len(each) == 1 else (each.pop("string"), *each.values())
+        found[name] = value[0]
+    return found
 
 
 @pytest.mark.scenario("SC-12")
@@ -67,6 +73,49 @@ def test_a_pattern_asks_for_all_that_match_of_its_kind(client, name):
     assert found == {f"queue://{name}.{end}" for end in ("1", "2", "answers")}
     client.send(f"/topic/ActiveMQ.Statistics.Destination.{name}.*", reply_to=f"/queue/{name}.answers")
     assert numbers(client.take()[0])["destinationName"] == f"topic://{name}.3"
+
+
+@pytest.mark.scenario("SC-12")
+def test_a_queue_tells_its_memory_its_times_and_when_its_first_message_came(client, name):
+    client.send(f"/queue/{name}", "12345")
+    client.subscribe(f"/queue/{name}", ack="client")
+    client.take()
+    client.subscribe("/temp-queue/answers", id="answers")
+    ask = {"reply_to": "/temp-queue/answers", "correlation_id": "c1", DATED: "true", ENDED: "true"}
+    client.send(f"/queue/ActiveMQ.Statistics.Destination.{name}", **ask)
+    answer, last = client.take(2)
+    assert (answer.headers["correlation-id"], json.loads(last.body)) == ("c1", {"map": ""})
+    found = numbers(answer)
+    assert 0 < found["averageEnqueueTime"] < found["maxEnqueueTime"] + 1  # of which whole milliseconds are told
+    assert (found["memoryUsage"], found["memoryPercentUsage"], found["messagesCached"]) == (
+        0,
+        0,
+        0,
+    )  # it was handed out
+    assert found["memoryLimit"] > 0
+    assert abs(found["firstMessageTimestamp"] / 1000 - time.time()) < 60
+    for percent in json.loads(answer.body)["map"]["entry"]:
+        assert percent["string"] != "memoryPercentUsage" or percent["int"] == 0
+
+
+@pytest.mark.scenario("SC-12")
+def test_each_consumer_of_queues_or_of_topics_tells_its_numbers(client, name):
+    client.send(f"/queue/{name}", "12345", a="2")
+    options = {"selector": "a > 1", "activemq.prefetchSize": "7", "activemq.exclusive": "true"}
+    client.subscribe(f"/queue/{name}", id="1", ack="client", **options)
+    client.subscribe(f"/topic/{name}", id="2")
+    client.take()
+    client.subscribe("/temp-queue/answers", id="answers")
+    client.send("/queue/ActiveMQ.Statistics.Subscription", reply_to="/temp-queue/answers")
+    by_name = {each["destinationName"]: each for each in map(numbers, client.take(2))}
+    one = by_name[name]
+    assert (one["selector"], one["prefetchSize"], one["exclusive"], one["slowConsumer"]) == ("a > 1", 7, True, False)
+    counters = ("enqueueCounter", "dispatchedCounter", "dequeueCounter", "dispatchedQueueSize", "sessionId")
+    assert [one[each] for each in counters] == [1, 1, 0, 1, -1]
+    assert one["connectionId"].startswith("ID:")
+    client.send("/topic/ActiveMQ.Statistics.Subscription", reply_to="/temp-queue/answers")
+    plain = numbers(client.take()[0])
+    assert (plain["destinationName"], plain["selector"], plain["exclusive"]) == (name, "", False)
 
 
 @pytest.mark.scenario("SC-12")

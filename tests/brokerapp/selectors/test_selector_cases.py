@@ -1,5 +1,7 @@
 """The table of cases, put to the parser and the predicate."""
 
+import os
+import signal
 import time
 
 import pytest
@@ -7,9 +9,12 @@ import pytest
 from brokerapp.errors import SelectorSyntaxError
 from brokerapp.selectors import Seen, compile_selector
 from brokerapp.selectors.explain import explain
+from brokerapp.selectors.overruns import LEAST_MOMENT, MAX_OVERRUNS, Overruns
 from brokerapp.selectors.parser import MAX_DEPTH, parse
 from brokerapp.selectors.render import render
 from brokerapp.selectors.tokens import MAX_LENGTH
+from brokerapp.selectors.xml_body import MAX_BODY, SECONDS
+from brokerapp.xpath.apart import APART
 from tests.brokerapp.selectors.cases import BODIES, CASES, REFUSED, XPATHS
 
 
@@ -130,3 +135,96 @@ def test_like_takes_no_more_than_linear_time_for_each_wildcard():
     started = time.perf_counter()
     assert selector.evaluate({"name": "a" * 5000}) is False
     assert time.perf_counter() - started < 1
+
+
+@pytest.mark.parametrize(
+    ("condition", "hard", "easy"),
+    [
+        ("REGEX('(a|aa)+$', x)", "a" * 80 + "b", "aa"),
+        ("REPLACE(x, '(a|aa)+$', 'b') = 'b'", "a" * 80 + "b", "aa"),
+        ("INLIST(SPLIT(x, '(a|aa)+$'), 'b')", "a" * 80 + "b", "baa"),
+        ("REPLACE(x, '', '" + "y" * 8000 + "') <> ''", "x" * 100_000, "x"),
+        ("REPLACE(x, '(?=(x*))', '$1$1$1$1') <> ''", "x" * 100_000, "x"),
+    ],
+)
+def test_a_pattern_that_takes_too_long_for_a_text_or_makes_too_much_of_it_is_unknown_there(condition, hard, easy):
+    selector, started = compile_selector(condition), time.perf_counter()
+    assert selector.evaluate({"x": easy}) is True
+    assert selector.evaluate({"x": hard}) is None
+    assert time.perf_counter() - started < 2
+
+
+def test_a_pattern_that_takes_too_long_again_and_again_is_not_asked_any_more():
+    selector = compile_selector("REGEX('(aa|a)+$', x)")
+    for _ in range(MAX_OVERRUNS):
+        assert selector.matches({"x": "aa"})
+        assert selector.evaluate({"x": "a" * 80 + "b"}) is None
+    assert selector.evaluate({"x": "aa"}) is None
+
+
+#: Every level takes as many times longer as there are nodes.
+ENDLESS = "count(//a[count(//a[count(//a[count(//a) = 1]) = 1]) = 1]) = 1"
+MANY = b"<r>" + b"<a/>" * 1000 + b"</r>"
+#: Bodies that grow when they are read, or are as deep as they are long.
+BOMBS = [
+    b"<!DOCTYPE r [<!ENTITY a '"
+    + b"x" * 1000
+    + b"'><!ENTITY b '"
+    + b"&a;" * 1000
+    + b"'>]><r>"
+    + b"&b;" * 1000
+    + b"</r>",
+    b"<a>" * 100_000 + b"</a>" * 100_000,
+]
+
+
+def test_an_xpath_that_takes_too_long_for_a_body_is_false_there_and_in_the_end_not_asked_any_more():
+    selector, started = compile_selector(f"XPATH '{ENDLESS}'"), time.perf_counter()
+    assert selector.matches(Seen({}, b"<a/>"))
+    for _ in range(MAX_OVERRUNS):
+        assert not selector.matches(Seen({}, MANY))
+        assert compile_selector("XPATH 'count(//a) = 1000'").matches(Seen({}, MANY)), "the others go on"
+    assert time.perf_counter() - started < 5
+    assert not selector.matches(Seen({}, b"<a/>"))
+
+
+def test_an_xpath_that_takes_too_long_for_any_body_is_refused():
+    expression = "(/|/*)"
+    for _ in range(30):
+        expression = f"(/|/*)[count({expression}) > 0]"
+    with pytest.raises(SelectorSyntaxError, match="too long"):
+        compile_selector(f"XPATH '{expression}'")
+
+
+@pytest.mark.parametrize("body", [*BOMBS, b"<r>" + b"x" * MAX_BODY + b"</r>"])
+def test_a_body_that_is_meant_to_keep_its_reader_busy_is_no_match(body):
+    started = time.perf_counter()
+    assert not compile_selector("XPATH 'true()'").matches(Seen({}, body))
+    assert time.perf_counter() - started < 2
+
+
+def test_memory_an_xpath_wants_in_excess_is_not_given():
+    body = b"<r>" + b"x" * (MAX_BODY - 100) + b"</r>"
+    assert not compile_selector(f"XPATH 'concat({','.join('/' * 3000)}) = 1'").matches(Seen({}, body))
+    assert compile_selector("XPATH 'r'").matches(Seen({}, body))
+
+
+def test_conditions_on_bodies_outlive_the_process_that_computes_them():
+    selector, body = compile_selector("XPATH 'a'"), Seen({}, b"<a/>")
+    assert selector.matches(body)
+    os.killpg(APART._process.pid, signal.SIGKILL)
+    assert selector.matches(body)
+    os.kill(APART._process.pid, signal.SIGKILL)
+    assert selector.matches(Seen({}, b"<a/>"))
+
+
+def test_many_conditions_that_take_too_long_waste_no_more_each_than_a_short_moment():
+    body = Seen({"x": "a" * 80 + "b"}, MANY)
+    for number in range(60):
+        assert not compile_selector(f"REGEX('(aa|a|{number})+$', x)").matches(body)
+    for number in range(10):
+        assert not compile_selector(f"XPATH '{ENDLESS} and {number}'").matches(body)
+    assert Overruns.moment(SECONDS) == LEAST_MOMENT
+    assert compile_selector("XPATH 'count(//a) = 1000'").matches(body), "the others have time enough"
+    while Overruns.moment(SECONDS) < SECONDS:
+        assert compile_selector("REGEX('a', x)").matches(body)
