@@ -38,6 +38,10 @@ class AccountAdapter(DefaultAccountAdapter):
     def add_message(self, *args: Any, **kwargs: Any) -> None:
         """No banners about what is seen anyway."""
 
+    def is_reauthentication_required(self, **kwargs: Any) -> bool:
+        """For allauth's pages the same holds as for all dangerous changes: a fresh login is proof enough."""
+        return not is_proved(self.request)
+
     def get_client_ip(self, request: HttpRequest) -> str:
         """The peer, or whom a proxy of SLUICE_PROXIES names: the server has seen to that."""
         return request.META.get("REMOTE_ADDR") or "127.0.0.1"
@@ -67,12 +71,17 @@ def _fernet() -> Fernet:
 # -- recently proved
 
 
+def is_proved(request: HttpRequest) -> bool:
+    """Whether its user proved who they are within RECENT."""
+    return time.time() - request.session.get(PROVED, 0) < RECENT
+
+
 def must_prove_again(request: HttpRequest) -> HttpResponse | None:
     """A way to the password page when the last proof is too old; the request goes on behind it.
 
     Whoever comes by single sign-on alone has nothing that could be asked here.
     """
-    if time.time() - request.session.get(PROVED, 0) < RECENT or not get_reauthentication_flows(request.user):
+    if is_proved(request) or not get_reauthentication_flows(request.user):
         return None
     return suspend_request(request, reverse("account_reauthenticate"))
 

@@ -27,17 +27,16 @@ def logged_in(name: str = "operator", **typed: str):
     return client, response
 
 
-def proved(client: Client, url: str):
-    """Go to a page that asks for the password again, and give it."""
-    asked = client.get(url)
-    assert asked["Location"].startswith(reverse("account_reauthenticate"))
-    return client.post(asked["Location"], {"password": "password", "next": url}, follow=True)
+def proved_long_ago(client: Client) -> None:
+    session = client.session
+    session[PROVED] = time.time() - RECENT - 1
+    session.save()
 
 
 def with_factor() -> tuple[str, list[str]]:
     """Set one up for `operator`; the secret and the recovery codes."""
     client, _ = logged_in()
-    page = proved(client, reverse("mfa_activate_totp"))
+    page = client.get(reverse("mfa_activate_totp"))
     secret = page.context["form"].secret
     codes = client.post(reverse("mfa_activate_totp"), {"code": code_of(secret)}, follow=True)
     return secret, codes.context["unused_codes"]
@@ -136,17 +135,25 @@ def test_a_role_that_needs_a_second_factor_gets_nowhere_without(roles, sent, ope
     assert (response.status_code == 302) is sent
     if sent:
         assert response["Location"] == reverse("mfa_activate_totp")
-        secret = proved(client, reverse("mfa_activate_totp")).context["form"].secret
+        secret = client.get(reverse("mfa_activate_totp")).context["form"].secret
         client.post(reverse("mfa_activate_totp"), {"code": code_of(secret)})
         assert client.get(reverse("queues")).status_code == 200
+
+
+def test_a_second_factor_is_set_up_at_once_after_a_login_and_asks_for_the_password_later(operator):
+    client, _ = logged_in()
+    url = reverse("mfa_activate_totp")
+    assert client.get(url).status_code == 200
+    proved_long_ago(client)
+    asked = client.get(url)
+    assert asked["Location"].startswith(reverse("account_reauthenticate"))
+    assert client.post(asked["Location"], {"password": "password", "next": url}, follow=True).context["form"].secret
 
 
 def test_a_change_of_users_asks_for_the_password_when_the_last_proof_is_old(db):
     make_user("admin")
     client, _ = logged_in("admin")
-    session = client.session
-    session[PROVED] = time.time() - RECENT - 1
-    session.save()
+    proved_long_ago(client)
     asked = client.post(reverse("groups"), {"name": "billing"})
     assert asked["Location"].startswith(reverse("account_reauthenticate"))
     assert not AuditEntry.objects.filter(action="create group").exists()
