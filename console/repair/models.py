@@ -18,7 +18,7 @@ class Job(models.Model):
 
         MOVE = "move", "Move"
         COPY = "copy", "Copy"
-        RETRY = "retry", "Retry"
+        RETRY = "retry", "Resubmit"
         REMOVE = "remove", "Delete"
 
     class State(models.TextChoices):

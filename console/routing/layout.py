@@ -9,8 +9,10 @@ from collections import defaultdict
 
 from console.routing.graph import Edge, Graph, Node, Role, neighbours
 
-#: Sizes in the picture's own units.
-WIDTHS = {Role.DESTINATION: 332, Role.RULE: 112, Role.PRODUCERS: 112, Role.CONSUMERS: 132}
+#: Sizes in the picture's own units. A virtual topic with its consumers takes about 1,000: what a window 1,280 wide has.
+WIDTHS = {Role.DESTINATION: 252, Role.RULE: 112, Role.PRODUCERS: 112, Role.CONSUMERS: 124}
+#: A destination is as wide as the longest name of its layer needs, within bounds: icon and number, and each letter.
+NARROWEST, BESIDE_NAME, LETTER = 150, 84, 7
 NODE_HEIGHT, ROW, MARGIN = 38, 50, 10
 #: Between two layers, without and with selectors written along the way.
 GAP, GAP_LABELLED = 38, 172
@@ -70,14 +72,27 @@ def _columns(graph: Graph, layers: dict[int, list[Node]]) -> None:
     labelled = {edge.target.layer for edge in graph.edges if edge.selector}
     x = float(MARGIN)
     for number in sorted(layers):
-        widest = max(WIDTHS[node.role] for node in layers[number])
+        for node in layers[number]:
+            node.width = _width(node, layers[number])
+        widest = max(node.width for node in layers[number])
         if number != min(layers):
             x += GAP_LABELLED if number in labelled else GAP
         for node in layers[number]:
-            node.width = WIDTHS[node.role]
             # producers stand at the right edge of their layer, near what they send to
             node.x = x + (widest - node.width if node.role is Role.PRODUCERS else 0)
         x += widest
+
+
+def _width(node: Node, layer: list[Node]) -> int:
+    if node.role is not Role.DESTINATION:
+        return WIDTHS[node.role]
+    longest = max(len(each.title) for each in layer if each.role is Role.DESTINATION)
+    return max(NARROWEST, min(WIDTHS[node.role], BESIDE_NAME + LETTER * longest))
+
+
+def fits(node: Node) -> int:
+    """Letters of a destination's name for which it has room."""
+    return (node.width - BESIDE_NAME) // LETTER
 
 
 def _path(edge: Edge) -> str:

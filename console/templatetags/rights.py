@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django import template
@@ -12,6 +13,9 @@ from django.utils.html import format_html
 from console.access import Verb, lacking, may
 
 register = template.Library()
+
+#: A control that is small: what stands in its place is as small.
+_SMALL = re.compile(r'class="[^"]*\bbutton-small\b')
 
 
 @register.simple_tag(takes_context=True, name="may")
@@ -36,7 +40,8 @@ class RightNode(template.Node):
             return ""
         reason = lacking(verb, destination if may(context["user"], verb) else None)
         return format_html(
-            '<button type="button" class="button" aria-disabled="true" title="{}">{}</button>',
+            '<button type="button" class="button{}" aria-disabled="true" title="{}">{}</button>',
+            " button-small" if _SMALL.search(self.nodelist.render(context)) else "",
             reason,
             self._label.resolve(context),
         )

@@ -20,6 +20,7 @@ from brokerapp.snapshot import BrowsePage
 from console import audit
 from console.access import Verb, may, needs, queue_named
 from console.bodies import readings
+from console.dead_letters import is_dead_letter_queue
 from console.gateway import SCAN, gateway
 from console.listed import Listed
 from console.live.mirror import mirror
@@ -84,7 +85,8 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
     context = {
         "destination": destination, "selector": selector, "after": after, "query": _query(request),
         "follows": request.GET.get("follow") == "1", "saved": _saved(request, destination),
-        "most": SCAN, "stats": mirror().current().stats.get(destination), "at": request.GET.get("from", ""),
+        "most": SCAN, "stats": (stats := mirror().current().stats.get(destination)),
+        "is_dead": stats is not None and is_dead_letter_queue(stats), "at": request.GET.get("from", ""),
         "can": {verb.name.lower(): may(request.user, verb, destination) for verb in Verb},
     }  # fmt: skip
     try:

@@ -25,6 +25,8 @@ from console.models import Assignment
 from console.rights import EXTRAS, ROLES_BY_VERB, UNSCOPED, Role
 
 PAGE_SIZE = 50
+#: In the session, until the next page of a user: what that page shows once.
+SECRET = "shown_once"
 #: What the list can be narrowed to.
 STATES = {"": Q(), "active": Q(is_active=True), "closed": Q(is_active=False)}
 SORTS = ("username", "-username", "last_login", "-last_login", "date_joined", "-date_joined")
@@ -83,7 +85,7 @@ def new_user(request: HttpRequest) -> HttpResponse:
         try:
             user, secret = _created(request)
             messages.success(request, f"{user} can log in now." if secret["password"] else f"{user} is invited.")
-            return _user_page(request, user, secret)
+            return _shown_once(request, user, secret)
         except BrokerError as error:
             context["error"] = str(error)
     return render(request, "console/people/new_user.html", context, status=400 if context["error"] else 200)
@@ -101,7 +103,7 @@ def _created(request: HttpRequest) -> tuple[User, dict[str, str]]:
 
 
 def _way_in(request: HttpRequest, user: User) -> dict[str, str]:
-    """A new password, or a link to set one, whichever was asked for. Shown on the answer, kept nowhere."""
+    """A new password, or a link to set one, whichever was asked for."""
     if request.POST.get("way") == "password":
         return {"password": accounts.generate_password(user), "link": ""}
     return {"password": "", "link": accounts.invitation(request, user)}
@@ -119,14 +121,19 @@ def _choices() -> dict[str, Any]:
     }
 
 
+def _shown_once(request: HttpRequest, user: User, secret: dict[str, str]) -> HttpResponse:
+    """On to the user's page, which shows the secret and forgets it: to load it again makes nothing anew."""
+    request.session[SECRET] = {"user": user.pk, **secret}
+    return redirect("user", user_id=user.pk)
+
+
 @require_GET
+@never_cache
 @needs(Verb.USERS)
 def user(request: HttpRequest, user_id: int) -> HttpResponse:
     """One user: state, roles, groups, and what they may do in effect, for a destination or at all."""
-    return _user_page(request, get_object_or_404(User, pk=user_id))
-
-
-def _user_page(request: HttpRequest, user: User, secret: dict[str, str] | None = None) -> HttpResponse:
+    user = get_object_or_404(User, pk=user_id)
+    secret = request.session.pop(SECRET, None)  # shown now or never
     asked, wrong = request.GET.get("destination", "").strip(), ""
     destination = None
     try:
@@ -145,7 +152,7 @@ def _user_page(request: HttpRequest, user: User, secret: dict[str, str] | None =
             username=user.get_username(), failures_since_start__gte=settings.AXES_FAILURE_LIMIT
         ).exists(),
         "has_factor": is_mfa_enabled(user),
-        "secret": secret,
+        "secret": secret if secret and secret["user"] == user.pk else None,
         **_choices(),
     }
     return render(request, "console/people/user.html", context)
@@ -174,7 +181,7 @@ def change_user(request: HttpRequest, user_id: int, action: str) -> HttpResponse
     except RequestRefused as error:
         messages.error(request, str(error))
     if secret:
-        return _user_page(request, person, secret)  # what is shown once must not be in a page one can come back to
+        return _shown_once(request, person, secret)
     return redirect("user", user_id=user_id)
 
 

@@ -29,13 +29,12 @@ from console.routing.facts import label_of, title_of
 from console.routing.flow import flow_of
 from console.routing.forms import OPTIONS
 from console.routing.graph import Edge, Graph, Node, Role, consumer_queues_by_topic
-from console.routing.layout import NODE_HEIGHT
+from console.routing.layout import NODE_HEIGHT, fits
 from console.routing.models import Draft
+from console.routing.versions import latest, undo_of
 from console.routing.view import ViewQuery, view_of
-from console.views.routing_history import latest, undo_of
 
-#: Characters that fit into a node, and of a selector along a way.
-_FITS = {Role.DESTINATION: 34, Role.RULE: 10, Role.PRODUCERS: 13, Role.CONSUMERS: 15}
+#: Characters of a selector that fit along a way.
 LABEL_FITS = 20
 _ICONS = {Role.RULE: "routing", Role.PRODUCERS: "upload", Role.CONSUMERS: "download"}
 #: Rows of the table on a page.
@@ -137,11 +136,11 @@ def _drawn(node: Node, picture: Picture, query: ViewQuery) -> Drawn:
 
 def _short(node: Node) -> str:
     """The title, shortened where it leaves no room for a number; what tells names apart is mostly in front."""
-    text, fits = node.title, _FITS[node.role]
-    if len(text) <= fits:
+    text, room = node.title, fits(node)
+    if len(text) <= room:
         return text
-    head = fits * 2 // 3
-    return f"{text[:head]}…{text[-(fits - head - 1) :]}"
+    head = room * 2 // 3
+    return f"{text[:head]}…{text[-(room - head - 1) :]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from console.routing.changes import Change, places_of, resolved
 from console.routing.facts import rows_of, rows_of_clash
 from console.routing.fragment import file_difference
 from console.routing.models import Draft
+from console.routing.versions import latest, undo_of
 
 
 def rights_for(request: HttpRequest, changes: Iterable[Change]) -> None:
@@ -62,6 +63,8 @@ def draft(request: HttpRequest, draft_id: int) -> HttpResponse:
             context["lines"] = file_difference(standing.current, standing.proposed, settings.SLUICE.broker_name)
         except DefinitionRefused as error:
             context["unwritable"] = str(error)
+    elif (undo := undo_of(latest())) and undo.version.number == found.applied_version:
+        context["undo"] = undo
     return render(request, "console/routing/draft.html", context)
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from dataclasses import replace
 
 from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import BrokerError, DefinitionConflict, DefinitionRefused
@@ -21,50 +18,11 @@ from console.routing.changes import between
 from console.routing.facts import rows_of
 from console.routing.fragment import file_difference
 from console.routing.models import Draft
+from console.routing.versions import Version, latest, undo_of
 from console.views.routing_drafts import rights_for
 
 #: Versions on a page, and drafts that are shown.
 PAGE_SIZE, MAX_DRAFTS = 25, 50
-#: How long the last change can be undone with one click.
-UNDO_TIME = timedelta(minutes=10)
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """One version of the definitions, as the history tells of it."""
-
-    number: int
-    author: str
-    comment: str
-    time: datetime | None
-
-    @staticmethod
-    def of(data: dict[str, Any]) -> Version:
-        """From what the broker keeps about it."""
-        time_ms = data.get("time_ms")
-        time = datetime.fromtimestamp(time_ms / 1000, UTC) if time_ms else None
-        return Version(data["version"], data.get("author", ""), data.get("comment", ""), time)
-
-
-@dataclass(frozen=True, slots=True)
-class Undo:
-    """The last change, as long as it can be undone."""
-
-    version: Version
-    until: datetime
-
-
-def undo_of(versions: list[Version]) -> Undo | None:
-    """The change that can be undone now, of the versions with the newest first."""
-    newest = versions[0] if versions else None
-    if newest is None or newest.number < 2 or newest.time is None or timezone.now() - newest.time > UNDO_TIME:
-        return None
-    return Undo(newest, newest.time + UNDO_TIME)
-
-
-def latest() -> list[Version]:
-    """The version in force, if there is one."""
-    return [Version.of(each) for each in gateway().history(limit=1)]
 
 
 @require_GET

@@ -13,11 +13,14 @@ from tests.console.conftest import make_user
 
 
 def created(admin: Client, **typed: str):
-    return admin.post(reverse("new-user"), {"username": "ada", "role": "support", "scopes": "orders.>", **typed})
+    typed = {"username": "ada", "role": "support", "scopes": "orders.>", **typed}
+    return admin.post(reverse("new-user"), typed, follow=True)
 
 
 def test_a_user_is_made_with_a_role_in_a_scope_and_a_password_that_is_shown_once(admin):
-    text = created(admin, way="password").content.decode()
+    response = created(admin, way="password")
+    text = response.content.decode()
+    assert response.redirect_chain[-1][1] == 302  # loading the page again makes nothing anew
     password = re.search(r'id="secret">([^<]+)<', text)[1]
     user = User.objects.get(username="ada")
     assert user.check_password(password)
@@ -62,7 +65,7 @@ def test_a_user_that_cannot_be_is_refused_with_the_reason(typed, problem, admin)
 
 
 def act(admin: Client, user: User, action: str, **typed):
-    return admin.post(reverse("change-user", kwargs={"user_id": user.pk, "action": action}), typed)
+    return admin.post(reverse("change-user", kwargs={"user_id": user.pk, "action": action}), typed, follow=True)
 
 
 def test_a_closed_account_is_out_at_once_and_comes_back(admin, lonely_console):

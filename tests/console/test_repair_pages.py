@@ -1,5 +1,6 @@
 """Pages about messages: work on them and its blast radius, sending, dead letters, journeys, search, scheduled ones."""
 
+import re
 import time
 
 import pytest
@@ -69,6 +70,21 @@ def text(response) -> str:
 
 
 # -- resubmitting
+
+
+def test_only_dead_letters_are_offered_to_be_resubmitted(browser_of, console, dead):
+    console.send(f"/queue/{dead}", "alive", persistent="true")
+    support = browser_of("support")
+    until(lambda: bodies(dead), "a message in the queue")
+    offer = 'value="retry" data-bulk'
+    assert offer in text(support.get(reverse("messages", args=["ActiveMQ.DLQ"])))
+    assert offer not in text(support.get(reverse("messages", args=[dead])))
+
+
+def test_what_may_not_be_done_to_a_message_is_there_out_of_use_and_as_small_as_the_rest(browser_of, dead):
+    page = text(browser_of("support").get(reverse("message", args=["ActiveMQ.DLQ", failed(dead)[0].seq])))
+    shown = re.findall(r'class="button button-small" aria-disabled="true"[^>]*>([^<]+)<', page)
+    assert shown == ["Edit and send", "Move", "Copy", "Delete"]
 
 
 def test_support_resubmits_one_after_seeing_its_blast_radius_and_must_say_why(browser_of, dead):

@@ -257,8 +257,9 @@ def test_a_version_tells_what_it_changed_and_is_reverted_to_with_one_click(admin
 
 
 def test_the_last_change_is_undone_once(admin, defined):
-    step(admin, keep(admin, "hasty"), "apply")
+    applied = step(admin, keep(admin, "hasty"), "apply")
     version = str(gateway().definitions().version)
+    assert reverse("undo-routing") in applied.content.decode()
     assert reverse("undo-routing") in admin.get(reverse("routing")).content.decode()
     admin.post(reverse("undo-routing"), {"version": version})
     assert in_force() == []
@@ -269,7 +270,7 @@ def test_the_last_change_is_undone_once(admin, defined):
 def test_an_old_change_is_not_undone(admin, defined, monkeypatch):
     from datetime import timedelta
 
-    monkeypatch.setattr("console.views.routing_history.UNDO_TIME", timedelta(seconds=-1))
+    monkeypatch.setattr("console.routing.versions.UNDO_TIME", timedelta(seconds=-1))
     step(admin, keep(admin, "old"), "apply")
     assert reverse("undo-routing") not in admin.get(reverse("routing")).content.decode()
     admin.post(reverse("undo-routing"), {"version": str(gateway().definitions().version)})

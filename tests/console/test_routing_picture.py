@@ -11,7 +11,7 @@ from console.live.picture import Picture, first, updated
 from console.live.topics import Topic
 from console.routing.flow import flow_of, stream
 from console.routing.graph import Role, feeders_of, graph_of
-from console.routing.layout import place
+from console.routing.layout import fits, place
 from console.routing.view import PAGE_NODES, ViewQuery, view_of
 
 Q, T = Destination.queue, Destination.topic
@@ -59,6 +59,16 @@ def test_composites_are_followed_through_topics_from_producers_to_consumers():
     ends = {(each.role, each.destination.name): each.layer for each in graph.nodes if each.role.endswith("ers")}
     assert ends[Role.PRODUCERS, "in"] == 0
     assert ends[Role.CONSUMERS, "Consumer.A.VirtualTopic.X"] == 6
+
+
+def test_a_virtual_topic_with_its_consumers_fits_a_window_of_usual_width():
+    queues = [Q("Consumer.A.VirtualTopic.Orders"), Q("Consumer.Accounting.VirtualTopic.Orders")]
+    graph = graph_of(Definitions(), having(T("VirtualTopic.Orders"), *queues, ConsumerCount=1, ProducerCount=1))
+    place(graph)
+    assert max(each.layer for each in graph.nodes) == 4
+    assert graph.width <= 1010
+    topic = next(each for each in graph.nodes if each.title == "VirtualTopic.Orders")
+    assert fits(topic) >= len(topic.title)
 
 
 def test_nodes_do_not_overlap():
