@@ -259,7 +259,7 @@ def test_a_version_tells_what_it_changed_and_is_reverted_to_with_one_click(admin
 def test_the_last_change_is_undone_once(admin, defined):
     applied = step(admin, keep(admin, "hasty"), "apply")
     version = str(gateway().definitions().version)
-    assert reverse("undo-routing") in applied.content.decode()
+    assert reverse("undo-routing") in applied
     assert reverse("undo-routing") in admin.get(reverse("routing")).content.decode()
     admin.post(reverse("undo-routing"), {"version": version})
     assert in_force() == []
