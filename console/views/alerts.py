@@ -6,18 +6,18 @@ from datetime import timedelta
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from brokerapp.errors import BrokerError
 from console import audit
-from console.access import Verb, needs, visible
+from console.access import Verb, may, needs, require, touched, visible
 from console.alerts.form import RuleForm
 from console.alerts.judging import rule_of
 from console.alerts.replaying import replayed
-from console.alerts.rules import MEANINGS
+from console.alerts.rules import MEANINGS, Rule
 from console.alerts.showing import is_seen
 from console.models import AlertDelivery, AlertFiring, AlertRule
 
@@ -33,7 +33,12 @@ def alerts(request: HttpRequest) -> HttpResponse:
     firing = _seen(request, AlertFiring.objects.filter(state="firing").select_related("rule"))
     past = _seen(request, AlertFiring.objects.filter(state="ended").prefetch_related("deliveries")[:500])
     page = Paginator(past, SIZE).get_page(request.GET.get("page"))
-    rules = [(row, rule_of(row), _is_silent(row)) for row in AlertRule.objects.all()]
+    knows = touched(request.user)
+    rules = [
+        (row, rule, _is_silent(row), _may_change(request, rule))
+        for row in AlertRule.objects.all()
+        if any(map(knows, (rule := rule_of(row)).places))
+    ]
     context = {"firing": firing, "page": page, "rules": rules, "silences": SILENCES}
     return render(request, "console/alerts.html", context)
 
@@ -42,6 +47,25 @@ def _seen(request: HttpRequest, firings) -> list[AlertFiring]:
     """Those about what the user sees."""
     sees = visible(request.user)
     return [each for each in firings if is_seen(each.subject, sees)]
+
+
+def _may_change(request: HttpRequest, rule: Rule) -> bool:
+    return all(may(request.user, Verb.ALERT, place) for place in rule.places)
+
+
+def _require(request: HttpRequest, rule: Rule) -> None:
+    """Raise PermissionDenied unless the user may have alerts on all that the rule is about."""
+    for place in rule.places:
+        require(request, Verb.ALERT, place)
+
+
+def _existing(request: HttpRequest, rule_id: int) -> AlertRule:
+    """The rule, for somebody who may change it. Raises Http404 where they may not know of it."""
+    row = get_object_or_404(AlertRule, pk=rule_id)
+    if not any(map(touched(request.user), rule_of(row).places)):
+        raise Http404("There is no such rule.")
+    _require(request, rule_of(row))
+    return row
 
 
 def _is_silent(row: AlertRule) -> bool:
@@ -63,9 +87,10 @@ def firing(request: HttpRequest, firing_id: int) -> HttpResponse:
 @needs(Verb.ALERT)
 def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
     """Make a rule, or change one."""
-    row = get_object_or_404(AlertRule, pk=rule_id) if rule_id else None
+    row = _existing(request, rule_id) if rule_id else None
     form = RuleForm(request.POST or None, instance=row, initial=_wanted(request))
     if request.method == "POST" and form.is_valid():
+        _require(request, form.rule())
         before = _said(row) if row else None
         with audit.recording(
             request, "change alert rule" if row else "create alert rule", _name(form), before
@@ -104,6 +129,7 @@ def test_rule(request: HttpRequest) -> HttpResponse:
     rule = form.rule()
     if rule is None:
         return render(request, "console/parts/alert_test.html", {"errors": form.rule_errors()})
+    _require(request, rule)
     try:
         context = {"result": replayed(rule), "rule": rule}
     except BrokerError as error:
@@ -115,7 +141,7 @@ def test_rule(request: HttpRequest) -> HttpResponse:
 @needs(Verb.ALERT)
 def change(request: HttpRequest, rule_id: int) -> HttpResponse:
     """Silence a rule for a while, hear it again, switch it on or off, or delete it."""
-    row, action = get_object_or_404(AlertRule, pk=rule_id), request.POST.get("action", "")
+    row, action = _existing(request, rule_id), request.POST.get("action", "")
     if action not in _CHANGES:
         messages.error(request, "Nothing was done: choose what to do.")
         return redirect("alerts")
