@@ -5,7 +5,6 @@ alerts, subscriptions, connections. What a page only says back of its own addres
 """
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 from django.contrib.auth.models import User
@@ -14,9 +13,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from brokerapp.definitions import Composite, Leg, PolicyEntry
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.named_subscription import NamedSubscription
-from console.access import Limit, narrow
 from console.alerts import showing
 from console.audit import Actor, recording
 from console.gateway import gateway
@@ -25,9 +23,8 @@ from console.live.topics import RIGHTS
 from console.models import AlertFiring, AlertRule, Star
 from console.peers import peers_now
 from console.repair.models import Job, Template
-from console.rights import Scope, Verb
 from console.routing import drafts
-from console.routing.changes import Change
+from console.routing.changes import Change, definitions_of, items_of
 from tests.conftest import until
 from tests.console.conftest import make_user
 from tests.console.test_live import frame_with, socket
@@ -46,27 +43,19 @@ def make_half(broker, side: str) -> dict:
     client.send(f"/queue/{side}.a", "x", persistent="true", receipt="1", correlation=side)
     broker.send(f"/queue/{side}.a", "y", persistent="true")
     broker.send(f"/queue/{dead}", "z", persistent="true", dlqDeliveryFailureCause=f"no {side}")
-    subscription = NamedSubscription("c", f"of.{side}", (topic,))
-    log = gateway().run(gateway().admin.create_subscription(subscription))
+    log = kept_log(NamedSubscription("c", f"of.{side}", (topic,)))
     made = Composite(Destination.queue(f"{side}.split"), (Leg(Destination.queue(f"{side}.target")),))
-    policy = PolicyEntry(Destination.queue(f"{side}.>"))
-    current = gateway().definitions()
-    gateway().define(
-        replace(
-            current,
-            virtual_destinations=(*current.virtual_destinations, made),
-            policies=(*current.policies, policy),
-        ),
-        "ada",
-        f"Define {side}.split",
-    )
+    policy, current = PolicyEntry(Destination.queue(f"{side}.>")), gateway().definitions()
+    items = {**items_of(current), made.id: made, policy.id: policy}
+    gateway().define(definitions_of(items.values(), current.version), "ada", f"Define {side}.split")
     other = Composite(Destination.queue(f"{side}.draft"), (Leg(Destination.queue(f"{side}.target")),))
     draft = drafts.begin("ada", f"Define {side}.draft", [Change(None, other)], current.version)
     job = Job.objects.create(name=f"Retry {side}", action="retry", queue=str(queue), asked_by="ada", state="asked")
     rule = AlertRule.objects.create(name=f"{side} is deep", metric="depth", pattern=SCOPE.replace(INSIDE, side),
                                     threshold=1, author="ada")  # fmt: skip
     now = timezone.now()
-    about = {"rule": rule, "rule_name": rule.name, "subject": str(queue), "broken_since": now, "fired": now}
+    about = {"rule": rule, "rule_name": rule.name, "subject": str(queue), "since": now, "fired": now,
+             "value": 2, "worst": 2, "sentence": f"{queue} is deep"}  # fmt: skip
     firing = AlertFiring.objects.create(state="firing", **about)
     AlertFiring.objects.create(state="ended", ended=now, **about)
     Template.objects.create(owner=User.objects.get(username="ada"), name=f"For {side}", shared=True,
@@ -75,6 +64,14 @@ def make_half(broker, side: str) -> dict:
         pass
     return {"queue": queue, "log": log.name, "draft": draft.pk, "job": job.id, "rule": rule.pk, "firing": firing.pk,
             "client": client}  # fmt: skip
+
+
+def kept_log(subscription: NamedSubscription) -> Destination:
+    """The log of a durable subscription, which is made for the module."""
+    for each in gateway().run(gateway().admin.subscriptions()):
+        if each.subscription.name == subscription.name:
+            return each.numbers.destination
+    return gateway().run(gateway().admin.create_subscription(subscription))
 
 
 def make_world(broker) -> dict[str, dict]:
@@ -86,7 +83,7 @@ def make_world(broker) -> dict[str, dict]:
         until(
             lambda side=side: (
                 (found := mirror().current().stats.get(Destination.queue(f"{side}.a")))
-                and found.QueueSize == 2
+                and found.QueueSize >= 2
                 and Destination.topic(f"{side}.t") in mirror().current().stats
             ),
             f"{side} in the picture",
