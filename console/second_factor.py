@@ -23,10 +23,15 @@ WITHOUT = frozenset(
 )
 
 
+def must_have_factor(user: AnyUser) -> bool:
+    """Whether the user has a role that needs a second factor."""
+    required = settings.IDENTITY.second_factor
+    return bool(required) and user.is_authenticated and not roles_of(user).isdisjoint(required)
+
+
 def lacks_factor(user: AnyUser, session: Any) -> bool:
     """Whether the user has a role that needs a second factor, and none. Single sign-on is its provider's business."""
-    required = settings.IDENTITY.second_factor
-    if not required or not user.is_authenticated or roles_of(user).isdisjoint(required):
+    if not must_have_factor(user):
         return False
     methods = [each.get("method") for each in session.get(AUTHENTICATION_METHODS_SESSION_KEY, [])]
     return "socialaccount" not in methods and not is_mfa_enabled(user)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from brokerapp.destination import ANY_REST, NAMED_KINDS, Destination, Kind
+from brokerapp.destination import ANY_REST, Destination, Kind
 from brokerapp.engine.destination_map import matches
 from brokerapp.history import Point, Whole
 from brokerapp.snapshot import DestinationStats
@@ -86,9 +86,7 @@ class Rule:
     @property
     def places(self) -> tuple[Destination, ...]:
         """The patterns it is about; of the whole broker: everything."""
-        scope = Scope.parse(ANY_REST if self.meaning.of_broker else self.pattern)
-        kinds = (scope.kind,) if scope.kind else NAMED_KINDS if self.meaning.of_broker else self.meaning.kinds
-        return tuple(Destination(kind, scope.pattern) for kind in kinds)
+        return (Scope(ANY_REST) if self.meaning.of_broker else Scope.parse(self.pattern)).destinations
 
     def is_broken(self, value: float) -> bool:
         """Whether this number is one to be told of."""

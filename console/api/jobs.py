@@ -117,7 +117,7 @@ def start_job(request: HttpRequest, wanted: NewJob) -> Any:
         check_selector(request.user, compile_selector(wish.selector), queue)
     asks_only = wish.action == "retry" and not may(request.user, wish.verb, queue)
     if not asks_only:
-        for place in (queue, *([target] if target else [])):
+        for place in (queue, *jobs.targets(wish)):
             require(request, wish.verb, place)
     with audit.recording(request, f"{wish.action} messages", queue, before=fields) as change:
         job = jobs.start(wish, request.user.get_username(), needs_approval=asks_only)
@@ -144,7 +144,8 @@ def control_job(
 ) -> Any:
     """Approve, pause, resume or cancel a job, or start another one for what failed in it."""
     job = _existing(request, job_id)
-    require(request, Verb.BULK if action == "approve" else _verb_of(job), job.source)
+    for place in jobs.places(job):
+        require(request, jobs.verb_to(action, job), place)
     by = request.user.get_username()
     before = {"job": str(job.id), "state": job.state}
     with audit.recording(request, f"{action} job", job.queue, before=before) as change:
@@ -161,11 +162,6 @@ def control_job(
                 job = jobs.retry_failed(job, by)
         change.after = {"job": str(job.id), "state": job.state}
     return job
-
-
-def _verb_of(job: Job) -> Verb:
-    few = job.action == Job.Action.RETRY and job.is_selection and job.expected <= jobs.FEW
-    return Verb.RESUBMIT if few else jobs.NEEDS[job.action]
 
 
 def _existing(request: HttpRequest, job_id: UUID) -> Job:

@@ -88,10 +88,10 @@ def firing(request: HttpRequest, firing_id: int) -> HttpResponse:
 def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
     """Make a rule, or change one."""
     row = _existing(request, rule_id) if rule_id else None
+    before = _said(row) if row else None  # as it is: a form writes into its row while it is checked
     form = RuleForm(request.POST or None, instance=row, initial=_wanted(request))
     if request.method == "POST" and form.is_valid():
-        _require(request, form.rule())
-        before = _said(row) if row else None
+        _require(request, rule_of(form.instance))
         with audit.recording(
             request, "change alert rule" if row else "create alert rule", _name(form), before
         ) as change:

@@ -89,7 +89,8 @@ def detail(request: HttpRequest, job_id: str) -> HttpResponse:
 def control(request: HttpRequest, job_id: str, action: str) -> HttpResponse:
     """Approve, pause, go on with, slow down, cancel a job, or try again what failed in it."""
     job = _existing(request, job_id)
-    require(request, Verb.BULK if action == "approve" else jobs.verb_of(job), job.source)
+    for place in jobs.places(job):
+        require(request, jobs.verb_to(action, job), place)
     user = request.user.get_username()
     with audit.recording(
         request, f"{action} job", job.queue, before={"job": str(job.id), "state": job.state}

@@ -89,7 +89,7 @@ def _wish(queue: Destination, given: QueryDict, lenient: bool = False) -> Wish:
         if not lenient:
             raise
         to = None
-    seqs = tuple(dict.fromkeys(int(each) for each in given.getlist("seq") if each.isdecimal() and len(each) < 19))
+    seqs = _seqs(given)
     rate = given.get("rate", "").strip()
     if rate and not (rate.isdecimal() and len(rate) < 7) and not lenient:
         raise RequestRefused(f"rate: {rate!r} is no number of messages a second")
@@ -97,6 +97,14 @@ def _wish(queue: Destination, given: QueryDict, lenient: bool = False) -> Wish:
         action, queue, to, seqs[: MAX_SELECTION + 1], given.get("selector", "").strip(),
         int(rate) if rate.isdecimal() and len(rate) < 7 else 0, given.get("reason", ""), given.get("name", ""),
     )  # fmt: skip
+
+
+def _seqs(given: QueryDict) -> tuple[int, ...]:
+    """The numbers of the messages chosen. What is none is not passed over: without any, all messages are meant."""
+    texts = given.getlist("seq")
+    if wrong := [each for each in texts if not (each.isdecimal() and len(each) < 19)]:
+        raise Http404(f"{wrong[0][:40]!r} is no message's number.")
+    return tuple(dict.fromkeys(map(int, texts)))
 
 
 def _must_type(wish: Wish) -> bool:
@@ -122,7 +130,7 @@ def _allowed(request: HttpRequest, wish: Wish) -> bool:
 
 def _asked(request: HttpRequest, wish: Wish) -> HttpResponse:
     at_once = _allowed(request, wish)
-    for target in _targets(wish):
+    for target in jobs.targets(wish):
         if at_once:
             require(request, wish.verb, target)
     about = {"target": str(wish.target or ""), "selector": wish.selector, "messages": list(wish.seqs)[:100]}
@@ -154,19 +162,6 @@ def _tell(request: HttpRequest, job: Job) -> None:
         messages.success(request, f"{Action(job.action).label}: done with {counted(job.done, 'message')}.")
     for each in failed[:3]:
         messages.error(request, each)
-
-
-def _targets(wish: Wish) -> set[Destination]:
-    """Where few messages go: who may send them again must have the right there too."""
-    if wish.target is not None:
-        return {wish.target}
-    if wish.action != Action.RETRY or not wish.seqs:
-        return set()
-    found = set()
-    for message in _chosen(wish).sample:
-        if message.original_destination:
-            found.add(Destination.parse(message.original_destination))
-    return found
 
 
 def _chosen(wish: Wish) -> Chosen:
