@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from brokerapp.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.snapshot import DestinationStats, NodeStatus
+from console.rights import Sees, everything
 
 #: Seconds over which rates are means.
 WINDOW = 5.0
@@ -141,6 +142,15 @@ def _depths(picture: Picture) -> tuple[Depths, ...]:
     if kept and picture.at - kept[-1].at < DEPTHS_STEP:
         return kept
     return (*kept, Depths(picture.at, {each.destination: each.QueueSize for each in picture.of_kind(Kind.QUEUE)}))
+
+
+def seen_by(picture: Picture, sees: Sees) -> Picture:
+    """The picture as somebody has it who sees these destinations: others are left out, of sums too."""
+    if sees is everything:
+        return picture
+    stats = {each: numbers for each, numbers in picture.stats.items() if sees(each)}
+    tracks = {each: track for each, track in picture.tracks.items() if sees(each)}
+    return _summed(replace(picture, stats=stats, tracks=tracks))
 
 
 def troubled(old: Picture, trouble: str) -> Picture:
