@@ -14,7 +14,7 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.errors import BrokerError, DestinationNotFound, InvalidDestination, SelectorSyntaxError
 from brokerapp.selectors import compile_selector
 from brokerapp.selectors.explain import explain
-from console.access import Verb, may, needs, require
+from console.access import Verb, may, needs, require, visible
 from console.gateway import gateway
 from console.live.mirror import mirror
 from console.masking import masked
@@ -40,10 +40,11 @@ def preview(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "specimen": specimen, "picked": picked, "why": form.get("why", "").strip(), "draft": draft,
         "drafts": Draft.objects.filter(state__in=Draft.LIVING)[:20],
-        "names": sorted(str(each) for each in mirror().current().stats)[:500],
+        "names": sorted(map(str, filter(visible(request.user), mirror().current().stats)))[:500],
     }  # fmt: skip
     if specimen.destination and not specimen.error:
         try:
+            require(request, Verb.SEE, specimen.target)
             context |= _way(specimen, draft, context["why"])
             context["link"] = _link(form)
         except BrokerError as error:
