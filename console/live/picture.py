@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from brokerapp.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.snapshot import DestinationStats, NodeStatus
+from console.rights import Sees, everything
 
 #: Seconds over which rates are means.
 WINDOW = 5.0
@@ -123,6 +124,15 @@ def ticked(old: Picture, now: float, nodes: Iterable[NodeStatus], routing: int =
     mark = Mark(now, totals.pending, totals.enqueue, totals.dequeue)
     past = (*(each for each in old.past if now - each.at <= PAST), mark)
     return replace(moved, past=past)
+
+
+def seen_by(picture: Picture, sees: Sees) -> Picture:
+    """The picture as somebody has it who sees these destinations: others are left out, of sums too."""
+    if sees is everything:
+        return picture
+    stats = {each: numbers for each, numbers in picture.stats.items() if sees(each)}
+    tracks = {each: track for each, track in picture.tracks.items() if sees(each)}
+    return _summed(replace(picture, stats=stats, tracks=tracks))
 
 
 def troubled(old: Picture, trouble: str) -> Picture:
