@@ -15,18 +15,23 @@ from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import BrokerError, DefinitionConflict, DefinitionRefused
 from console import audit
-from console.access import Verb, needs
+from console.access import Verb, needs, touched
 from console.gateway import gateway
+from console.rights import Sees, everything
+from console.routing import drafts
 from console.routing.changes import between
 from console.routing.facts import rows_of
 from console.routing.fragment import file_difference
 from console.routing.models import Draft
+from console.routing.sight import known, known_changes
 from console.views.routing_drafts import rights_for
 
 #: Versions on a page, and drafts that are shown.
 PAGE_SIZE, MAX_DRAFTS = 25, 50
 #: How long the last change can be undone with one click.
 UNDO_TIME = timedelta(minutes=10)
+#: What is said of a version to those who see nothing of what it changed.
+ELSEWHERE = "About other destinations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +67,21 @@ def undo_of(versions: list[Version]) -> Undo | None:
     return Undo(newest, newest.time + UNDO_TIME)
 
 
-def latest() -> list[Version]:
+def latest(sees: Sees = everything) -> list[Version]:
     """The version in force, if there is one."""
-    return [Version.of(each) for each in gateway().history(limit=1)]
+    return said_to([Version.of(each) for each in gateway().history(limit=1)], sees)
+
+
+def said_to(versions: list[Version], sees: Sees) -> list[Version]:
+    """The versions, without the words on those that changed nothing somebody may know of."""
+    return [each if _is_known(each.number, sees) else replace(each, comment=ELSEWHERE) for each in versions]
+
+
+def _is_known(number: int, sees: Sees) -> bool:
+    if sees is everything:
+        return True
+    old, new = (gateway().definitions(each) for each in (number - 1, number))
+    return bool(known_changes(between(old, new), sees))
 
 
 @require_GET
@@ -73,12 +90,14 @@ def changes(request: HttpRequest) -> HttpResponse:
     """Drafts that wait, and the versions that were in force, newest first."""
     page = max(1, int(text)) if (text := request.GET.get("page", "")).isdecimal() and len(text) < 6 else 1
     found = [Version.of(each) for each in gateway().history(limit=page * PAGE_SIZE + 1)]
+    sees = touched(request.user)
     versions = found[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
     closed = request.GET.get("drafts") == "closed"
     states = (Draft.State.APPLIED, Draft.State.DROPPED) if closed else Draft.LIVING
     context = {
-        "drafts": Draft.objects.filter(state__in=states)[:MAX_DRAFTS], "closed": closed, "versions": versions,
-        "page": page, "more": len(found) > page * PAGE_SIZE, "undo": undo_of(found),
+        "drafts": drafts.some(states, sees, MAX_DRAFTS), "closed": closed,
+        "versions": said_to(versions, sees),
+        "page": page, "more": len(found) > page * PAGE_SIZE, "undo": undo_of(said_to(found[:1], sees)),
     }  # fmt: skip
     return render(request, "console/routing/changes.html", context)
 
@@ -87,8 +106,9 @@ def changes(request: HttpRequest) -> HttpResponse:
 @needs(Verb.SEE)
 def version(request: HttpRequest, number: int) -> HttpResponse:
     """What one version changed, and what going back to it would."""
-    about = _about(number)
-    new, old, current = (gateway().definitions(each) for each in (number, number - 1, None))
+    sees = touched(request.user)
+    about = said_to([_about(number)], sees)[0]
+    new, old, current = (known(gateway().definitions(each), sees) for each in (number, number - 1, None))
     context = {"version": about, "current": current, "changes": [(each, rows_of(each)) for each in between(old, new)]}
     context["back"] = [(each, rows_of(each)) for each in between(current, new)]
     try:

@@ -34,7 +34,7 @@ COLUMNS = ("QueueSize", "InFlightCount", "ConsumerCount", "EnqueueCount", "Deque
 class Command(BaseCommand):
     """One verb a call. Exit status 0, or 1 with one sentence on standard error."""
 
-    help = "List destinations, browse and purge queues, import and export definitions, show statistics."
+    help = "Look at and change destinations, messages, subscriptions and routing of a broker."
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
