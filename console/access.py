@@ -17,10 +17,10 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import ANY_REST, Destination, Kind
 from console import audit
 from console.models import Assignment
-from console.rights import ROLES_BY_VERB, Grant, Limit, Role, Sees, Verb, allows, everything, lacking
+from console.rights import ROLES_BY_VERB, Grant, Limit, Role, Scope, Sees, Verb, allows, everything, lacking
 
 __all__ = [
     "ROLES_BY_VERB",
@@ -36,6 +36,7 @@ __all__ = [
     "needs",
     "queue_named",
     "require",
+    "require_everywhere",
     "rights_of",
     "roles_of",
     "still_here",
@@ -119,6 +120,12 @@ def require(request: HttpRequest, verb: Verb, destination: Destination | None = 
         reason = lacking(verb, destination if may(request.user, verb) else None)
         audit.denied(request, verb.name.lower(), destination or request.path, reason)
         raise PermissionDenied(reason)
+
+
+def require_everywhere(request: HttpRequest, verb: Verb) -> None:
+    """Raise PermissionDenied unless the right is for all destinations: what is asked for is about all of them."""
+    for place in Scope(ANY_REST).destinations:
+        require(request, verb, place)
 
 
 Argued = Callable[[dict[str, Any]], Destination]
