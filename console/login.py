@@ -67,14 +67,18 @@ def _fernet() -> Fernet:
 # -- recently proved
 
 
-def must_prove_again(request: HttpRequest) -> HttpResponse | None:
-    """A way to the password page when the last proof is too old; the request goes on behind it.
+def is_proof_old(request: HttpRequest) -> bool:
+    """Whether the last proof is too old for a dangerous change.
 
     Whoever comes by single sign-on alone has nothing that could be asked here.
     """
-    if time.time() - request.session.get(PROVED, 0) < RECENT or not get_reauthentication_flows(request.user):
-        return None
-    return suspend_request(request, reverse("account_reauthenticate"))
+    is_recent = time.time() - request.session.get(PROVED, 0) < RECENT
+    return not is_recent and bool(get_reauthentication_flows(request.user))
+
+
+def must_prove_again(request: HttpRequest) -> HttpResponse | None:
+    """A way to the password page when the last proof is too old; the request goes on behind it."""
+    return suspend_request(request, reverse("account_reauthenticate")) if is_proof_old(request) else None
 
 
 def recently_proved(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:

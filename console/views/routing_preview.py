@@ -51,6 +51,7 @@ def preview(request: HttpRequest) -> HttpResponse:
     }  # fmt: skip
     if specimen.destination and not specimen.error:
         try:
+            require(request, Verb.SEE, specimen.target)
             context |= _way(request, specimen, draft, context["why"])
             context["link"] = _link(form)
         except BrokerError as error:
