@@ -131,7 +131,7 @@ def authenticator(authentication: Authentication | None) -> Authenticate | None:
         return None
     users = {user.name: user for user in authentication.users}
 
-    async def authenticate(login: str | None, passcode: str | None) -> Principal | None:
+    async def authenticate(login: str | None, passcode: str | None, address: str) -> Principal | None:
         if login is None and passcode is None and authentication.anonymous_access_allowed:
             return Principal(authentication.anonymous_user, frozenset({authentication.anonymous_group}))
         user = users.get(login or "")

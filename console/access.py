@@ -17,10 +17,10 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import ANY_REST, Destination, Kind
 from console import audit
 from console.models import Assignment
-from console.rights import ROLES_BY_VERB, Grant, Limit, Role, Verb, allows, lacking
+from console.rights import ROLES_BY_VERB, Grant, Limit, Role, Scope, Sees, Verb, allows, everything, lacking
 
 __all__ = [
     "ROLES_BY_VERB",
@@ -36,9 +36,11 @@ __all__ = [
     "needs",
     "queue_named",
     "require",
+    "require_everywhere",
     "rights_of",
     "roles_of",
     "still_here",
+    "touched",
     "visible",
 ]
 
@@ -76,12 +78,27 @@ def may(user: AnyUser, verb: Verb, destination: Destination | None = None) -> bo
     return allows(grants_of(user), verb, destination)
 
 
-def visible(user: AnyUser, verb: Verb = Verb.SEE) -> Callable[[Destination], bool]:
-    """A predicate that says for which destinations this user has the right."""
-    grants = [grant for grant in grants_of(user) if grant.allows(verb)]
+def visible(user: AnyUser, verb: Verb = Verb.SEE) -> Sees:
+    """A predicate that says for which destinations this user has the right; `everything` for all."""
+    grants = _with(user, verb)
     if any(grant.is_everywhere for grant in grants):
-        return lambda destination: True
+        return everything
     return lambda destination: allows(grants, verb, destination)
+
+
+def touched(user: AnyUser, verb: Verb = Verb.SEE) -> Sees:
+    """A predicate that says of which patterns this user has the right for some destination; `everything` for all.
+
+    For what is about destinations by pattern: somebody may know of it when it concerns some that they see.
+    """
+    grants = _with(user, verb)
+    if any(grant.is_everywhere for grant in grants):
+        return everything
+    return lambda destination: any(grant.touches(destination) for grant in grants)
+
+
+def _with(user: AnyUser, verb: Verb) -> list[Grant]:
+    return [grant for grant in grants_of(user) if grant.allows(verb)]
 
 
 def rights_of(user: AnyUser) -> dict[str, bool]:
@@ -103,6 +120,12 @@ def require(request: HttpRequest, verb: Verb, destination: Destination | None = 
         reason = lacking(verb, destination if may(request.user, verb) else None)
         audit.denied(request, verb.name.lower(), destination or request.path, reason)
         raise PermissionDenied(reason)
+
+
+def require_everywhere(request: HttpRequest, verb: Verb) -> None:
+    """Raise PermissionDenied unless the right is for all destinations: what is asked for is about all of them."""
+    for place in Scope(ANY_REST).destinations:
+        require(request, verb, place)
 
 
 Argued = Callable[[dict[str, Any]], Destination]

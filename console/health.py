@@ -8,12 +8,15 @@ from enum import IntEnum
 
 from brokerapp.destination import Destination, Kind
 from brokerapp.snapshot import DestinationStats
-from console.figures import counted, rate
+from console.figures import counted, rate, span, whole
 from console.live.picture import Picture
 
-#: A queue grows when more comes in than goes out by this factor, and its depth is worth a word.
-GROWTH = 1.1
+#: A queue whose depth is worth a word grows when it is deeper than minutes ago by this share, and by so many messages.
 MIN_DEPTH = 100
+GROWTH, MORE = 0.05, 20
+#: Seconds that must lie between two depths to be compared. Until then rates tell: more comes in than goes out by this.
+MIN_SPAN = 30.0
+RATE_GROWTH = 1.1
 
 
 class Urgency(IntEnum):
@@ -63,10 +66,21 @@ def _of(stats: DestinationStats, picture: Picture) -> Iterator[Finding]:
         sentence = f"{counted(depth, 'message')} and nobody consumes"
         yield Finding(destination, Urgency.LOOK, "No consumer", sentence, depth)
         return
-    rates = picture.rates(destination)
-    if depth >= MIN_DEPTH and rates.enqueue > rates.dequeue * GROWTH:
-        sentence = f"{counted(depth, 'message')}, {rate(rates.enqueue)} in and {rate(rates.dequeue)} out a second"
-        yield Finding(destination, Urgency.NOTE, "Growing", sentence, depth)
+    if depth >= MIN_DEPTH and (growth := _growth(stats, picture)):
+        yield Finding(destination, Urgency.NOTE, "Growing", f"{counted(depth, 'message')}, {growth}", depth)
+
+
+def _growth(stats: DestinationStats, picture: Picture) -> str:
+    """How a queue grows, in words; "" when it does not."""
+    oldest = picture.depths[0] if picture.depths else None
+    if oldest is not None and picture.at - oldest.at >= MIN_SPAN:
+        before = oldest.of.get(stats.destination, 0)
+        more = stats.QueueSize - before
+        ago = span(picture.at - oldest.at)
+        return f"{whole(more)} more than {ago} ago" if more >= MORE and more > before * GROWTH else ""
+    rates = picture.rates(stats.destination)
+    is_more = rates.enqueue > rates.dequeue * RATE_GROWTH
+    return f"{rate(rates.enqueue)} in and {rate(rates.dequeue)} out a second" if is_more else ""
 
 
 @dataclass(frozen=True, slots=True)

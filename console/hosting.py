@@ -21,6 +21,7 @@ from console.access import grants_of
 from console.gateway import close_gateway
 from console.live.mirror import close_mirror, mirror
 from console.live.notices import close_notices
+from console.rate_limit import RateLimit
 from console.rights_version import changes_here
 from console.watch import close_watch, watch
 
@@ -69,19 +70,23 @@ class Authenticator:
 
     A password hash takes long on purpose. Answers are remembered for a short while, under a keyed digest, so that a
     storm of reconnecting clients costs one hash a user, but no longer than until rights are changed in this process.
+    Whoever tries passwords for a name from one address gets GUESSES answers at once and then one in SLOWLY seconds;
+    others of that name, and from there with a password that is remembered, do not notice.
     """
 
     #: Seconds an answer is remembered: a yes, and a no.
     YES, NO = 60.0, 5.0
     MAX_ANSWERS = 10_000
+    GUESSES, SLOWLY = 20, 10.0
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._key = os.urandom(32)
         self._answers: dict[bytes, tuple[float, Principal | None]] = {}
         self._changes = changes_here()
+        self._guesses = RateLimit(1 / self.SLOWLY, self.GUESSES, clock)
 
-    async def __call__(self, login: str | None, passcode: str | None) -> Principal | None:
+    async def __call__(self, login: str | None, passcode: str | None, address: str = "") -> Principal | None:
         """The principal, or None."""
         if login is None or passcode is None:
             return None
@@ -92,6 +97,9 @@ class Authenticator:
         until, principal = self._answers.get(digest, (0.0, None))
         if self._clock() < until:
             return principal
+        if self._guesses.wait(f"{login}\n{address}"):
+            logger.warning("too many passwords are tried for %r from %s", login, address)
+            return None
         principal = await sync_to_async(self._check, thread_sensitive=False)(login, passcode)
         if len(self._answers) >= self.MAX_ANSWERS:
             self._answers.clear()

@@ -11,16 +11,9 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.snapshot import DestinationStats
 from console import figures
 from console.live.picture import Picture, Rates
+from console.rights import Sees, everything
 
 PAGE_SIZES = (25, 50, 100)
-
-#: Whether somebody may see a destination.
-Sees = Callable[[Destination], bool]
-
-
-def everything(_destination: Destination) -> bool:
-    """Nothing is hidden."""
-    return True
 
 
 @dataclass(frozen=True, slots=True)

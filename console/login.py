@@ -40,7 +40,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def is_reauthentication_required(self, **kwargs: Any) -> bool:
         """For allauth's pages the same holds as for all dangerous changes: a fresh login is proof enough."""
-        return not is_proved(self.request)
+        return is_proof_old(self.request)
 
     def get_client_ip(self, request: HttpRequest) -> str:
         """The peer, or whom a proxy of SLUICE_PROXIES names: the server has seen to that."""
@@ -71,19 +71,18 @@ def _fernet() -> Fernet:
 # -- recently proved
 
 
-def is_proved(request: HttpRequest) -> bool:
-    """Whether its user proved who they are within RECENT."""
-    return time.time() - request.session.get(PROVED, 0) < RECENT
-
-
-def must_prove_again(request: HttpRequest) -> HttpResponse | None:
-    """A way to the password page when the last proof is too old; the request goes on behind it.
+def is_proof_old(request: HttpRequest) -> bool:
+    """Whether the last proof is too old for a dangerous change.
 
     Whoever comes by single sign-on alone has nothing that could be asked here.
     """
-    if is_proved(request) or not get_reauthentication_flows(request.user):
-        return None
-    return suspend_request(request, reverse("account_reauthenticate"))
+    is_recent = time.time() - request.session.get(PROVED, 0) < RECENT
+    return not is_recent and bool(get_reauthentication_flows(request.user))
+
+
+def must_prove_again(request: HttpRequest) -> HttpResponse | None:
+    """A way to the password page when the last proof is too old; the request goes on behind it."""
+    return suspend_request(request, reverse("account_reauthenticate")) if is_proof_old(request) else None
 
 
 def recently_proved(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:

@@ -299,3 +299,15 @@ def subscribers_now(numbers: Mapping[Destination, DestinationStats]) -> list[Sub
     except BrokerError:
         peers, offline = [], {}
     return subscribers(peers, numbers, kept, offline, oldest)
+
+
+def known_connections(sees: Callable[[Destination], bool]) -> frozenset[str]:
+    """Ids of the connections that somebody may know of. Raises BrokerError."""
+    return frozenset(peer.stats.id for peer in seen_by(peers_now(), sees))
+
+
+def known_subscriptions(logs: Iterable[Destination], sees: Callable[[Destination], bool]) -> frozenset[str]:
+    """Names of the logs of named subscriptions that somebody may know of. Raises BrokerError."""
+    door = gateway()
+    kept = door.run(door.admin.peers.named(list(logs)))
+    return frozenset(log.name for log, each in kept.items() if any(map(sees, each.topics)))

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from brokerapp.destination import ANY_REST, NAMED_KINDS, Destination, Kind, check_name
-from brokerapp.engine.destination_map import covers
+from brokerapp.engine.destination_map import covers, overlap
 from brokerapp.errors import InvalidDestination
+
+#: Whether somebody may know of a destination.
+Sees = Callable[[Destination], bool]
+
+
+def everything(_destination: object) -> bool:
+    """Nothing is hidden."""
+    return True
 
 
 class Role(StrEnum):
@@ -118,10 +126,14 @@ class Scope:
 
     def holds(self, destination: Destination) -> bool:
         """Whether the destination, or all that a pattern names, lies in it."""
-        physical = destination.physical
-        if physical.kind not in ((self.kind,) if self.kind else NAMED_KINDS):
-            return False
-        return covers(self.pattern, physical.name)
+        return self._is_of(destination) and covers(self.pattern, destination.physical.name)
+
+    def touches(self, destination: Destination) -> bool:
+        """Whether the destination, or some that a pattern names, lies in it."""
+        return self._is_of(destination) and overlap(self.pattern, destination.physical.name)
+
+    def _is_of(self, destination: Destination) -> bool:
+        return destination.physical.kind in ((self.kind,) if self.kind else NAMED_KINDS)
 
 
 def _checked(pattern: str) -> str:
@@ -160,6 +172,13 @@ class Grant:
         if self.limit is not None and not (verb in self.limit.verbs and _within(self.limit.scopes, destination)):
             return False
         return _within(self.scopes, destination)
+
+    def touches(self, destination: Destination) -> bool:
+        """Whether it is for some of what a pattern names."""
+        limits = self.limit.scopes if self.limit is not None else ()
+        return all(
+            not scopes or any(scope.touches(destination) for scope in scopes) for scopes in (self.scopes, limits)
+        )
 
     @staticmethod
     def of(role: str, scopes: Iterable[str], extras: Iterable[str]) -> Grant:

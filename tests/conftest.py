@@ -87,7 +87,7 @@ class RunningBroker:
         receipts.wait_on_receipt()
 
 
-async def _let_ada_in(login: str, passcode: str) -> Principal | None:
+async def _let_ada_in(login: str, passcode: str, address: str) -> Principal | None:
     return Principal("ada", frozenset({"admin"})) if (login, passcode) == ("ada", "lovelace") else None
 
 

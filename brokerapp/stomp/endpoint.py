@@ -14,8 +14,8 @@ from brokerapp.engine.conventions import PLAIN, Conventions
 if TYPE_CHECKING:
     from brokerapp.stomp.listener import StompConnection
 
-#: Who a login and passcode belong to; None when they are wrong. Without one anybody may come in.
-Authenticate = Callable[[str | None, str | None], Awaitable[Principal | None]]
+#: Who a login and passcode belong to, sent from an address; None when they are wrong. Without one anybody may come in.
+Authenticate = Callable[[str | None, str | None, str], Awaitable[Principal | None]]
 
 
 @dataclass(slots=True)

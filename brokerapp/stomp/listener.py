@@ -205,7 +205,8 @@ class StompConnection(asyncio.Protocol):
 
     async def _log_in(self, connect: Connect, authenticate: Authenticate) -> None:
         try:
-            principal = await authenticate(connect.login, connect.passcode)
+            address = self.client.remote_address.rpartition(":")[0]
+            principal = await authenticate(connect.login, connect.passcode, address)
         except Exception:
             logger.exception("the login of %s could not be checked", self.client.id)
             self._fail(ProtocolError("the login cannot be checked now"))

@@ -26,7 +26,6 @@ NOT_PROPERTIES = frozenset(
         "redelivered",
         "subscription",
         "ack",
-        "amq-msg-type",
         "original-destination",
         "transformation-error",
         "JMSRedelivered",
@@ -44,6 +43,13 @@ JMS_SETTERS = {
     "JMSTimestamp": "timestamp",
     "JMSType": "type",
 }
+#: What STOMP writes for the schemes of ActiveMQ's own names.
+_PREFIXES = {
+    "queue": "/queue/",
+    "topic": "/topic/",
+    "temp-queue": "/remote-temp-queue/",
+    "temp-topic": "/remote-temp-topic/",
+}
 
 
 def with_jms_setters(headers: dict[str, str]) -> dict[str, str]:
@@ -53,7 +59,15 @@ def with_jms_setters(headers: dict[str, str]) -> dict[str, str]:
     result = {JMS_SETTERS.get(name, name): value for name, value in headers.items()}
     if "JMSDeliveryMode" in headers:
         result["persistent"] = str(headers["JMSDeliveryMode"].upper() in ("2", "PERSISTENT")).lower()
+    if "://" in headers.get("JMSReplyTo", ""):
+        result["reply-to"] = _in_stomp_form(headers["JMSReplyTo"])
     return result
+
+
+def _in_stomp_form(text: str) -> str:
+    """How STOMP writes a destination; what is none stays as it is."""
+    scheme, _, name = text.partition("://")
+    return _PREFIXES[scheme] + name if scheme in _PREFIXES else text
 
 
 def properties_of(headers: dict[str, str]) -> str:

@@ -71,7 +71,7 @@ class RuleForm(forms.ModelForm):
 
     def rule(self) -> Rule | None:
         """The rule alone, to try it; None while it makes no sense."""
-        self.full_clean()
+        self.is_valid()
         if any(name in self.errors for name in _OF_RULE):
             return None
         said = self.cleaned_data

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import ANY_REST, Destination, Kind
 from brokerapp.engine.destination_map import matches
 from brokerapp.history import Point, Whole
 from brokerapp.snapshot import DestinationStats
@@ -82,6 +82,11 @@ class Rule:
         scope = Scope.parse(self.pattern)
         kinds = [each for each in self.meaning.kinds if scope.kind in (None, each)]
         return lambda destination: destination.kind in kinds and matches(scope.pattern, destination.name)
+
+    @property
+    def places(self) -> tuple[Destination, ...]:
+        """The patterns it is about; of the whole broker: everything."""
+        return (Scope(ANY_REST) if self.meaning.of_broker else Scope.parse(self.pattern)).destinations
 
     def is_broken(self, value: float) -> bool:
         """Whether this number is one to be told of."""

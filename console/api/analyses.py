@@ -13,6 +13,7 @@ from ninja import Router, Schema, Status
 
 from brokerapp.errors import RequestRefused
 from console import audit, runs, schedules
+from console.access import require_everywhere
 from console.analyses import catalogue, request_for
 from console.api.operations import operation
 from console.api.paging import Paged, page_of
@@ -128,6 +129,7 @@ def get_run(request: HttpRequest, run_id: UUID) -> Any:
 @operation(router, "GET", "/runs/{uuid:run_id}/result", Verb.SEE, response=dict[str, Any])
 def get_result(request: HttpRequest, run_id: UUID) -> Any:
     """What a run found: charts, tables and a sentence."""
+    require_everywhere(request, Verb.SEE)
     run = get_object_or_404(AnalysisRun, id=run_id)
     result = runs.result_of(run) if run.state == AnalysisRun.State.DONE else None
     if result is None:

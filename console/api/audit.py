@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 
 from brokerapp.errors import RequestRefused
+from console.access import require_everywhere
 from console.api.operations import operation
 from console.audit_query import AuditQuery
 from console.rights import Verb
@@ -46,6 +47,7 @@ def list_entries(
     since: str = "", until: str = "", before: str = "",
 ) -> Any:  # fmt: skip
     """Search the audit trail."""
+    require_everywhere(request, Verb.AUDIT)
     query = AuditQuery(q, who, action, object, outcome, since, until, before)
     if query.wrong:
         raise RequestRefused("; ".join(f"{name}: {rule}" for name, rule in query.wrong.items()))

@@ -16,7 +16,8 @@ from console.api.paging import Paged, page_of
 from console.connections import connections_of
 from console.gateway import gateway
 from console.live.mirror import mirror
-from console.rights import Verb
+from console.peers import known_connections
+from console.rights import Sees, Verb, everything
 
 router = Router(tags=["clients"])
 
@@ -93,10 +94,13 @@ class Removed(Schema):
 @operation(router, "GET", "/connections", Verb.SEE, response=ConnectionPage)
 def list_connections(request: HttpRequest, query: Paged, q: str = "") -> Any:
     """List connections, oldest first."""
+    sees = visible(request.user)
+    known = None if sees is everything else known_connections(sees)
     found = [
-        {"node": each.node, **each.stats.to_json()}
+        {"node": each.node, **each.stats.to_json(), "subscriptions": _seen(each.stats.subscriptions, sees)}
         for each in connections_of(mirror().current())
-        if q.lower() in f"{each.stats.client_id} {each.stats.user} {each.stats.remote_address}".lower()
+        if (known is None or each.stats.id in known)
+        and q.lower() in f"{each.stats.client_id} {each.stats.user} {each.stats.remote_address}".lower()
     ]
     return page_of(found, query)
 
@@ -113,7 +117,7 @@ def list_subscriptions(request: HttpRequest, query: Paged, q: str = "") -> Any:
     ]
     found.sort(key=lambda each: each.subscription.key)
     page = page_of(found, query)
-    return page | {"items": [_shown(each) for each in page["items"]]}
+    return page | {"items": [_shown(each, sees) for each in page["items"]]}
 
 
 @operation(router, "POST", "/subscriptions", Verb.CREATE, response={201: dict[str, str]})
@@ -143,11 +147,16 @@ def delete_subscription(request: HttpRequest, log: str) -> Any:
     return {"removed": count}
 
 
-def _shown(each: Any) -> dict[str, Any]:
+def _seen(subscriptions: list[str], sees: Sees) -> list[str]:
+    """Those of what one sees; temporary queues and the like are nobody else's."""
+    return [each for each in subscriptions if sees(Destination.parse(each))]
+
+
+def _shown(each: Any, sees: Sees) -> dict[str, Any]:
     subscription, numbers = each.subscription, each.numbers
     counts = {name: getattr(numbers, name) for name in SubscriptionOut.model_fields if hasattr(numbers, name)}
     return {
         "name": subscription.name, "client_id": subscription.client_id, "log": str(numbers.destination),
-        "topics": [str(topic) for topic in subscription.topics], "selector": subscription.selector,
+        "topics": [str(topic) for topic in subscription.topics if sees(topic)], "selector": subscription.selector,
         "durable": subscription.durable, "shared": subscription.shared, "active": numbers.ConsumerCount > 0, **counts,
     }  # fmt: skip

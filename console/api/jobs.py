@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
@@ -166,5 +166,6 @@ def control_job(
 
 def _existing(request: HttpRequest, job_id: UUID) -> Job:
     job = get_object_or_404(Job, id=job_id)
-    require(request, Verb.BROWSE, job.source)
+    if not may(request.user, Verb.BROWSE, job.source):
+        raise Http404("There is no such job.")
     return job

@@ -14,10 +14,13 @@ from brokerapp.config import export_xml, import_definitions
 from brokerapp.definitions import Definitions, from_json, to_json
 from brokerapp.errors import BrokerError, ConfigurationRefused, DefinitionConflict
 from console import audit
+from console.access import touched
 from console.api.operations import operation
 from console.gateway import gateway
 from console.rights import Verb
 from console.routing.changes import between
+from console.routing.sight import completed, known
+from console.routing.versions import Version, said_to
 from console.views.routing_drafts import rights_for
 from console.views.routing_files import MAX_FILE, merged
 
@@ -75,27 +78,30 @@ class ImportReport(Schema):
 @operation(router, "GET", "", Verb.SEE, response=DefinitionsOut)
 def get_definitions(request: HttpRequest, version: int | None = None) -> Any:
     """The definitions in force, or as they stood at a version."""
-    return _shown(gateway().definitions(version))
+    return _shown(request, gateway().definitions(version))
 
 
 @operation(router, "PUT", "", Verb.ROUTE, response=DefinitionsOut)
 def apply_definitions(request: HttpRequest, wanted: Proposed) -> Any:
     """Put definitions in force on all nodes, if the version they were derived from still is."""
-    return _apply(request, "apply", _read(wanted.definitions), wanted.version, wanted.comment)
+    proposed = completed(_read(wanted.definitions), gateway().definitions(), touched(request.user))
+    return _apply(request, "apply", proposed, wanted.version, wanted.comment)
 
 
 @operation(router, "POST", "/check", Verb.DRAFT, response=Checked)
 def check_definitions(request: HttpRequest, wanted: Proposed) -> Any:
     """Whether definitions can work, and what they would change; nothing is changed."""
-    proposed = _read(wanted.definitions)
+    current = gateway().definitions()
+    proposed = completed(_read(wanted.definitions), current, touched(request.user))
     gateway().check(proposed)
-    return _difference(gateway().definitions(), proposed)
+    return _difference(current, proposed)
 
 
 @operation(router, "GET", "/history", Verb.SEE, response=list[VersionOut])
 def list_versions(request: HttpRequest, limit: int = 50) -> Any:
     """Versions of the definitions, newest first."""
-    return gateway().history(limit=max(1, min(limit, 500)))
+    found = [Version.of(each) for each in gateway().history(limit=max(1, min(limit, 500)))]
+    return [_version(each) for each in said_to(found, touched(request.user))]
 
 
 @operation(router, "POST", "/revert/{int:version}", Verb.ROUTE, response=DefinitionsOut)
@@ -108,7 +114,7 @@ def revert_definitions(request: HttpRequest, version: int) -> Any:
 @operation(router, "GET", "/export", Verb.SEE)
 def export_definitions(request: HttpRequest) -> Any:
     """The definitions in force as an activemq.xml."""
-    text = export_xml(gateway().definitions(), settings.SLUICE.broker_name)
+    text = export_xml(known(gateway().definitions(), touched(request.user)), settings.SLUICE.broker_name)
     return HttpResponse(text, content_type="application/xml; charset=utf-8", headers={"Cache-Control": "no-store"})
 
 
@@ -117,7 +123,9 @@ def import_definitions_file(request: HttpRequest, wanted: Imported) -> Any:
     """Read an activemq.xml: report what is taken, and apply it where that is wanted."""
     found, report = import_definitions(wanted.xml)
     current = gateway().definitions()
-    proposed = replace(found if wanted.mode == "replace" else merged(current, found), version=current.version)
+    is_replaced = wanted.mode == "replace"
+    proposed = completed(found, current, touched(request.user)) if is_replaced else merged(current, found)
+    proposed = replace(proposed, version=current.version)
     gateway().check(proposed)
     version = None
     if wanted.apply:
@@ -137,7 +145,7 @@ def _apply(request: HttpRequest, action: str, proposed: Definitions, derived_fro
             raise DefinitionConflict(derived_from, current.version)
         saved = gateway().define(replace(proposed, version=derived_from), request.user.get_username(), comment[:200])
         change.after = to_json(saved)
-    return _shown(saved)
+    return _shown(request, saved)
 
 
 def _difference(current: Definitions, proposed: Definitions) -> dict[str, list[str]]:
@@ -157,5 +165,11 @@ def _read(data: dict[str, Any]) -> Definitions:
         raise ConfigurationRefused(f"definitions: not as GET answers them: {error!r}") from error
 
 
-def _shown(definitions: Definitions) -> dict[str, Any]:
+def _version(version: Version) -> dict[str, Any]:
+    time_ms = round(version.time.timestamp() * 1000) if version.time else 0
+    return {"version": version.number, "author": version.author, "comment": version.comment, "time_ms": time_ms}
+
+
+def _shown(request: HttpRequest, definitions: Definitions) -> dict[str, Any]:
+    definitions = known(definitions, touched(request.user))
     return {"version": definitions.version, "definitions": to_json(definitions)}

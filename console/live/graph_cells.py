@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from brokerapp.destination import Destination
 from brokerapp.errors import InvalidDestination
-from console.listing import Sees, everything
 from console.live.frames import Cells
 from console.live.picture import Picture
+from console.rights import Sees, everything
 from console.routing.flow import flow_of
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from brokerapp.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.snapshot import DestinationStats, NodeStatus
+from console.rights import Sees, everything
 
 #: Seconds over which rates are means.
 WINDOW = 5.0
@@ -19,6 +20,9 @@ WINDOW = 5.0
 FRESH = 1.6
 #: Seconds of the past that a picture has: what the history does not show yet, and some more.
 PAST = 60.0
+#: Seconds between two looks at all depths, and for how many seconds these are kept: consumers that read in batches make
+#: the rates of a few seconds dip and leap, while a queue that grows is deeper than it was minutes ago.
+DEPTHS_STEP, DEPTHS_SPAN = 20.0, 180.0
 
 
 class Sample(NamedTuple):
@@ -47,6 +51,13 @@ class Mark(NamedTuple):
     dequeue: float
 
 
+class Depths(NamedTuple):
+    """Messages pending in each queue at time `at` (seconds since the epoch)."""
+
+    at: float
+    of: Mapping[Destination, int]
+
+
 @dataclass(frozen=True, slots=True)
 class Totals:
     """Sums over the broker. Rates are those of queues: copies count where they land."""
@@ -72,6 +83,7 @@ class Picture:
     subscriptions: Mapping[Destination, DestinationStats] = field(default_factory=dict)  #: logs of named ones
     tracks: Mapping[Destination, tuple[Sample, ...]] = field(default_factory=dict)
     past: tuple[Mark, ...] = ()
+    depths: tuple[Depths, ...] = ()  #: of the last minutes, the oldest first
     totals: Totals = Totals()
     nodes: tuple[NodeStatus, ...] = ()
     routing: int = 0  #: version of the definitions in force
@@ -122,7 +134,23 @@ def ticked(old: Picture, now: float, nodes: Iterable[NodeStatus], routing: int =
     totals = moved.totals
     mark = Mark(now, totals.pending, totals.enqueue, totals.dequeue)
     past = (*(each for each in old.past if now - each.at <= PAST), mark)
-    return replace(moved, past=past)
+    return replace(moved, past=past, depths=_depths(moved))
+
+
+def _depths(picture: Picture) -> tuple[Depths, ...]:
+    kept = tuple(each for each in picture.depths if picture.at - each.at <= DEPTHS_SPAN)
+    if kept and picture.at - kept[-1].at < DEPTHS_STEP:
+        return kept
+    return (*kept, Depths(picture.at, {each.destination: each.QueueSize for each in picture.of_kind(Kind.QUEUE)}))
+
+
+def seen_by(picture: Picture, sees: Sees) -> Picture:
+    """The picture as somebody has it who sees these destinations: others are left out, of sums too."""
+    if sees is everything:
+        return picture
+    stats = {each: numbers for each, numbers in picture.stats.items() if sees(each)}
+    tracks = {each: track for each, track in picture.tracks.items() if sees(each)}
+    return _summed(replace(picture, stats=stats, tracks=tracks))
 
 
 def troubled(old: Picture, trouble: str) -> Picture:

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Callable
 from typing import Any
 
 from channels.db import database_sync_to_async
@@ -26,7 +27,8 @@ from console.live.mirror import Mirror, mirror
 from console.live.notices import notices
 from console.live.picture import Picture
 from console.live.sparks import sparks_soon
-from console.live.topics import CELLS, FROM_DATABASE, RIGHTS, Topic
+from console.live.topics import CELLS, FROM_DATABASE, KNOWN, RIGHTS, Topic
+from console.rights import everything
 from console.rights_version import rights_version
 
 logger = logging.getLogger(__name__)
@@ -147,10 +149,18 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     async def _cells(self, picture: Picture, text: str, topic: Topic) -> Cells:
         if topic.name not in CELLS:
             return await self._cells_from_database(text, topic)
-        cells = CELLS[topic.name](picture, topic, self._sees)
+        cells = CELLS[topic.name](picture, topic, await self._knows(picture, topic))
         if topic.name == "list":
             await self._add_sparks(picture, text, topic, cells)
         return cells
+
+    async def _knows(self, picture: Picture, topic: Topic) -> Callable[[Any], bool]:
+        """What of the topic's things somebody may know of; nothing where no node can say."""
+        if topic.name not in KNOWN or self._sees is everything:
+            return self._sees
+        with contextlib.suppress(BrokerError):
+            return (await asyncio.to_thread(KNOWN[topic.name], picture, self._sees)).__contains__
+        return frozenset().__contains__
 
     async def _add_sparks(self, picture: Picture, text: str, topic: Topic, cells: Cells) -> None:
         """All lines once a step of the history, as nothing is drawn more finely; a few a frame, which stays small."""

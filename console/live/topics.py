@@ -6,7 +6,7 @@ pending, in and out; `rows` are the cells of a list's rows, by name of the row. 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +19,17 @@ from console import figures, health, runs
 from console.access import AnyUser, Verb, visible
 from console.alerts import showing
 from console.connections import connections_of
-from console.listing import COLUMNS, Sees, everything, row_of, visible_of
+from console.listing import COLUMNS, row_of, visible_of
 from console.live.frames import Cells
 from console.live.graph_cells import graph_cells
-from console.live.picture import Mark, Picture
+from console.live.picture import Mark, Picture, seen_by
 from console.nodes import NodeFacts, gauges_of
+from console.peers import known_connections, known_subscriptions
 from console.repair import jobs
+from console.rights import Sees, everything
+
+#: Whether somebody may know of a row, by its name.
+Knows = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +70,11 @@ class Topic:
 
 
 def overview_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
-    """Totals, the health sentence, what needs attention and a point of the chart. Only names are a matter of rights."""
+    """Totals, the health sentence, what needs attention, of what one sees; the point of the chart is the broker's."""
+    picture = seen_by(picture, sees)
     found = health.findings(picture)
     verdict = health.verdict(picture, found)
     totals = picture.totals
-    found = [each for each in found if sees(each.destination)]
     return {
         "state": verdict.state,
         "sentence": verdict.sentence,
@@ -132,9 +137,9 @@ def chart_mark(mark: Mark) -> list[float]:
     return [round(mark.at * 1000), mark.pending, round(mark.enqueue, 2), round(mark.dequeue, 2)]
 
 
-def connections_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
+def connections_cells(picture: Picture, topic: Topic, knows: Knows = everything) -> Cells:
     """The numbers of the connections shown, by id, and how many there are."""
-    by_id = {each.stats.id: each.stats for each in connections_of(picture)}
+    by_id = {each.stats.id: each.stats for each in connections_of(picture) if knows(each.stats.id)}
     rows = {id: _connection_cells(by_id[id]) if id in by_id else {"gone": True} for id in topic.rows}
     return {"count": len(by_id), "rows": rows}
 
@@ -143,11 +148,12 @@ def _connection_cells(stats: ConnectionStats) -> Cells:
     return {"sent": figures.whole(stats.sent), "delivered": figures.whole(stats.delivered)}
 
 
-def subscribers_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
+def subscribers_cells(picture: Picture, topic: Topic, knows: Knows = everything) -> Cells:
     """The numbers of the named subscriptions shown, by the names of their logs, and how many there are."""
+    known = {each.name: stats for each, stats in picture.subscriptions.items() if knows(each.name)}
     rows = {}
     for name in topic.rows:
-        stats = picture.subscriptions.get(Destination(Kind.SUBSCRIPTION, name))
+        stats = known.get(name)
         rows[name] = (
             {"gone": True}
             if stats is None
@@ -159,11 +165,11 @@ def subscribers_cells(picture: Picture, topic: Topic, sees: Sees = everything) -
                 "dequeued": figures.whole(stats.DequeueCount),
             }
         )
-    return {"count": len(picture.subscriptions), "rows": rows}
+    return {"count": len(known), "rows": rows}
 
 
-#: Topics made of the picture alone.
-CELLS: dict[str, Callable[[Picture, Topic, Sees], Cells]] = {
+#: Topics made of the picture alone, and of what one sees of it: destinations, or of KNOWN rows.
+CELLS: dict[str, Callable[[Picture, Topic, Callable[[Any], bool]], Cells]] = {
     "overview": overview_cells,
     "list": list_cells,
     "queue": destination_cells,
@@ -171,6 +177,13 @@ CELLS: dict[str, Callable[[Picture, Topic, Sees], Cells]] = {
     "connections": connections_cells,
     "graph": graph_cells,
     "subscribers": subscribers_cells,
+}
+
+
+#: Topics whose rows are no destinations: which of them somebody knows of who does not see everything. Asks a node.
+KNOWN: dict[str, Callable[[Picture, Sees], Container[str]]] = {
+    "connections": lambda picture, sees: known_connections(sees),
+    "subscribers": lambda picture, sees: known_subscriptions(picture.subscriptions, sees),
 }
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from brokerapp.definitions import Definitions
@@ -16,6 +15,8 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.snapshot import ConnectionStats, DestinationStats, NodeStatus, SubscriptionStats
 from console.connections import Connection
 from console.gateway import Gateway, gateway
+from console.peers import known_connections
+from console.rights import Sees, everything
 
 
 @dataclass(slots=True)
@@ -26,6 +27,7 @@ class Reading:
     node: NodeStatus | None
     at: float  #: seconds since the epoch
     _door: Gateway = field(repr=False)
+    _sees: Sees = field(default=everything, repr=False)
     _used: tuple[int, dict[str, int]] | None = None
     _subscriptions: list[SubscriptionStats] | None = None
     _definitions: Definitions | None = None
@@ -34,7 +36,11 @@ class Reading:
     def connections(self) -> list[Connection]:
         """The open connections, as far as the node lists them."""
         listed = self.node.connections if self.node else []
-        return [Connection(self.node.node, ConnectionStats(**each)) for each in listed]
+        found = [Connection(self.node.node, ConnectionStats(**each)) for each in listed]
+        if self._sees is everything:
+            return found
+        known = known_connections(self._sees)
+        return [each for each in found if each.stats.id in known]
 
     @property
     def open_connections(self) -> int:
@@ -50,9 +56,10 @@ class Reading:
         by_connector = {each["connector"]: each.get(field, 0) for each in (self.node.listeners if self.node else ())}
         return sum(by_connector.values())
 
-    def seen_by(self, may_see: Callable[[Destination], bool]) -> Reading:
-        """The same with those destinations only."""
-        self.destinations = [each for each in self.destinations if may_see(each.destination)]
+    def seen_by(self, sees: Sees) -> Reading:
+        """The same with those destinations only, and with the connections and subscriptions that use them."""
+        self._sees = sees
+        self.destinations = [each for each in self.destinations if sees(each.destination)]
         return self
 
     def of_kind(self, kind: Kind) -> list[DestinationStats]:
@@ -73,6 +80,7 @@ class Reading:
         """Named subscriptions in order of their names."""
         if self._subscriptions is None:
             found = self._door.run(self._door.admin.subscriptions())
+            found = [each for each in found if any(map(self._sees, each.subscription.topics))]
             self._subscriptions = sorted(found, key=lambda each: each.subscription.key)
         return self._subscriptions
 

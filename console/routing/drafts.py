@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from django.db import transaction
 from django.db.models import F
@@ -15,8 +16,10 @@ from django.db.models import F
 from brokerapp.definitions import Definitions
 from brokerapp.errors import BrokerError, DefinitionConflict, DefinitionRefused
 from console.gateway import gateway
+from console.rights import Sees, everything
 from console.routing.changes import Change, Clash, applied, clashes, joined
 from console.routing.models import Draft
+from console.routing.sight import known_changes
 
 #: Characters of a draft's name and of a remark that are kept.
 MAX_NAME, MAX_REMARK = 120, 4000
@@ -56,6 +59,29 @@ def begin(author: str, name: str, changes: Iterable[Change], version: int, remar
     draft = Draft.objects.create(name=name[:MAX_NAME], author=author, changes=kept, base_version=version)
     note(draft, author, "began", remark)
     return draft
+
+
+def is_known(draft: Draft, sees: Sees) -> bool:
+    """Whether somebody may know of a draft: of one of its changes."""
+    if sees is everything:
+        return True
+    try:
+        return bool(known_changes(draft.read(), sees))
+    except DefinitionRefused:
+        return False
+
+
+def some(states: Iterable[str], sees: Sees, most: int) -> list[Draft]:
+    """The latest drafts in these states that somebody may know of."""
+    return list(islice((each for each in Draft.objects.filter(state__in=states) if is_known(each, sees)), most))
+
+
+def living(number: str, sees: Sees) -> Draft | None:
+    """The open draft of this number, as an address has it; None where there is none such, to one's knowledge."""
+    if not number.isdecimal() or len(number) > 9:
+        return None
+    draft = Draft.objects.filter(pk=int(number), state__in=Draft.LIVING).first()
+    return draft if draft is not None and is_known(draft, sees) else None
 
 
 def note(draft: Draft, author: str, what: str, text: str = "") -> None:

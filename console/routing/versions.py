@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
 
 from console.gateway import gateway
+from console.rights import Sees, everything
+from console.routing.changes import between
+from console.routing.sight import known_changes
 
 #: How long the last change can be undone with one click.
 UNDO_TIME = timedelta(minutes=10)
+#: What is said of a version to those who see nothing of what it changed.
+ELSEWHERE = "About other destinations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,18 @@ def undo_of(versions: list[Version]) -> Undo | None:
     return Undo(newest, newest.time + UNDO_TIME)
 
 
-def latest() -> list[Version]:
+def latest(sees: Sees = everything) -> list[Version]:
     """The version in force, if there is one."""
-    return [Version.of(each) for each in gateway().history(limit=1)]
+    return said_to([Version.of(each) for each in gateway().history(limit=1)], sees)
+
+
+def said_to(versions: list[Version], sees: Sees) -> list[Version]:
+    """The versions, without the words on those that changed nothing somebody may know of."""
+    return [each if _is_known(each.number, sees) else replace(each, comment=ELSEWHERE) for each in versions]
+
+
+def _is_known(number: int, sees: Sees) -> bool:
+    if sees is everything:
+        return True
+    old, new = (gateway().definitions(each) for each in (number - 1, number))
+    return bool(known_changes(between(old, new), sees))

@@ -6,22 +6,20 @@ from datetime import timedelta
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from brokerapp.destination import ANY_REST
 from brokerapp.errors import BrokerError
 from console import audit
-from console.access import Verb, needs, require, visible
+from console.access import Verb, may, needs, require, touched, visible
 from console.alerts.form import RuleForm
 from console.alerts.judging import rule_of
 from console.alerts.replaying import replayed
 from console.alerts.rules import MEANINGS, Rule
 from console.alerts.showing import is_seen
 from console.models import AlertDelivery, AlertFiring, AlertRule
-from console.rights import Scope
 
 SIZE = 25
 #: How long a rule may be silenced: what the form says, and hours.
@@ -35,7 +33,12 @@ def alerts(request: HttpRequest) -> HttpResponse:
     firing = _seen(request, AlertFiring.objects.filter(state="firing").select_related("rule"))
     past = _seen(request, AlertFiring.objects.filter(state="ended").prefetch_related("deliveries")[:500])
     page = Paginator(past, SIZE).get_page(request.GET.get("page"))
-    rules = [(row, rule_of(row), _is_silent(row)) for row in AlertRule.objects.all()]
+    knows = touched(request.user)
+    rules = [
+        (row, rule, _is_silent(row), _may_change(request, rule))
+        for row in AlertRule.objects.all()
+        if any(map(knows, (rule := rule_of(row)).places))
+    ]
     context = {"firing": firing, "page": page, "rules": rules, "silences": SILENCES}
     return render(request, "console/alerts.html", context)
 
@@ -44,6 +47,25 @@ def _seen(request: HttpRequest, firings) -> list[AlertFiring]:
     """Those about what the user sees."""
     sees = visible(request.user)
     return [each for each in firings if is_seen(each.subject, sees)]
+
+
+def _may_change(request: HttpRequest, rule: Rule) -> bool:
+    return all(may(request.user, Verb.ALERT, place) for place in rule.places)
+
+
+def _require(request: HttpRequest, rule: Rule) -> None:
+    """Raise PermissionDenied unless the user may have alerts on all that the rule is about."""
+    for place in rule.places:
+        require(request, Verb.ALERT, place)
+
+
+def _existing(request: HttpRequest, rule_id: int) -> AlertRule:
+    """The rule, for somebody who may change it. Raises Http404 where they may not know of it."""
+    row = get_object_or_404(AlertRule, pk=rule_id)
+    if not any(map(touched(request.user), rule_of(row).places)):
+        raise Http404("There is no such rule.")
+    _require(request, rule_of(row))
+    return row
 
 
 def _is_silent(row: AlertRule) -> bool:
@@ -65,7 +87,7 @@ def firing(request: HttpRequest, firing_id: int) -> HttpResponse:
 @needs(Verb.ALERT)
 def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
     """Make a rule, or change one."""
-    row = _mine(request, rule_id) if rule_id else None
+    row = _existing(request, rule_id) if rule_id else None
     before = _said(row) if row else None  # as it is: a form writes into its row while it is checked
     form = RuleForm(request.POST or None, instance=row, initial=_wanted(request))
     if request.method == "POST" and form.is_valid():
@@ -82,18 +104,6 @@ def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
         return redirect("alerts")
     context = {"form": form, "row": row, "meanings": MEANINGS}
     return render(request, "console/alert_rule.html", context, status=400 if request.method == "POST" else 200)
-
-
-def _mine(request: HttpRequest, rule_id: int) -> AlertRule:
-    """The rule, of somebody who has the right for all that it is about."""
-    row = get_object_or_404(AlertRule, pk=rule_id)
-    _require(request, rule_of(row))
-    return row
-
-
-def _require(request: HttpRequest, rule: Rule) -> None:
-    for each in (Scope(ANY_REST) if rule.meaning.of_broker else Scope.parse(rule.pattern)).destinations:
-        require(request, Verb.ALERT, each)
 
 
 def _wanted(request: HttpRequest) -> dict[str, str]:
@@ -131,7 +141,7 @@ def test_rule(request: HttpRequest) -> HttpResponse:
 @needs(Verb.ALERT)
 def change(request: HttpRequest, rule_id: int) -> HttpResponse:
     """Silence a rule for a while, hear it again, switch it on or off, or delete it."""
-    row, action = _mine(request, rule_id), request.POST.get("action", "")
+    row, action = _existing(request, rule_id), request.POST.get("action", "")
     if action not in _CHANGES:
         messages.error(request, "Nothing was done: choose what to do.")
         return redirect("alerts")

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import RequestRefused
 from console import audit, runs
-from console.access import Verb, needs
+from console.access import Verb, needs, require_everywhere
 from console.analyses import catalogue, request_for, words_for
 from console.assets import PLOTLY_STYLES
 from console.models import AnalysisRun
@@ -62,6 +62,7 @@ def start(request: HttpRequest) -> HttpResponse:
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def run(request: HttpRequest, run_id: str) -> HttpResponse:
     """One run: how it goes, why it failed, or what it found."""
+    require_everywhere(request, Verb.SEE)
     found = get_object_or_404(AnalysisRun, id=run_id)
     result = runs.result_of(found) if found.state == AnalysisRun.State.DONE else None
     context = {"run": found, "cells": runs.cells_of(found), "parameters": words_for(found.kind, found.request)}

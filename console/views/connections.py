@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -69,7 +71,9 @@ def _peer(request: HttpRequest, connection_id: str) -> Peer:
 @needs(Verb.SEE)
 def subscribers(request: HttpRequest) -> HttpResponse:
     """All subscribers of topics: durable ones, active and offline, and those that are there only while connected."""
-    page = SUBSCRIBERS.page(_subscribers(request), request.GET)
+    sees = visible(request.user)
+    seen = [replace(each, topics=tuple(filter(sees, each.topics))) for each in _subscribers(request)]
+    page = SUBSCRIBERS.page(seen, request.GET)
     context = {"page": page, "states": STATES, "part": "console/parts/subscribers.html"}
     return _rendered(request, "console/subscribers.html", context)
 

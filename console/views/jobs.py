@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import RequestRefused
 from console import audit
-from console.access import Verb, needs, require, visible
+from console.access import Verb, may, needs, require, visible
 from console.repair import jobs
 from console.repair.models import Job, JobOutcome
 
@@ -127,5 +127,6 @@ def _rate(text: str) -> int:
 
 def _existing(request: HttpRequest, job_id: str) -> Job:
     job = get_object_or_404(Job, id=job_id)
-    require(request, Verb.BROWSE, job.source)
+    if not may(request.user, Verb.BROWSE, job.source):
+        raise Http404("There is no such job.")
     return job

@@ -17,7 +17,7 @@ from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.selectors import compile_selector
 from brokerapp.snapshot import BrowsedMessage
 from console import audit, trace
-from console.access import Verb, lacking, may, needs, queue_named, require
+from console.access import Verb, lacking, may, needs, queue_named, require, visible
 from console.bodies import as_typed
 from console.figures import counted
 from console.gateway import gateway
@@ -68,11 +68,12 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
         error, wish = str(refused), _wish(queue, given, lenient=True)
     chosen = _chosen(wish)
     _allowed(request, wish)
+    sees = visible(request.user, wish.verb)
     context = {
         "destination": queue, "wish": wish, "action": Action(wish.action), "lead": LEADS[wish.action], "error": error,
         "chosen": chosen, "radius": _radius(wish, chosen), "few": FEW, "given": given, "must_type": _must_type(wish),
         "may_at_once": may(request.user, wish.verb, queue), "needs": lacking(wish.verb, queue),
-        "destinations": sorted(each.name for each in mirror().current().stats if each.is_queue)[:1000],
+        "destinations": sorted(each.name for each in mirror().current().stats if each.is_queue and sees(each))[:1000],
         "one": Listed(masked(request.user, chosen.sample[0], queue)) if wish.seqs and len(chosen.sample) == 1 else None,
     }  # fmt: skip
     template = "console/parts/act.html" if request.htmx else "console/act.html"

@@ -20,10 +20,12 @@ from brokerapp.definitions import (
     virtual_destination_to_json,
 )
 from brokerapp.destination import Destination, Kind
-from console.access import Verb, needs, visible
+from console.access import Verb, needs, touched, visible
 from console.gateway import gateway
 from console.live.mirror import mirror
-from console.live.picture import Picture
+from console.live.picture import Picture, seen_by
+from console.rights import Sees
+from console.routing import drafts
 from console.routing.changes import applied, between, id_of
 from console.routing.facts import label_of, title_of
 from console.routing.flow import flow_of
@@ -31,6 +33,7 @@ from console.routing.forms import OPTIONS
 from console.routing.graph import Edge, Graph, Node, Role, consumer_queues_by_topic
 from console.routing.layout import NODE_HEIGHT, fits
 from console.routing.models import Draft
+from console.routing.sight import known
 from console.routing.versions import latest, undo_of
 from console.routing.view import ViewQuery, view_of
 
@@ -46,21 +49,21 @@ TABLE_ROWS = 100
 def routing(request: HttpRequest) -> HttpResponse:
     """The definitions in force, or as a draft would have them, over the destinations that exist."""
     query = ViewQuery.read(request.GET)
-    picture, may_see = mirror().current(), visible(request.user)
+    picture, sees = seen_by(mirror().current(), visible(request.user)), touched(request.user)
     current = gateway().definitions()
-    draft = _draft(query.draft)
-    definitions = applied(current, draft.read()) if draft else current
-    stats = {each: numbers for each, numbers in picture.stats.items() if may_see(each)}
+    draft = _draft(query.draft, sees)
+    definitions = known(applied(current, draft.read()) if draft else current, sees)
+    current = known(current, sees)
     changed = {id_of(each.after) for each in between(current, definitions) if each.after is not None}
     context: dict[str, Any] = {
         "query": query, "definitions": definitions, "current": current, "draft": draft,
-        "undo": undo_of(latest()), "table_url": query.url(view="table"), "graph_url": query.url(view=""),
+        "undo": undo_of(latest(sees)), "table_url": query.url(view="table"), "graph_url": query.url(view=""),
         "has_any": bool(definitions.virtual_destinations), "fresh": query.fresh,
     }  # fmt: skip
     if query.table:
-        context |= _table(definitions, query)
+        context |= _table(definitions, query, picture)
         return render(request, "console/routing/map.html", context)
-    view = view_of(definitions, stats, query)
+    view = view_of(definitions, picture.stats, query)
     context |= {
         "view": view,
         "nodes": [_drawn(each, picture, query) for each in view.graph.nodes],
@@ -75,11 +78,9 @@ def routing(request: HttpRequest) -> HttpResponse:
     return render(request, "console/routing/map.html", context)
 
 
-def _draft(text: str) -> Draft | None:
-    if not text.isdecimal() or len(text) > 9:
-        return None
-    draft = Draft.objects.filter(pk=int(text), state__in=Draft.LIVING).first()
-    if draft is None:
+def _draft(text: str, sees: Sees) -> Draft | None:
+    draft = drafts.living(text, sees)
+    if draft is None and text.isdecimal():
         raise Http404(f"There is no open draft {text}.")
     return draft
 
@@ -221,10 +222,9 @@ def _about(node: Node, picture: Picture) -> dict[str, Any]:
 # -- the table
 
 
-def _table(definitions: Definitions, query: ViewQuery) -> dict[str, Any]:
+def _table(definitions: Definitions, query: ViewQuery, picture: Picture) -> dict[str, Any]:
     """All definitions, filtered by a part of their name, target or selector, by pages."""
-    stats = mirror().current().stats
-    rows = [_described(each, list(stats)) for each in definitions.virtual_destinations]
+    rows = [_described(each, list(picture.stats)) for each in definitions.virtual_destinations]
     wanted = query.text.lower()
     rows = [row for row in rows if wanted in f"{row['title']} {row['targets']}".lower()]
     pages = max(1, -(-len(rows) // TABLE_ROWS))

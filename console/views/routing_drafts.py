@@ -13,13 +13,14 @@ from django.views.decorators.http import require_GET, require_POST
 from brokerapp.definitions import Definitions
 from brokerapp.errors import BrokerError, DefinitionConflict, DefinitionRefused
 from console import audit
-from console.access import Verb, needs, require
+from console.access import Verb, needs, require, touched
 from console.gateway import gateway
 from console.routing import drafts
 from console.routing.changes import Change, places_of, resolved
 from console.routing.facts import rows_of, rows_of_clash
 from console.routing.fragment import file_difference
 from console.routing.models import Draft
+from console.routing.sight import known, known_changes
 from console.routing.versions import latest, undo_of
 
 
@@ -45,10 +46,10 @@ def apply_draft(request: HttpRequest, draft: Draft) -> Definitions:
 @needs(Verb.SEE)
 def draft(request: HttpRequest, draft_id: int) -> HttpResponse:
     """One draft: what it changes, what stands in its way, what was said about it."""
-    found = get_object_or_404(Draft, pk=draft_id)
+    found, sees = _existing(request, draft_id), touched(request.user)
     context = {"draft": found, "remarks": found.remarks.all()}
     try:
-        changes = found.read()
+        changes = known_changes(found.read(), sees)
     except DefinitionRefused as error:
         return render(request, "console/routing/draft.html", context | {"unreadable": str(error)})
     context["changes"] = [(each, rows_of(each)) for each in changes]
@@ -60,19 +61,28 @@ def draft(request: HttpRequest, draft_id: int) -> HttpResponse:
             "clashing": {each.change.id for each in standing.clashes},
         }
         try:
-            context["lines"] = file_difference(standing.current, standing.proposed, settings.SLUICE.broker_name)
+            context["lines"] = file_difference(
+                known(standing.current, sees), known(standing.proposed, sees), settings.SLUICE.broker_name
+            )
         except DefinitionRefused as error:
             context["unwritable"] = str(error)
-    elif (undo := undo_of(latest())) and undo.version.number == found.applied_version:
+    elif (undo := undo_of(latest(sees))) and undo.version.number == found.applied_version:
         context["undo"] = undo
     return render(request, "console/routing/draft.html", context)
+
+
+def _existing(request: HttpRequest, draft_id: int) -> Draft:
+    found = get_object_or_404(Draft, pk=draft_id)
+    if not drafts.is_known(found, touched(request.user)):
+        raise Http404("There is no such draft.")
+    return found
 
 
 @require_POST
 @needs(Verb.DRAFT)
 def step(request: HttpRequest, draft_id: int, what: str) -> HttpResponse:
     """One step of a draft; see STEPS."""
-    found = get_object_or_404(Draft, pk=draft_id)
+    found = _existing(request, draft_id)
     if what not in STEPS:
         raise Http404(f"A draft knows no step {what}.")
     try:

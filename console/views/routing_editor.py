@@ -15,9 +15,11 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from brokerapp.definitions import Definitions
 from brokerapp.errors import DefinitionConflict, DefinitionRefused
 from console import audit
-from console.access import Verb, needs
+from console.access import Verb, needs, touched, visible
 from console.gateway import gateway
 from console.live.mirror import mirror
+from console.live.picture import seen_by
+from console.rights import Sees
 from console.routing import drafts
 from console.routing.advice import advice
 from console.routing.changes import Change, Item, applied, id_of, items_of, kind_of
@@ -26,10 +28,13 @@ from console.routing.forms import KINDS, LegRow, form_for
 from console.routing.fragment import fragment_difference, fragment_of
 from console.routing.matching import matched, targets_of
 from console.routing.models import Draft
+from console.routing.sight import is_known, known
 from console.views.routing_drafts import apply_draft, rights_for
 
 #: What the editor can look like: steps with questions, or every option by ActiveMQ's names.
 LOOKS = ("guided", "expert")
+#: Drafts offered to add to.
+MAX_DRAFTS = 20
 
 
 @require_GET
@@ -53,14 +58,15 @@ class Bench:
     def of(request: HttpRequest) -> Bench:
         """The bench that the address, and the form as it was opened, describe. Raises Http404."""
         current = gateway().definitions()
-        draft = _draft(request)
+        sees = touched(request.user)
+        draft = _draft(request, sees)
         opened = request.POST.get("version", "")
         seen = gateway().definitions(int(opened)) if opened.isdecimal() and len(opened) < 10 else current
         if draft is not None:
             seen = applied(current, draft.read())
         replacing = request.GET.get("id")
         existing = items_of(seen).get(replacing) if replacing else None
-        if replacing and existing is None:
+        if replacing and not is_known(existing, sees):
             raise Http404(f"There is no definition {replacing}. Somebody may have deleted or renamed it.")
         return Bench(draft, current, seen, existing)
 
@@ -81,12 +87,10 @@ class Bench:
         return proposed
 
 
-def _draft(request: HttpRequest) -> Draft | None:
+def _draft(request: HttpRequest, sees: Sees) -> Draft | None:
     wanted = request.POST.get("draft") or request.GET.get("draft") or ""
-    if not wanted.isdecimal() or len(wanted) > 9:
-        return None
-    draft = Draft.objects.filter(pk=int(wanted), state__in=Draft.LIVING).first()
-    if draft is None:
+    draft = drafts.living(wanted, sees)
+    if draft is None and wanted.isdecimal():
         raise Http404(f"There is no open draft {wanted}: it may have been applied or dropped.")
     return draft
 
@@ -172,13 +176,13 @@ def _editor(request: HttpRequest, kind: str, form: Any, bench: Bench) -> dict[st
         "look": look if look in LOOKS else LOOKS[0], "looks": [(each, bench.query(form=each)) for each in LOOKS],
         "blank_leg": LegRow(), "check_url": reverse("check-definition", kwargs={"kind": kind}) + bench.query(),
         "delete_url": reverse("delete-definition") + bench.query(),
-        "drafts": Draft.objects.filter(state__in=Draft.LIVING)[:20] if bench.draft is None else [],
+        "drafts": drafts.some(Draft.LIVING, touched(request.user), MAX_DRAFTS) if bench.draft is None else [],
         "live_fields": [name for name in ("name", "prefix") if name in form.fields],
     }  # fmt: skip
     item = form.definition() if form.is_bound and form.is_valid() else bench.existing
     if form.is_bound and not form.is_valid():
         item = None
-    stats = mirror().current().stats
+    stats = seen_by(mirror().current(), visible(request.user)).stats
     context["matched"] = matched(item, stats) if item else form.matched(stats)
     if item is None:
         return context
@@ -191,7 +195,7 @@ def _editor(request: HttpRequest, kind: str, form: Any, bench: Bench) -> dict[st
     except DefinitionRefused as error:
         return context | {"problem": str(error)}
     rest = applied(bench.seen, [Change(bench.existing, None)]) if bench.existing else bench.seen
-    return context | {"advice": advice(item, rest, stats)}
+    return context | {"advice": advice(item, known(rest, touched(request.user)), stats)}
 
 
 @require_http_methods(["GET", "POST"])

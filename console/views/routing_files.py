@@ -14,11 +14,12 @@ from brokerapp.config import Outcome, export_xml, import_definitions
 from brokerapp.definitions import Definitions, Redelivery
 from brokerapp.errors import BrokerError, ConfigurationRefused
 from console import audit
-from console.access import Verb, needs
+from console.access import Verb, needs, touched
 from console.gateway import gateway
 from console.routing import drafts
 from console.routing.changes import SWITCHES, Change, between, definitions_of, items_of
 from console.routing.facts import rows_of
+from console.routing.sight import completed, known
 
 #: Characters of a file that is read.
 MAX_FILE = 1_000_000
@@ -40,14 +41,16 @@ def import_file(request: HttpRequest) -> HttpResponse:
             raise ConfigurationRefused(f"the file has more than {MAX_FILE:,} characters")
         found, report = import_definitions(context["text"])
         current = gateway().definitions()
-        proposed = found if context["mode"] == "replace" else merged(current, found)
+        sees = touched(request.user)
+        proposed = completed(found, current, sees) if context["mode"] == "replace" else merged(current, found)
         changes = between(current, proposed)
         if "draft" in request.POST and changes:
             return _keep(request, current, changes)
         outcomes = Counter(each.what for each in report)
         context |= {
             "report": report, "outcomes": [(what, outcomes[what]) for what in Outcome if outcomes[what]],
-            "read": True, "changes": [(each, rows_of(each)) for each in changes], "kept": _kept(current, proposed),
+            "read": True, "changes": [(each, rows_of(each)) for each in changes],
+            "kept": _kept(known(current, sees), proposed),
         }  # fmt: skip
     except BrokerError as error:
         context["error"] = str(error)
@@ -88,6 +91,6 @@ def _keep(request: HttpRequest, current: Definitions, changes: list[Change]) -> 
 @needs(Verb.SEE)
 def export_file(request: HttpRequest) -> HttpResponse:
     """The definitions in force as an activemq.xml."""
-    text = export_xml(gateway().definitions(), settings.SLUICE.broker_name)
+    text = export_xml(known(gateway().definitions(), touched(request.user)), settings.SLUICE.broker_name)
     headers = {"Content-Disposition": 'attachment; filename="activemq.xml"'}
     return HttpResponse(text, content_type="application/xml; charset=utf-8", headers=headers)

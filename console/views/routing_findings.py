@@ -9,10 +9,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from console.access import Verb, needs, visible
+from console.access import Verb, needs, touched, visible
 from console.gateway import gateway
 from console.live.mirror import mirror
+from console.live.picture import seen_by
 from console.routing.orphans import Sort, orphans
+from console.routing.sight import known
 
 PAGE_SIZE = 50
 
@@ -21,9 +23,8 @@ PAGE_SIZE = 50
 @needs(Verb.SEE)
 def findings(request: HttpRequest) -> HttpResponse:
     """All findings by sort, of one sort where `sort` names it."""
-    may_see = visible(request.user)
-    stats = {each: numbers for each, numbers in mirror().current().stats.items() if may_see(each)}
-    found = orphans(gateway().definitions(), stats)
+    stats = seen_by(mirror().current(), visible(request.user)).stats
+    found = orphans(known(gateway().definitions(), touched(request.user)), stats)
     wanted = request.GET.get("sort", "")
     chips = [(each.name.lower(), each, sum(one.sort is each for one in found)) for each in Sort]
     shown = [each for each in found if each.sort.name.lower() == wanted] if wanted else found

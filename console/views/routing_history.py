@@ -12,13 +12,15 @@ from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import BrokerError, DefinitionConflict, DefinitionRefused
 from console import audit
-from console.access import Verb, needs
+from console.access import Verb, needs, touched
 from console.gateway import gateway
+from console.routing import drafts
 from console.routing.changes import between
 from console.routing.facts import rows_of
 from console.routing.fragment import file_difference
 from console.routing.models import Draft
-from console.routing.versions import Version, latest, undo_of
+from console.routing.sight import known
+from console.routing.versions import Version, latest, said_to, undo_of
 from console.views.routing_drafts import rights_for
 
 #: Versions on a page, and drafts that are shown.
@@ -31,12 +33,14 @@ def changes(request: HttpRequest) -> HttpResponse:
     """Drafts that wait, and the versions that were in force, newest first."""
     page = max(1, int(text)) if (text := request.GET.get("page", "")).isdecimal() and len(text) < 6 else 1
     found = [Version.of(each) for each in gateway().history(limit=page * PAGE_SIZE + 1)]
+    sees = touched(request.user)
     versions = found[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
     closed = request.GET.get("drafts") == "closed"
     states = (Draft.State.APPLIED, Draft.State.DROPPED) if closed else Draft.LIVING
     context = {
-        "drafts": Draft.objects.filter(state__in=states)[:MAX_DRAFTS], "closed": closed, "versions": versions,
-        "page": page, "more": len(found) > page * PAGE_SIZE, "undo": undo_of(found),
+        "drafts": drafts.some(states, sees, MAX_DRAFTS), "closed": closed,
+        "versions": said_to(versions, sees),
+        "page": page, "more": len(found) > page * PAGE_SIZE, "undo": undo_of(said_to(found[:1], sees)),
     }  # fmt: skip
     return render(request, "console/routing/changes.html", context)
 
@@ -45,8 +49,9 @@ def changes(request: HttpRequest) -> HttpResponse:
 @needs(Verb.SEE)
 def version(request: HttpRequest, number: int) -> HttpResponse:
     """What one version changed, and what going back to it would."""
-    about = _about(number)
-    new, old, current = (gateway().definitions(each) for each in (number, number - 1, None))
+    sees = touched(request.user)
+    about = said_to([_about(number)], sees)[0]
+    new, old, current = (known(gateway().definitions(each), sees) for each in (number, number - 1, None))
     context = {"version": about, "current": current, "changes": [(each, rows_of(each)) for each in between(old, new)]}
     context["back"] = [(each, rows_of(each)) for each in between(current, new)]
     try:

@@ -6,19 +6,21 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from console.access import Verb, needs
+from console.access import Verb, needs, touched, visible
 from console.gateway import gateway
 from console.live.mirror import mirror
 from console.routing.changes import SWITCHES, items_of
 from console.routing.facts import facts
 from console.routing.policies import Row, rows_of
+from console.routing.sight import known
 
 
 @require_GET
 @needs(Verb.SEE)
 def policies(request: HttpRequest) -> HttpResponse:
     """All policies, filtered by a part of their pattern."""
-    definitions, existing = gateway().definitions(), list(mirror().current().stats)
+    definitions = known(gateway().definitions(), touched(request.user))
+    existing = list(filter(visible(request.user), mirror().current().stats))
     text = request.GET.get("q", "").strip()
 
     def shown(rows: list[Row]) -> list[Row]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_http_methods
 
@@ -14,20 +15,26 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.errors import BrokerError, DestinationNotFound, InvalidDestination, SelectorSyntaxError
 from brokerapp.selectors import compile_selector
 from brokerapp.selectors.explain import explain
-from console.access import Verb, may, needs, require
+from brokerapp.snapshot import DestinationStats
+from console.access import Verb, may, needs, require, touched, visible
 from console.gateway import gateway
 from console.live.mirror import mirror
+from console.live.picture import seen_by
 from console.masking import masked
+from console.routing import drafts
 from console.routing.changes import applied
 from console.routing.graph import consumer_queues_by_topic
 from console.routing.models import Draft
 from console.routing.preview import preview_of, why_not
+from console.routing.sight import known, known_way
 from console.routing.specimen import Specimen
 
 #: Characters of an address under which a preview can be found again.
 MAX_LINK = 1500
 #: Queues that are looked at for the last message of a topic.
 MAX_LOOKED_AT = 8
+#: Drafts offered.
+MAX_DRAFTS = 20
 
 
 @require_http_methods(["GET", "POST"])
@@ -36,15 +43,16 @@ def preview(request: HttpRequest) -> HttpResponse:
     """The way of a message: typed, or picked from a queue by `queue` and `seq`; by a draft's definitions, if named."""
     form = request.POST if request.method == "POST" else request.GET
     specimen, picked = _specimen(request, form)
-    draft = _draft(form)
+    draft = _draft(request, form)
     context: dict[str, Any] = {
         "specimen": specimen, "picked": picked, "why": form.get("why", "").strip(), "draft": draft,
-        "drafts": Draft.objects.filter(state__in=Draft.LIVING)[:20],
-        "names": sorted(str(each) for each in mirror().current().stats)[:500],
+        "drafts": drafts.some(Draft.LIVING, touched(request.user), MAX_DRAFTS),
+        "names": sorted(str(each) for each in _stats(request))[:500],
     }  # fmt: skip
     if specimen.destination and not specimen.error:
         try:
-            context |= _way(specimen, draft, context["why"])
+            require(request, Verb.SEE, specimen.target)
+            context |= _way(request, specimen, draft, context["why"])
             context["link"] = _link(form)
         except BrokerError as error:
             context["refused"] = str(error)
@@ -52,12 +60,21 @@ def preview(request: HttpRequest) -> HttpResponse:
     return render(request, "console/routing/preview.html", context, status=status if request.method == "POST" else 200)
 
 
-def _way(specimen: Specimen, draft: Draft | None, why: str) -> dict[str, Any]:
+def _stats(request: HttpRequest) -> Mapping[Destination, DestinationStats]:
+    """The numbers of what one sees."""
+    return seen_by(mirror().current(), visible(request.user)).stats
+
+
+def _way(request: HttpRequest, specimen: Specimen, draft: Draft | None, why: str) -> dict[str, Any]:
+    require(request, Verb.SEE, specimen.target)
+    if why:
+        require(request, Verb.SEE, Destination.parse(why, Kind.QUEUE))
     current = gateway().definitions()
     definitions = applied(current, draft.read()) if draft else current
     told = gateway().explain(specimen.target, specimen.values, specimen.body, definitions if draft else None)
-    stats = mirror().current().stats
-    found = preview_of(told, specimen, definitions, stats)
+    stats = _stats(request)
+    definitions = known(definitions, touched(request.user))
+    found = preview_of(known_way(told, visible(request.user)), specimen, definitions, stats)
     context: dict[str, Any] = {"found": found, "start": specimen.target, "start_exists": specimen.target in stats}
     if why:
         context["reasons"] = why_not(Destination.parse(why, Kind.QUEUE), found, specimen.target, definitions)
@@ -82,9 +99,14 @@ def _as_seen(request: HttpRequest, message: Any, where: Destination) -> Specimen
     return Specimen.of(shown, shown.withheld)
 
 
-def _draft(form: QueryDict) -> Draft | None:
+def _draft(request: HttpRequest, form: QueryDict) -> Draft | None:
     wanted = form.get("draft", "")
-    return get_object_or_404(Draft, pk=int(wanted)) if wanted.isdecimal() and len(wanted) < 10 else None
+    if not (wanted.isdecimal() and len(wanted) < 10):
+        return None
+    draft = get_object_or_404(Draft, pk=int(wanted))
+    if not drafts.is_known(draft, touched(request.user)):
+        raise Http404("There is no such draft.")
+    return draft
 
 
 def _link(form: QueryDict) -> str:

@@ -11,13 +11,14 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from brokerapp.destination import Destination
-from brokerapp.errors import BrokerError, RequestRefused
+from brokerapp.errors import BrokerError, InvalidDestination, RequestRefused
 from console import audit
 from console.access import Verb, needs, require, visible
 from console.gateway import gateway
 from console.live.mirror import mirror
 from console.repair.draft import FIELDS, MAX_BODY, TYPES, Draft
 from console.repair.models import Template
+from console.rights import Sees, everything
 
 #: Templates one user may keep.
 MAX_TEMPLATES = 100
@@ -51,7 +52,7 @@ def _draft(request: HttpRequest) -> Draft:
     if request.method == "POST":
         return Draft.read(request.POST)
     if (number := request.GET.get("template", "")).isdecimal():
-        template = _templates(request).filter(pk=int(number)).first()
+        template = next((each for each in _templates(request) if each.pk == int(number)), None)
         if template is not None:
             return Draft.from_json(template.form)
     return Draft(destination=request.GET.get("to", ""))
@@ -81,8 +82,18 @@ def _send(request: HttpRequest, draft: Draft) -> dict[str, Any]:
 # -- templates
 
 
-def _templates(request: HttpRequest):
-    return Template.objects.filter(Q(owner=request.user) | Q(shared=True)).select_related("owner")
+def _templates(request: HttpRequest) -> list[Template]:
+    """One's own, and those shared by others for what one may send to."""
+    found = Template.objects.filter(Q(owner=request.user) | Q(shared=True)).select_related("owner")
+    sees = visible(request.user, Verb.SEND)
+    return [each for each in found if each.owner == request.user or _is_for(each, sees)]
+
+
+def _is_for(template: Template, sees: Sees) -> bool:
+    try:
+        return all(map(sees, Destination.parse_list(Draft.from_json(template.form).destination)))
+    except InvalidDestination:  # begun without one, or with a slip: it names nothing that is not everybody's
+        return sees is everything
 
 
 def _keep(request: HttpRequest, draft: Draft) -> HttpResponse:

@@ -52,7 +52,7 @@ PAGES = (
     Picture("queues-narrow", "/queues/?sort=-QueueSize", size=NARROW),
     Picture("queue", AUDIT),
     Picture("messages", f"{AUDIT}messages/?selector=customer+LIKE+%27C-00%25%27", size=LOW),
-    Picture("message", f"{AUDIT}messages/?end=1", do="j"),
+    Picture("message", f"{AUDIT}messages/?end=1", do="j", size=LOW),
     Picture("dead-letters", "/dlq/"),
     Picture("send", "/send/"),
     Picture("routing", "/routing/"),

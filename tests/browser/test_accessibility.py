@@ -1,24 +1,51 @@
 """No barrier that axe can find, on any page, in light and in dark; and what is done by keyboard alone."""
 
+from contextlib import closing
+
 import pytest
+import stomp
 from axe_playwright_python.sync_playwright import Axe
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 from playwright.sync_api import Page, expect
 
+from brokerapp.destination import Destination
+from brokerapp.errors import DestinationNotFound
 from console.commands import COMMANDS
+from console.gateway import Gateway
 from console.rail import RAIL
+from tests.conftest import until
+from tests.served import PASSWORD
 
 #: What is judged: WCAG 2.2 A and AA, and axe's own good practice.
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 COLOURS = {"runOnly": ["color-contrast"]}
 #: Addresses that answer with a file.
 FILES = {"routing-export"}
+#: Pages whose addresses nobody knows before: where a link to each stands ("": on the page before), and which it is.
+DEEPER = (
+    (reverse_lazy("connections"), "tbody th[scope=row] a"),
+    (reverse_lazy("messages", args=["axe.orders"]), "tbody th[scope=row] a"),
+    ("", "#panel a:has-text('Journey')"),
+    (reverse_lazy("messages", args=["ActiveMQ.DLQ"]), "tbody th[scope=row] a"),
+    ("", "#panel a:has-text('Resubmit')"),
+    (reverse_lazy("users"), "tbody th[scope=row] a"),
+)
+#: Forms that menu and palette reach in two steps.
+FORMS = (
+    reverse_lazy("tokens"),
+    reverse_lazy("new-alert"),
+    reverse_lazy("new-masking-rule"),
+    reverse_lazy("new-user"),
+    reverse_lazy("new-definition", args=["policyEntry"]),
+    reverse_lazy("new-definition", query={"form": "expert"}, args=["virtualTopic"]),
+)
 
 
 def pages() -> list[str]:
     """Every page that menu and palette lead to."""
     ours = [command.url for command in COMMANDS if command.page not in FILES]
     ours += [entry.url for _, entries in RAIL for entry in entries]
+    ours += [str(each) for each in FORMS]
     return sorted({*ours, reverse("queue", args=["axe.orders"]), reverse("messages", args=["axe.orders"])})
 
 
@@ -30,6 +57,38 @@ def barriers(page: Page, options: dict) -> str:
     )
 
 
+class Refusing(stomp.ConnectionListener):
+    """A consumer that takes nothing."""
+
+    def __init__(self, connection: stomp.Connection12) -> None:
+        self.connection = connection
+
+    def on_message(self, frame) -> None:
+        self.connection.nack(frame.headers["ack"])
+
+
+def fail(site, queue: str) -> None:
+    """Leave a dead letter that a consumer of this queue refused."""
+    connection = stomp.Connection12([("127.0.0.1", site.stomp_port)])
+    connection.set_listener("refusing", Refusing(connection))
+    connection.connect("admin", PASSWORD, wait=True)
+    connection.subscribe(f"/queue/{queue}", id="1", ack="client-individual")
+    dead = stomp.listener.WaitingListener("sent")
+    connection.set_listener("receipts", dead)
+    connection.send(f"/queue/{queue}", "x", headers={"persistent": "true"}, receipt="sent")
+    dead.wait_on_receipt()
+    with closing(Gateway(site.environment.redis_url, site.environment.broker_name)) as door:
+        until(lambda: _depth(door, "ActiveMQ.DLQ"), "the dead letter")
+    connection.disconnect()
+
+
+def _depth(door: Gateway, queue: str) -> int:
+    try:
+        return door.depth(Destination.queue(queue))
+    except DestinationNotFound:
+        return 0
+
+
 @pytest.mark.browser
 def test_axe_finds_nothing_on_any_page(page_of, site, client):
     client.send(
@@ -37,12 +96,21 @@ def test_axe_finds_nothing_on_any_page(page_of, site, client):
         '{"number": 4711}',
         headers={"persistent": "true", "region": "eu", "content-type": "application/json"},
     )
+    fail(site, "axe.failing")
     page, said = page_of("admin", color_scheme="light", reduced_motion="reduce"), []
-    for path in pages():
+
+    def judge(path: str) -> None:
         page.goto(site.url + path)
         said.append((path, barriers(page, RULES)))
         page.evaluate("document.documentElement.dataset.theme = 'dark'")
         said.append((f"{path} in the dark", barriers(page, COLOURS)))
+
+    for path in pages():
+        judge(path)
+    for path, link in DEEPER:
+        if path:
+            page.goto(site.url + str(path))
+        judge(page.locator(link).first.get_attribute("href"))
     assert "\n".join(f"{where}: {barrier}" for where, barrier in said if barrier) == ""
 
 

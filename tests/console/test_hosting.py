@@ -49,6 +49,24 @@ async def test_a_storm_of_the_same_client_costs_one_look_and_a_closed_account_en
     assert await authenticate("support", "password") is None
 
 
+async def test_passwords_are_guessed_slowly_and_only_whoever_guesses_notices(db, monkeypatch):
+    clock = Clock()
+    authenticate = Authenticator(clock)
+    monkeypatch.setattr(authenticate, "_check", lambda login, passcode: passcode == "right" or None)
+    assert await authenticate("ada", "right", "10.0.0.1")
+    for number in range(Authenticator.GUESSES):
+        assert await authenticate("ada", f"guess {number}", "10.0.0.9") is None
+    assert await authenticate("bob", "right", "10.0.0.9")
+    assert await authenticate("ada", "right", "10.0.0.9")  # remembered
+    clock.now = Authenticator.YES
+    for number in range(Authenticator.GUESSES):
+        await authenticate("ada", f"further guess {number}", "10.0.0.9")
+    assert await authenticate("ada", "right", "10.0.0.9") is None
+    assert await authenticate("ada", "right", "10.0.0.1")
+    clock.now += Authenticator.SLOWLY
+    assert await authenticate("ada", "right", "10.0.0.9")
+
+
 async def test_name_and_password_are_not_run_together_when_remembered(db):
     await asyncio.to_thread(make_user, "support")
     authenticate = Authenticator()

@@ -187,6 +187,23 @@ def test_a_queue_that_grows_is_noted_and_one_that_drains_is_not():
     assert [(each.destination, each.label) for each in health.findings(later)] == [(A, "Growing")]
 
 
+def climbing(each_second: int, start: int) -> Picture:
+    """A queue of so many messages that grows evenly for two minutes, but was read in a batch just now."""
+    picture = first(100, 1, [stats(QueueSize=start, ConsumerCount=1)], Picture())
+    for second in range(121):
+        row = stats(A, 10 * second, 0, QueueSize=start + each_second * second, ConsumerCount=1)
+        picture = ticked(updated(picture, 100 + second, 2 + second, [row], []), 100 + second, [NODE])
+    batch = stats(A, 1200, 900, QueueSize=start + each_second * 120, ConsumerCount=1)
+    return updated(picture, 221, 200, [batch], [])
+
+
+@pytest.mark.parametrize(("each_second", "start", "grows"), [(2, 500, True), (0, 500, False), (1, 50_000, False)])
+def test_a_queue_grows_when_it_is_deeper_than_minutes_ago_whatever_the_last_seconds_say(each_second, start, grows):
+    picture = climbing(each_second, start)
+    assert picture.rates(A).dequeue > picture.rates(A).enqueue
+    assert [each.sentence for each in health.findings(picture)] == ["740 messages, 240 more than 2 min ago"] * grows
+
+
 @pytest.mark.parametrize("row", [stats(QueueSize=0), stats(QueueSize=9, ConsumerCount=1), stats(QueueSize=0, DLQ=True)])
 def test_what_is_well_is_left_alone(row):
     picture = ticked(first(100, 1, [row], Picture()), 101, [NODE])

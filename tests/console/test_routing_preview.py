@@ -142,6 +142,13 @@ def test_a_selector_is_tested_clause_by_clause(admin, defined):
     assert admin.post(url, strict).context["clause"].value is False
 
 
+def test_a_preview_tells_nothing_of_what_lies_beyond_ones_scope(defined, browser_of):
+    guest = browser_of("viewer", "elsewhere.>")
+    page = guest.get(reverse("route-preview"))
+    assert all("elsewhere" in name for name in page.context["names"])
+    assert guest.post(reverse("route-preview"), {"destination": "/queue/salaries"}).status_code == 403
+
+
 def test_the_tester_of_a_leg_begins_with_the_last_message_of_its_source(admin, defined, browser_of):
     url = reverse("selector-tester") + "?near=topic://VirtualTopic.Eu&selector=amount > 5"
     response = admin.get(url, headers={"HX-Request": "true"})

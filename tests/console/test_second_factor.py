@@ -162,6 +162,18 @@ def test_a_change_of_users_asks_for_the_password_when_the_last_proof_is_old(db):
     assert AuditEntry.objects.filter(action="create group").exists()
 
 
+def test_the_api_asks_a_browser_for_a_recent_proof_too(db):
+    make_user("admin")
+    admin, _ = logged_in("admin")
+    made = admin.post("/api/v1/users", {"name": "ada"}, content_type="application/json")
+    session = admin.session
+    session[PROVED] = time.time() - RECENT
+    session.save()
+    refused = admin.post("/api/v1/users", {"name": "eve"}, content_type="application/json")
+    assert (made.status_code, refused.status_code, "password again" in refused.json()["detail"]) == (201, 403, True)
+    assert not User.objects.filter(username="eve").exists()
+
+
 def test_ones_own_password_is_changed_against_the_old_one_and_ends_other_sessions(operator):
     (here, _), (elsewhere, _) = logged_in(), logged_in()
     typed = {"new_password1": "another long one", "new_password2": "another long one"}

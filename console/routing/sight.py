@@ -1,0 +1,50 @@
+"""Sight: what of the routing somebody may know of who does not see every destination. Pure.
+
+A definition is known to whoever sees one of the destinations it is about; `sees` is asked of names and of patterns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from brokerapp.definitions import Definitions
+from brokerapp.destination import Destination
+from console.rights import Sees, everything
+from console.routing.changes import Change, Item, definitions_of, items_of, places_of
+
+
+def is_known(item: Item | None, sees: Sees) -> bool:
+    """Whether somebody may know of a definition."""
+    return any(map(sees, places_of(item)))
+
+
+def known(definitions: Definitions, sees: Sees) -> Definitions:
+    """The definitions without those that somebody may not know of."""
+    if sees is everything:
+        return definitions
+    return definitions_of(
+        (each for each in items_of(definitions).values() if is_known(each, sees)), definitions.version
+    )
+
+
+def known_changes(changes: Iterable[Change], sees: Sees) -> list[Change]:
+    """The changes that somebody may know of."""
+    return [each for each in changes if is_known(each.before, sees) or is_known(each.after, sees)]
+
+
+def completed(proposed: Definitions, current: Definitions, sees: Sees) -> Definitions:
+    """What somebody made of the definitions they know, with the others as they stand."""
+    if sees is everything:
+        return proposed
+    unknown = {id: each for id, each in items_of(current).items() if not is_known(each, sees)}
+    return definitions_of({**unknown, **items_of(proposed)}.values(), proposed.version)
+
+
+def known_way(told: Mapping[str, Any], sees: Sees) -> dict[str, Any]:
+    """What a node told of a message's way, without the places that somebody may not know of."""
+    hops = [
+        each for each in told["hops"] if sees(Destination.parse(each["at"])) and sees(Destination.parse(each["target"]))
+    ]
+    places = [each for each in told["places"] if all(sees(Destination.parse(name)) for name in each)]
+    return {**told, "hops": hops, "places": places}

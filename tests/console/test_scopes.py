@@ -1,0 +1,233 @@
+"""Scopes: who sees `scope.inside.>` alone finds the name of nothing else on any page, in any answer, in any frame.
+
+Two halves of a small world exist, alike in all: destinations with messages, definitions, drafts, dead letters, jobs,
+alerts, subscriptions, connections. What a page only says back of its own address is no finding.
+"""
+
+import asyncio
+import json
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from brokerapp.definitions import Composite, Leg, PolicyEntry
+from brokerapp.destination import Destination
+from brokerapp.named_subscription import NamedSubscription
+from console.alerts import showing
+from console.audit import Actor, recording
+from console.gateway import gateway
+from console.live.mirror import mirror
+from console.live.topics import RIGHTS
+from console.models import AlertFiring, AlertRule, Star
+from console.peers import peers_now
+from console.repair.models import Job, Template
+from console.routing import drafts
+from console.routing.changes import Change, definitions_of, items_of
+from tests.conftest import until
+from tests.console.conftest import make_user
+from tests.console.test_live import socket
+from tests.console.test_rights_table import OPERATIONS, PAGES
+
+INSIDE, OUTSIDE = "scope.inside", "scope.outside"
+SCOPE = f"{INSIDE}.>"
+
+
+def make_half(broker, side: str) -> dict:
+    """Everything there is, under names of this side; what addresses of pages need to find it."""
+    queue, topic, dead = Destination.queue(f"{side}.a"), Destination.topic(f"{side}.t"), f"ActiveMQ.DLQ.{side}.a"
+    client = broker.client()
+    client.subscribe(f"/topic/{side}.t", "t")
+    client.subscribe(f"/queue/{side}.read", "r")
+    client.send(f"/queue/{side}.a", "x", persistent="true", receipt="1", correlation=side)
+    broker.send(f"/queue/{side}.a", "y", persistent="true")
+    broker.send(f"/queue/{dead}", "z", persistent="true", dlqDeliveryFailureCause=f"no {side}")
+    log = kept_log(NamedSubscription("c", f"of.{side}", (topic,)))
+    made = Composite(Destination.queue(f"{side}.split"), (Leg(Destination.queue(f"{side}.target")),))
+    policy, current = PolicyEntry(Destination.queue(f"{side}.>")), gateway().definitions()
+    items = {**items_of(current), made.id: made, policy.id: policy}
+    gateway().define(definitions_of(items.values(), current.version), "ada", f"Define {side}.split")
+    other = Composite(Destination.queue(f"{side}.draft"), (Leg(Destination.queue(f"{side}.target")),))
+    draft = drafts.begin("ada", f"Define {side}.draft", [Change(None, other)], current.version)
+    job = Job.objects.create(name=f"Retry {side}", action="retry", queue=str(queue), asked_by="ada", state="asked")
+    rule = AlertRule.objects.create(name=f"{side} is deep", metric="depth", pattern=SCOPE.replace(INSIDE, side),
+                                    threshold=1, author="ada")  # fmt: skip
+    now = timezone.now()
+    about = {"rule": rule, "rule_name": rule.name, "subject": str(queue), "since": now, "fired": now,
+             "value": 2, "worst": 2, "sentence": f"{queue} is deep"}  # fmt: skip
+    firing = AlertFiring.objects.create(state="firing", **about)
+    AlertFiring.objects.create(state="ended", ended=now, **about)
+    Template.objects.create(owner=User.objects.get(username="ada"), name=f"For {side}", shared=True,
+                            form={"destination": f"/queue/{side}.a"})  # fmt: skip
+    with recording(Actor("ada"), "purge", queue):
+        pass
+    return {"queue": queue, "log": log.name, "draft": draft.pk, "job": job.id, "rule": rule.pk, "firing": firing.pk,
+            "client": client}  # fmt: skip
+
+
+def kept_log(subscription: NamedSubscription) -> Destination:
+    """The log of a durable subscription, which is made for the module."""
+    for each in gateway().run(gateway().admin.subscriptions()):
+        if each.subscription.name == subscription.name:
+            return each.numbers.destination
+    return gateway().run(gateway().admin.create_subscription(subscription))
+
+
+def make_world(broker) -> dict[str, dict]:
+    """Both halves, seen by this process."""
+    make_user("admin", name="ada")
+    halves = {side: make_half(broker, side) for side in (INSIDE, OUTSIDE)}
+    showing.forget()
+    for side in halves:
+        until(
+            lambda side=side: (
+                (found := mirror().current().stats.get(Destination.queue(f"{side}.a")))
+                and found.QueueSize >= 2
+                and Destination.topic(f"{side}.t") in mirror().current().stats
+            ),
+            f"{side} in the picture",
+        )
+    peers = until(lambda: _by_side(), "the connections")
+    for side, half in halves.items():
+        half["connection"] = peers[side]
+    until(lambda: len(mirror().current().subscriptions) == 2, "the subscriptions")
+    return halves
+
+
+def _by_side() -> dict[str, str]:
+    found = {
+        side: peer.stats.id
+        for peer in peers_now()
+        for side in (INSIDE, OUTSIDE)
+        if any(each.name == f"{side}.t" for each in peer.destinations)
+    }
+    nodes = mirror().current().nodes
+    told = {each["id"] for node in nodes for each in node.connections}
+    return found if len(found) == 2 and told >= set(found.values()) else {}
+
+
+def pages_of(half: dict) -> list[tuple[str, dict]]:
+    """Every page and part that is read, by its name, with what it is about."""
+    of_half = {
+        "name": f"{half['queue'].name}", "log": half["log"], "draft_id": half["draft"], "job_id": half["job"],
+        "rule_id": half["rule"], "firing_id": half["firing"], "connection_id": half["connection"], "seq": 1,
+        "number": gateway().definitions().version, "id": "ID:1",
+    }  # fmt: skip
+    return [
+        (page, {name: of_half.get(name, value) for name, value in arguments.items()})
+        for page, arguments, method, _ in PAGES
+        if method == "get"
+    ]
+
+
+#: Queries under which a page shows more.
+QUERIES = {
+    "find": ["q=scope"],
+    "find-messages": ["q=scope.outside"],
+    "palette": ["q=scope"],
+    "queue": [f"tab={tab}" for tab in ("consumers", "producers", "routing", "policy", "losses", "history")],
+    "topic": ["tab=consumers"],
+    "jobs": ["show=asked"],
+    "routing": ["view=table", "draft={draft}", "q=scope"],
+    "route-preview": ["draft={draft}", f"destination=queue://{INSIDE}.split"],
+    "selector-tester": ["near=queue://scope.inside.a&selector=a=1"],
+    "send": [f"destination=/queue/{INSIDE}.a"],
+    "edit-definition": ["id=compositeQueue:{side}.split", "id=policyEntry:queue://{side}.>"],
+    "alerts": ["page=1"],
+}
+
+
+def found_in(client: Client, url: str) -> str | None:
+    """What stands around the name of the other half, if the answer has it; what was asked for does not count."""
+    response = client.get(url)
+    content = b"".join(response.streaming_content) if response.streaming else response.content
+    text = f"{content.decode()} {response.headers}".replace(url, "")
+    at = text.find(OUTSIDE)
+    return None if at < 0 else f"{url} ({response.status_code}): {text[max(0, at - 80) : at + 60]!r}"
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered():
+    yield
+    showing.forget()
+
+
+def test_no_page_and_no_answer_names_what_is_outside_of_the_scope(console, db):
+    halves = make_world(console)
+    user = make_user("operator", SCOPE, name="op")
+    user.assignments.update(extras=["route"])
+    Star.objects.create(user=user, destination=str(halves[INSIDE]["queue"]))
+    client = Client()
+    client.force_login(user)
+    urls = []
+    for page, arguments in pages_of(halves[INSIDE]):
+        url = reverse(page, kwargs=arguments)
+        urls.append(url)
+        sides = {"draft": halves[INSIDE]["draft"], "side": INSIDE}
+        urls += [f"{url}?{each.format(**sides)}" for each in QUERIES.get(page, ())]
+        if page in ("routing", "route-preview", "edit-definition", "draft", "job", "edit-alert", "firing", "kept"):
+            sides = {"draft": halves[OUTSIDE]["draft"], "side": OUTSIDE}
+            urls += [f"{url}?{each.format(**sides)}" for each in QUERIES.get(page, ()) if "{side}" not in each]
+    for page, arguments in pages_of(halves[OUTSIDE]):
+        if set(arguments) & {"draft_id", "job_id", "rule_id", "firing_id", "connection_id"}:
+            urls.append(reverse(page, kwargs=arguments))
+    version = gateway().definitions().version
+    urls += [reverse("routing-version", args=[number]) for number in range(max(1, version - 3), version)]
+    for _, method, path, _, _ in OPERATIONS:
+        if method == "get":
+            urls.append(
+                "/api/v1" + path.replace("queue/q", f"queue/{INSIDE}.a").replace("queues/q", f"queues/{INSIDE}.a")
+            )
+    urls.append(f"/api/v1/jobs/{halves[OUTSIDE]['job']}")
+    urls.append("/api/v1/destinations?kind=topic")
+    assert [leak for url in dict.fromkeys(urls) if (leak := found_in(client, url))] == []
+    listed = client.get(reverse("queues")).content.decode() + client.get(reverse("routing")).content.decode()
+    assert f"{INSIDE}.a" in listed
+    assert f"{INSIDE}.split" in listed
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_no_frame_names_or_counts_what_is_outside_of_the_scope(console):
+    def prepared():
+        halves = make_world(console)
+        client = Client()
+        client.force_login(make_user("operator", SCOPE, name="op"))
+        return halves, client.cookies["sessionid"].value
+
+    halves, session = await asyncio.to_thread(prepared)
+    outside, inside = halves[OUTSIDE], halves[INSIDE]
+    rows = {
+        "list": ["scope.outside.a"],
+        "connections": [outside["connection"], inside["connection"]],
+        "subscribers": [outside["log"], inside["log"]],
+        "graph": [str(outside["queue"])],
+        "jobs": [str(outside["job"])],
+    }
+    live, told = socket(session), {}
+    await live.connect()
+    try:
+        for name in RIGHTS:
+            argument = {
+                "list": ":queues",
+                "queue": f":{INSIDE}.a",
+                "topic": f":{INSIDE}.t",
+                "job": f":{outside['job']}",
+            }
+            topic = name + argument.get(name, "")
+            await live.send_json_to({"type": "subscribe", "topic": topic, "rows": rows.get(name, [])})
+        async with asyncio.timeout(10):
+            while not {"connections", "subscribers", "overview", "alerts"} <= set(told):
+                told = {**(await live.receive_json_from()).get("topics", {}), **told}
+    finally:
+        await live.disconnect()
+    # Inside, one connection subscribes and one more sent.
+    for name, here, count in (("connections", "connection", 2), ("subscribers", "log", 1)):
+        assert told[name]["count"] == count
+        assert told[name]["rows"][outside[here]] == {"gone": True}
+        assert "gone" not in told[name]["rows"][inside[here]]
+    asked = {"list:queues", "subscribers", "graph"}  # their rows were asked for by name
+    assert OUTSIDE not in json.dumps({name: cells for name, cells in told.items() if name not in asked})
+    assert told["list:queues"]["rows"] == {"scope.outside.a": {"gone": True}}
+    assert told["graph"].keys() == {"version"}
