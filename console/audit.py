@@ -89,4 +89,6 @@ def record(
         outcome=outcome,
         detail=detail,
     )
-    logger.info("%s from %s: %s %s: %s %s", by.who, by.address or by.via, action, object, outcome, detail)
+    # Whoever typed a command has its answer on the terminal.
+    level = logging.DEBUG if by.via == AuditEntry.Via.BROKERCTL else logging.INFO
+    logger.log(level, "%s from %s: %s %s: %s %s", by.who, by.address or by.via, action, object, outcome, detail)

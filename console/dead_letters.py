@@ -97,9 +97,13 @@ class Survey:
 
     clusters: list[Cluster]
     read: int
-    total: int
-    queues: list[DestinationStats]
+    holds: dict[Destination, int]  #: messages of each queue: as read, or as its node counts where not all was read
     times: list[int]
+
+    @property
+    def total(self) -> int:
+        """Dead letters of all these queues."""
+        return sum(self.holds.values())
 
     @property
     def complete(self) -> bool:
@@ -152,7 +156,10 @@ def survey(queues: list[DestinationStats], place: Place, browse: Browse, patienc
             waiting.append((queue, found[0].seq))
     clusters = clustered(read)
     times = [each for cluster in clusters for each in cluster.times]
-    return Survey(clusters, len(read), max(len(read), sum(each.QueueSize for each in queues)), queues, times)
+    found_in, unread = Counter(queue for queue, _ in read), {queue for queue, _ in waiting}
+    told = {each.destination: each.QueueSize if each.destination in unread else 0 for each in queues}
+    holds = {queue: max(found_in[queue], size) for queue, size in told.items()}
+    return Survey(clusters, len(read), holds, times)
 
 
 def _like_cause(pattern: str) -> str:

@@ -52,6 +52,7 @@ class Listed:
     """A message as a row of a list, or as a panel."""
 
     message: BrowsedMessage
+    asked: frozenset[str] = frozenset()  #: names of the properties that a selector reads: they come first
 
     @property
     def sent(self) -> datetime | None:
@@ -92,8 +93,9 @@ class Listed:
 
     @property
     def properties(self) -> list[tuple[str, str]]:
-        """All that is no standard header."""
-        return sorted((name, value) for name, value in self.message.headers.items() if name not in STANDARD)
+        """All that is no standard header, by name; what was asked for first."""
+        found = ((name, value) for name, value in self.message.headers.items() if name not in STANDARD)
+        return sorted(found, key=lambda pair: (pair[0] not in self.asked, pair[0]))
 
     @property
     def standard(self) -> list[tuple[str, str]]:

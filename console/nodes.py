@@ -72,7 +72,10 @@ def gauges_of(nodes: Sequence[NodeStatus]) -> list[Gauge]:
 
 def _gauges(store: Mapping[str, Any]) -> Iterator[Gauge]:
     used = store.get("used", 0)
-    limits = (("Store", store.get("limit") or store.get("message_limit")), ("Machine's memory", store.get("machine")))
+    limits = (
+        ("Store", store.get("limit") or store.get("message_limit")),
+        ("Store, of the machine's memory", store.get("machine")),
+    )
     for label, limit in limits:
         if limit:
             text = f"{figures.size(used)} of {figures.size(limit)}"

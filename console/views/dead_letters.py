@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -62,6 +63,7 @@ def dead_letters(request: HttpRequest) -> HttpResponse:
         "windows": [(label, _url(text, order, name), name == window) for name, label, _ in WINDOWS],
         "orders": [(label, _url(text, name, window), name == order) for name, label in ORDERS],
         "trend": _bars(histogram(found.times, since_ms, now_ms), WIDTH, HEIGHT),
+        "since": datetime.fromtimestamp(since_ms / 1000, UTC), "until": datetime.fromtimestamp(now_ms / 1000, UTC),
         "recent": sum(since_ms <= each <= now_ms for each in found.times),
         "jobs": [job for job in Job.objects.exclude(state__in=Job.FINAL)[:20] if sees(job.source)],
         "few": FEW,

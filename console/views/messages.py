@@ -95,9 +95,10 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
     except SelectorSyntaxError as wrong:
         return context | {"wrong": wrong, "before": selector[: wrong.position], "behind": selector[wrong.position :]}
     last = page.messages[-1].seq if page.messages else after
+    asked = compile_selector(selector).properties if selector else frozenset()
     return context | {
         "page": page,
-        "rows": [Listed(masked(request.user, each, destination)) for each in page.messages],
+        "rows": [Listed(masked(request.user, each, destination), asked) for each in page.messages],
         "last": last,
         "scanned": page.scanned,
         "partial": page.next is not None and len(page.messages) < PAGE_SIZE,

@@ -68,6 +68,16 @@ def test_it_is_pending_then_fires_then_ends_and_is_kept(db, asked):
     assert [each.event for each in AlertDelivery.objects.order_by("id")] == ["fired", "ended"]
 
 
+def test_beside_what_was_told_stands_what_it_is_now(admin, asked):
+    rule(hold=0)
+    looks(203, 225)
+    assert "depth is 203 messages, above 10 messages when it fired; 225 messages now" in seen_text(admin)
+
+
+def seen_text(browser) -> str:
+    return browser.get(reverse("alerts")).content.decode()
+
+
 def test_what_is_over_before_its_time_told_nobody(db, asked):
     rule(mail="ada@example.org")
     looks(11, 0)

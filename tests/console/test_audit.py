@@ -160,12 +160,14 @@ def test_old_entries_go_when_a_time_is_set_and_that_is_recorded(entries):
     ]
 
 
-def test_what_brokerctl_changes_is_in_the_trail(db):
+def test_what_brokerctl_changes_is_in_the_trail_and_not_on_the_terminal(db, caplog):
+    caplog.set_level("INFO")
     with telling("purge", "queue://a") as operation:
         operation.result = {"purged": 3}
     entry = AuditEntry.objects.get()
     assert (entry.via, entry.action, entry.object, entry.after) == ("brokerctl", "purge", "queue://a", {"purged": 3})
     assert entry.who
+    assert not caplog.records
 
 
 @pytest.mark.django_db(transaction=True)

@@ -2,8 +2,10 @@
 
 import pytest
 
+from brokerapp.destination import Destination
 from brokerapp.selectors import compile_selector
-from console.dead_letters import Cluster, pattern_of
+from brokerapp.snapshot import BrowsedMessage, BrowsePage, DestinationStats
+from console.dead_letters import Cluster, pattern_of, survey
 
 
 @pytest.mark.parametrize(
@@ -44,6 +46,15 @@ def test_the_selector_of_a_group_finds_what_failed_alike_and_nothing_else(cause,
         return selector.matches({"dlqDeliveryFailureCause": text, "dlqRoute": "/queue/orders"}) is True
 
     assert (matches(cause), matches(alike), matches(other)) == (True, True, False)
+
+
+def test_the_whole_is_the_sum_of_its_queues_as_they_were_read():
+    queue, message = Destination.queue("DLQ"), BrowsedMessage(1, "ID:1", "/queue/DLQ", None, {}, b"", 0)
+    page = BrowsePage([message] * 3, 3, None)  # one came since the node told its numbers
+    found = survey([DestinationStats(queue, QueueSize=2)], lambda *_: 0, lambda *_: page)
+    assert (found.total, found.holds, found.complete) == (3, {queue: 3}, True)
+    unread = survey([DestinationStats(queue, QueueSize=2)], lambda *_: 0, lambda *_: page, patience=0)
+    assert (unread.total, unread.holds, unread.complete) == (2, {queue: 2}, False)
 
 
 def test_a_long_word_without_a_digit_is_looked_at_once():

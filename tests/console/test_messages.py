@@ -4,8 +4,11 @@ import pytest
 from django.urls import reverse
 
 from brokerapp.destination import Destination
+from brokerapp.selectors import compile_selector
+from brokerapp.snapshot import BrowsedMessage
 from console.bodies import readings
 from console.gateway import gateway
+from console.listed import Listed
 
 
 @pytest.fixture
@@ -55,6 +58,14 @@ def test_a_selector_filters_and_says_how_many_were_looked_at(admin, orders):
     response = admin.get(url(selector="region = 'us' AND number < 10"))
     assert numbers(response) == [0, 3, 6, 9]
     assert "4 matched of 60 messages looked at" in response.content.decode()
+
+
+def test_properties_that_the_selector_names_come_first():
+    headers = dict.fromkeys(("amount", "batch", "customer", "region"), "1")
+    listed = Listed(
+        BrowsedMessage(1, "ID:1", "/queue/a", None, headers, b"", 0), compile_selector("region = '1'").properties
+    )
+    assert [name for name, _ in listed.shown] == ["region", "amount", "batch"]
 
 
 def test_a_selector_that_matches_nothing_is_told_from_an_empty_queue(admin, orders):

@@ -270,9 +270,14 @@ def brokerctl(tmp_path_factory):
         data.remember("controlled")
 
         def run(*words):
+            return json.loads(said("--json", *words))
+
+        def said(*words):
             out = StringIO()
-            call_command("brokerctl", "--data", str(data.path), "--json", *words, stdout=out)
-            return json.loads(out.getvalue())
+            call_command("brokerctl", "--data", str(data.path), *words, stdout=out)
+            return out.getvalue()
+
+        run.said = said
 
         run.node = RunningNode(default_config("controlled", 0), own_store.url)
         yield run
@@ -322,6 +327,8 @@ def test_brokerctl_looks_and_changes_while_the_node_runs(brokerctl, connect, tmp
     until(lambda: any(row["QueueSize"] for row in brokerctl("destinations", "--contains", "out")), "the numbers")
     assert '<compositeQueue name="in"' in brokerctl("export")["xml"]
     assert brokerctl("purge", "/queue/other") == {"purged": 1}
+    until(lambda: "queues: 2 messages in and 1 out since the node started, 1 pending" in brokerctl.said("stats"), "it")
+    assert ", 1 connection, store uses " in brokerctl.said("stats")
     with pytest.raises(CommandError, match="there is no queue://nowhere"):
         brokerctl("purge", "/queue/nowhere")
 

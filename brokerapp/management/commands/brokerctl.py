@@ -24,10 +24,14 @@ from brokerapp.errors import BrokerError
 from brokerapp.management.operations import telling
 from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
 from brokerapp.named_subscription import NamedSubscription
+from brokerapp.snapshot import NodeStatus
 
 #: Messages shown when nobody says how many.
 BROWSE_LIMIT = 50
 DESTINATION = "queue://NAME, topic://NAME, /queue/NAME, the bare name of a queue, or subscription://CLIENT:NAME"
+#: What came to queues, what left them, and what they hold.
+FLOW = ("EnqueueCount", "DequeueCount", "QueueSize")
+MIB = 1024 * 1024
 COLUMNS = ("QueueSize", "InFlightCount", "ConsumerCount", "EnqueueCount", "DequeueCount")
 
 
@@ -248,12 +252,22 @@ async def _export(admin: BrokerAdmin, _args: Namespace) -> Answer:
 
 
 async def _stats(admin: BrokerAdmin, _args: Namespace) -> Answer:
-    nodes = [node.to_json() for node in await admin.nodes()]
-    lines = [
-        f"{node['broker']} {node['node']}: {', '.join(node['address'])}, {len(node['connections'])} connections"
-        for node in nodes
-    ]
-    return nodes, lines or ["no node is running"]
+    nodes = await admin.nodes()
+    _, stats, _ = await admin.stats()
+    queues = [each for each in stats if each.destination.is_queue]
+    arrived, left, pending = (sum(getattr(each, name) for each in queues) for name in FLOW)
+    lines = [_node_line(node) for node in nodes]
+    lines.append(f"queues: {_messages(arrived)} in and {left:,} out since the node started, {pending:,} pending")
+    return [node.to_json() for node in nodes], lines if nodes else ["no node is running"]
+
+
+def _node_line(node: NodeStatus) -> str:
+    """Where a node listens, who is connected, and how full its store is."""
+    count, used = len(node.connections), node.store.get("used")
+    limit = node.store.get("limit") or node.store.get("message_limit")
+    store = "" if used is None else f", store uses {used / MIB:,.1f} MiB" + (f" of {limit / MIB:,.1f}" if limit else "")
+    connections = f"{count:,} connection{'' if count == 1 else 's'}"
+    return f"{node.broker} {node.node}: {', '.join(node.address)}, {connections}{store}"
 
 
 #: Verbs that change nothing; what is not among them is recorded.

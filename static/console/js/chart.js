@@ -219,7 +219,8 @@ class Chart {
       const label = element("text", { x: MARGIN.left - 10, y: at + 4, "text-anchor": "end" }, this.svg);
       label.textContent = format(value);
     }
-    const name = element("text", { x: MARGIN.left, y: panel.top - 7 }, this.svg);
+    // In the margin with the figures: flags stand above the panel, from its left edge on.
+    const name = element("text", { x: MARGIN.left - 10, y: panel.top - 10, "text-anchor": "end" }, this.svg);
     name.textContent = unit;
   }
 
