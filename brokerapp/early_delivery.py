@@ -74,11 +74,14 @@ class EarlyDelivery:
     def _has_room(self, group: Group, size: int) -> bool:
         """Whether no limit can refuse messages of so many bytes, whatever is on its way before them.
 
-        What entries take beside their messages is not known here, so half of the store must be free.
+        What entries take beside their messages is not known here, so half of the store must be free, and half of the
+        room for what is not persistent.
         """
         broker, limits = self._broker, self._broker.committer.limits
-        on_its_way = broker.quotas.share.pending_bytes
-        if limits.total and 2 * (broker.committer.used + on_its_way + size) > limits.total:
+        coming = broker.quotas.share.pending_bytes + size
+        if limits.total and 2 * (broker.committer.used + coming) > limits.total:
+            return False
+        if limits.temp and 2 * (broker.committer.temp + coming) > limits.temp:
             return False
         return not broker.topology.definitions.policies or all(self._fits(log, size) for log in group.logs)
 

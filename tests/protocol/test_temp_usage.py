@@ -75,3 +75,22 @@ def test_the_numbers_of_the_broker_say_how_much_is_used(connect, name):
     assert LIMIT // 4 <= after["tempUsage"] - before["tempUsage"] < LIMIT // 2
     assert after["tempPercentUsage"] == 100 * after["tempUsage"] // LIMIT
     assert after["storeUsage"] - before["storeUsage"] >= LIMIT // 2
+
+
+def test_a_message_that_finds_no_room_is_not_given_to_a_consumer_before_it_has_some(raw, connect, node, name):
+    producer, consumer, count = raw(), connect(), ROOM + 5
+    consumer.subscribe(f"/queue/{name}", ack="client-individual")
+    for number in range(count):  # one by one, so that each is a unit of its own, which could be given early
+        producer.write(send(name, number))
+        until(lambda: waiting(node) or node.depth(name) > number, "it is stored or waits")  # noqa: B023
+        if waiting(node):
+            break
+    assert waiting(node)
+    given = consumer.take(node.depth(name))
+    assert consumer.has_no_more()
+    for message in given:
+        consumer.ack(message)
+    last = consumer.take(1)[0]
+    assert "redelivered" not in last.headers
+    consumer.ack(last)
+    assert consumer.has_no_more()
