@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import time
 from collections.abc import Callable
 from functools import wraps
@@ -13,7 +11,6 @@ from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.internal.flows.login import get_authentication_records
 from allauth.account.internal.flows.reauthentication import get_reauthentication_flows, suspend_request
 from allauth.mfa.adapter import DefaultMFAAdapter
-from cryptography.fernet import Fernet
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
@@ -21,6 +18,7 @@ from django.urls import reverse
 
 from console import audit
 from console.models import AuditEntry
+from console.sealing import seal, unseal
 
 #: Seconds after a login, or after the password was asked again, in which dangerous changes need no password.
 RECENT = 15 * 60
@@ -52,20 +50,15 @@ class SecondFactorAdapter(DefaultMFAAdapter):
 
     def encrypt(self, text: str) -> str:
         """The text so that the database alone does not tell it."""
-        return _fernet().encrypt(text.encode()).decode()
+        return seal(text)
 
     def decrypt(self, encrypted_text: str) -> str:
         """What was encrypted."""
-        return _fernet().decrypt(encrypted_text.encode()).decode()
+        return unseal(encrypted_text)
 
     def get_totp_issuer(self) -> str:
         """What the app on the phone shows."""
         return f"Sluice {settings.SLUICE.broker_name}"
-
-
-def _fernet() -> Fernet:
-    digest = hashlib.sha256(b"second factor " + settings.SECRET_KEY.encode()).digest()
-    return Fernet(base64.urlsafe_b64encode(digest))
 
 
 # -- recently proved

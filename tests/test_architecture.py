@@ -170,7 +170,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     ),
     "stomp": ("console.demo",),
     "websockets": ("brokerapp.stomp.websocket",),
-    "cryptography": ("brokerapp.stomp.tls", "console.login"),
+    "cryptography": ("brokerapp.stomp.tls", "console.sealing"),
     "allauth": ("console",),
     "uvloop": ("brokerapp.management", "console"),
     # the broker's core waits for nothing: whoever does has a name here

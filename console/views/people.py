@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from allauth.mfa.utils import is_mfa_enabled
@@ -23,6 +24,7 @@ from console.access import Verb, may, needs
 from console.login import recently_proved
 from console.models import Assignment
 from console.rights import EXTRAS, ROLES_BY_VERB, UNSCOPED, Role
+from console.sealing import seal, unseal
 
 PAGE_SIZE = 50
 #: In the session, until the next page of a user: what that page shows once.
@@ -123,7 +125,7 @@ def _choices() -> dict[str, Any]:
 
 def _shown_once(request: HttpRequest, user: User, secret: dict[str, str]) -> HttpResponse:
     """On to the user's page, which shows the secret and forgets it: to load it again makes nothing anew."""
-    request.session[SECRET] = {"user": user.pk, **secret}
+    request.session[SECRET] = seal(json.dumps({"user": user.pk, **secret}))
     return redirect("user", user_id=user.pk)
 
 
@@ -133,7 +135,8 @@ def _shown_once(request: HttpRequest, user: User, secret: dict[str, str]) -> Htt
 def user(request: HttpRequest, user_id: int) -> HttpResponse:
     """One user: state, roles, groups, and what they may do in effect, for a destination or at all."""
     user = get_object_or_404(User, pk=user_id)
-    secret = request.session.pop(SECRET, None)  # shown now or never
+    sealed = request.session.pop(SECRET, None)  # shown now or never
+    secret = json.loads(unseal(sealed)) if sealed else None
     asked, wrong = request.GET.get("destination", "").strip(), ""
     destination = None
     try:

@@ -7,7 +7,7 @@ const STALE = 60000; // after which a long window asks for its points again
 const FLAG_REACH = 8; // pixels
 const TABLE_ROWS = 60;
 const SVG = "http://www.w3.org/2000/svg";
-const MARGIN = { left: 56, right: 14, top: 22, bottom: 24, between: 34 };
+const MARGIN = { left: 66, right: 14, top: 22, bottom: 24, between: 34 };
 const DEPTH_SHARE = 0.58;
 
 const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
