@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.test import Client
 from kombu import pools
 
@@ -15,6 +15,7 @@ from console.gateway import close_gateway
 from console.live.mirror import close_mirror, mirror
 from console.live.notices import close_notices
 from console.models import Assignment
+from console.rights import Role
 from tests.conftest import until
 
 
@@ -22,6 +23,15 @@ from tests.conftest import until
 def quick_passwords(settings) -> None:
     """Hashes that take no time."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture
+def db(db):
+    """The database with the groups that migrations make: a test with transactions of its own leaves it without them."""
+    for role in Role:
+        group, is_new = Group.objects.get_or_create(name=role)
+        if is_new:
+            Assignment.objects.create(group=group, role=role)
 
 
 @pytest.fixture
