@@ -15,7 +15,7 @@ from console.models import AnalysisRun, Assignment
 from tests.console.conftest import make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
-PATIENCE = 5
+PATIENCE = 20  #: seconds; a deadline for a busy machine, not a pause
 
 
 @pytest.fixture
