@@ -71,5 +71,5 @@ def test_a_batch_of_version_1_becomes_one_of_this_version():
 
 
 def test_what_are_no_events_of_any_version_is_refused():
-    with pytest.raises(pa.ArrowInvalid, match="no column .*msg_id"):
+    with pytest.raises(pa.ArrowInvalid, match="no column msg_id"):
         current(of_version_1().drop_columns("msg_id"))
