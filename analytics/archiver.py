@@ -19,12 +19,13 @@ from threading import Event
 import pyarrow as pa
 
 from analytics import durable
-from analytics.archive import START, BrokerArchive, Commit
+from analytics.archive import BrokerArchive, Commit
+from analytics.files import ARCHIVED, archived
+from analytics.places import START, place_of
 from analytics.stream import TraceStream
 from brokerapp.environment import Environment
 from brokerapp.errors import StoreUnavailable
 from brokerapp.recording.encoding import decode
-from brokerapp.recording.schema import SCHEMA, current
 
 #: How long events wait in the stream.
 FLUSH_SECONDS = 5.0
@@ -61,7 +62,7 @@ class Archiver:
 
     def _collect(self) -> tuple[list[pa.Table], Commit, bool]:
         """Events after the last commit, the commit that would archive them, and whether these are all."""
-        commit, tables, events = self._commit, [SCHEMA.empty_table()], 0
+        commit, tables, events = self._commit, [ARCHIVED.empty_table()], 0
         while events < FLUSH_EVENTS:
             page = self._stream.read(commit.offset, commit.ordinal)
             if page.renewed:
@@ -90,10 +91,10 @@ class Archiver:
 def _events(id: str, batch: bytes) -> pa.Table:
     """The events of one batch. One that cannot be read has none: it must not stop those behind it."""
     try:
-        return current(decode(batch))
+        return archived(decode(batch), place_of(id))
     except (pa.ArrowException, ValueError) as error:
         log.error("trace batch %s cannot be read: %s", id, error)
-        return SCHEMA.empty_table()
+        return ARCHIVED.empty_table()
 
 
 def run(archiver: Archiver, stopping: Event) -> None:

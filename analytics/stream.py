@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import redis
 
+from analytics.places import place_of
 from brokerapp.errors import StoreUnavailable
 from brokerapp.store.keys import trace_key
 
@@ -53,7 +54,7 @@ class TraceStream:
         if entries and entries[0][0] == after:
             return Page(entries[1:], 0)
         missed = info["entries-added"] - info["length"] - ordinal
-        if missed < 0 or _place(info["last-generated-id"].decode()) < _place(after):
+        if missed < 0 or place_of(info["last-generated-id"].decode()) < place_of(after):
             return Page([], 0, renewed=True)
         return Page(entries[:limit], missed)
 
@@ -69,6 +70,11 @@ class TraceStream:
             raise StoreUnavailable(f"the trace stream cannot be read: {error}") from error
         return (info if isinstance(info, dict) else None), found
 
+    def last(self) -> str | None:
+        """The id of the entry that the stream was given last; None when there is no stream."""
+        info, _ = self._look("+", 1)
+        return info and info["last-generated-id"].decode()
+
     def trim(self, archived: str) -> None:
         """Remove the entries before the one of this id, which stays as a sentinel."""
         try:
@@ -76,7 +82,3 @@ class TraceStream:
         except redis.RedisError as error:
             raise StoreUnavailable(f"the trace stream cannot be trimmed: {error}") from error
 
-
-def _place(id: str) -> tuple[int, int]:
-    milliseconds, _, number = id.partition("-")
-    return int(milliseconds), int(number)
