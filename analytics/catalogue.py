@@ -27,6 +27,7 @@ class Analysis:
     question: str
     module: str
     parameters: tuple[Parameter, ...] = ()
+    version: int = 1  #: of the definition: raised when the same traffic gives other numbers than before
 
 
 WINDOW = Parameter(
