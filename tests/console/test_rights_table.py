@@ -93,6 +93,7 @@ PAGES = [
     ("test-alert", {}, "post", Verb.ALERT),
     ("firing", {"firing_id": 1}, "get", Verb.SEE),
     ("analyses", {}, "get", Verb.SEE),
+    ("ask-analysis", {"kind": "traffic"}, "get", Verb.ANALYSE),
     ("start-run", {}, "post", Verb.ANALYSE),
     ("run", {"run_id": RUN}, "get", Verb.SEE),
     ("cancel-run", {"run_id": RUN}, "post", Verb.ANALYSE),
