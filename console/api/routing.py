@@ -18,7 +18,7 @@ from console.api.operations import operation
 from console.gateway import gateway
 from console.rights import Verb
 from console.routing.changes import between
-from console.views.routing_drafts import rights_for
+from console.routing.steps import rights_for
 from console.views.routing_files import MAX_FILE, merged
 
 router = Router(tags=["routing"])
@@ -81,15 +81,15 @@ def get_definitions(request: HttpRequest, version: int | None = None) -> Any:
 @operation(router, "PUT", "", Verb.ROUTE, response=DefinitionsOut)
 def apply_definitions(request: HttpRequest, wanted: Proposed) -> Any:
     """Put definitions in force on all nodes, if the version they were derived from still is."""
-    return _apply(request, "apply", _read(wanted.definitions), wanted.version, wanted.comment)
+    return _apply(request, "apply", read(wanted.definitions), wanted.version, wanted.comment)
 
 
 @operation(router, "POST", "/check", Verb.DRAFT, response=Checked)
 def check_definitions(request: HttpRequest, wanted: Proposed) -> Any:
     """Whether definitions can work, and what they would change; nothing is changed."""
-    proposed = _read(wanted.definitions)
+    proposed = read(wanted.definitions)
     gateway().check(proposed)
-    return _difference(gateway().definitions(), proposed)
+    return difference(gateway().definitions(), proposed)
 
 
 @operation(router, "GET", "/history", Verb.SEE, response=list[VersionOut])
@@ -124,7 +124,7 @@ def import_definitions_file(request: HttpRequest, wanted: Imported) -> Any:
         version = _apply(request, "import", proposed, current.version, "Import of an ActiveMQ configuration")["version"]
     return {
         "report": [asdict(each) for each in report],
-        "difference": _difference(current, proposed),
+        "difference": difference(current, proposed),
         "version": version,
     }
 
@@ -140,15 +140,16 @@ def _apply(request: HttpRequest, action: str, proposed: Definitions, derived_fro
     return _shown(saved)
 
 
-def _difference(current: Definitions, proposed: Definitions) -> dict[str, list[str]]:
-    """Ids of what would change, by how."""
+def difference(current: Definitions, proposed: Definitions) -> dict[str, list[str]]:
+    """Ids of what would change, by how: as Checked has them."""
     found: dict[str, list[str]] = {"added": [], "changed": [], "removed": []}
     for each in between(current, proposed):
         found["added" if each.what == "new" else each.what].append(each.id)
     return found
 
 
-def _read(data: dict[str, Any]) -> Definitions:
+def read(data: dict[str, Any]) -> Definitions:
+    """Definitions that somebody sent. Raises DefinitionRefused, ConfigurationRefused."""
     try:
         return from_json(data)
     except BrokerError:

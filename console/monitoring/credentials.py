@@ -50,6 +50,11 @@ class PasswordMemory:
 _memory = PasswordMemory()
 
 
+def is_by_password(request: HttpRequest) -> bool:
+    """Whether the request bears a password, not a token."""
+    return not request.headers.get("Authorization", "").lower().startswith("bearer ")
+
+
 def user_of(request: HttpRequest) -> AbstractBaseUser | None:
     """The active user who asks, by password or by token; None for nobody."""
     scheme, _, text = request.headers.get("Authorization", "").partition(" ")

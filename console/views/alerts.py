@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
@@ -12,8 +10,9 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from brokerapp.errors import BrokerError
-from console import audit
 from console.access import Verb, needs, visible
+from console.alerts import changing
+from console.alerts.changing import CHANGES, SILENCES
 from console.alerts.form import RuleForm
 from console.alerts.judging import rule_of
 from console.alerts.replaying import replayed
@@ -22,8 +21,6 @@ from console.alerts.showing import is_seen
 from console.models import AlertDelivery, AlertFiring, AlertRule
 
 SIZE = 25
-#: How long a rule may be silenced: what the form says, and hours.
-SILENCES = {"1": "1 hour", "8": "8 hours", "24": "1 day", "168": "1 week"}
 
 
 @require_GET
@@ -66,13 +63,7 @@ def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
     row = get_object_or_404(AlertRule, pk=rule_id) if rule_id else None
     form = RuleForm(request.POST or None, instance=row, initial=_wanted(request))
     if request.method == "POST" and form.is_valid():
-        before = _said(row) if row else None
-        with audit.recording(
-            request, "change alert rule" if row else "create alert rule", _name(form), before
-        ) as change:
-            form.instance.author = request.user.get_username()
-            saved = form.save()
-            change.after = _said(saved)
+        saved = changing.save(request, form, row)
         messages.success(request, f"The rule “{saved.name}” is judged from now on.")
         if saved.webhook and form.made_secret:
             messages.info(request, f"What its webhook gets is signed with the secret {saved.secret} (shown this once).")
@@ -84,16 +75,6 @@ def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
 def _wanted(request: HttpRequest) -> dict[str, str]:
     """What a link to the form fills in: the metric and the destination somebody looks at."""
     return {name: request.GET[name] for name in ("metric", "pattern", "threshold") if name in request.GET}
-
-
-def _name(form: RuleForm) -> str:
-    return form.cleaned_data["name"]
-
-
-def _said(row: AlertRule) -> dict:
-    """A rule in the audit trail; its secret stays one."""
-    told = {"mail": row.mail, "webhook": row.webhook, "signed": bool(row.secret)}
-    return {"rule": str(rule_of(row)), "on": row.is_on, **told}
 
 
 @require_POST
@@ -116,36 +97,8 @@ def test_rule(request: HttpRequest) -> HttpResponse:
 def change(request: HttpRequest, rule_id: int) -> HttpResponse:
     """Silence a rule for a while, hear it again, switch it on or off, or delete it."""
     row, action = get_object_or_404(AlertRule, pk=rule_id), request.POST.get("action", "")
-    if action not in _CHANGES:
+    if action not in CHANGES:
         messages.error(request, "Nothing was done: choose what to do.")
         return redirect("alerts")
-    with audit.recording(request, f"{action} alert rule", row.name, before=_said(row)):
-        messages.success(request, _CHANGES[action](row, request.POST.get("hours", "")))
+    messages.success(request, changing.change(request, row, action, request.POST.get("hours", "")))
     return redirect("alerts")
-
-
-def _silence(row: AlertRule, hours: str) -> str:
-    hours = hours if hours in SILENCES else "1"
-    row.silenced_until = timezone.now() + timedelta(hours=int(hours))
-    row.save()
-    return f"Nobody is told about “{row.name}” for {SILENCES[hours]}. It is still judged and shown."
-
-
-def _hear(row: AlertRule, _hours: str) -> str:
-    row.silenced_until = None
-    row.save()
-    return f"“{row.name}” is heard again."
-
-
-def _switch(row: AlertRule, _hours: str) -> str:
-    row.is_on = not row.is_on
-    row.save()
-    return f"“{row.name}” is {'on' if row.is_on else 'off'}."
-
-
-def _delete(row: AlertRule, _hours: str) -> str:
-    row.delete()
-    return f"The rule “{row.name}” is deleted. What it told is kept."
-
-
-_CHANGES = {"silence": _silence, "hear": _hear, "switch": _switch, "delete": _delete}

@@ -6,14 +6,13 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.db.models import Q
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import RequestRefused
-from console import audit
 from console.access import Verb, needs, require, visible
-from console.repair import jobs
+from console.repair import asking, jobs
 from console.repair.models import Job, JobOutcome
 
 State, Outcome = Job.State, JobOutcome.Outcome
@@ -89,28 +88,7 @@ def detail(request: HttpRequest, job_id: str) -> HttpResponse:
 def control(request: HttpRequest, job_id: str, action: str) -> HttpResponse:
     """Approve, pause, go on with, slow down, cancel a job, or try again what failed in it."""
     job = _existing(request, job_id)
-    require(request, Verb.BULK if action == "approve" else jobs.verb_of(job), job.source)
-    user = request.user.get_username()
-    with audit.recording(
-        request, f"{action} job", job.queue, before={"job": str(job.id), "state": job.state}
-    ) as change:
-        match action:
-            case "approve":
-                is_done = jobs.approve(job, user)
-            case "pause":
-                is_done = jobs.pause(job, user)
-            case "resume":
-                is_done = jobs.go_on(job)
-            case "cancel":
-                is_done = jobs.cancel(job, user)
-            case "rate":
-                is_done = jobs.slow_down(job, _rate(request.POST.get("rate", "")))
-            case "retry":
-                job = jobs.retry_failed(job, user)
-                is_done = True
-            case _:
-                raise Http404(f"A job knows no {action!r}.")
-        change.after = {"job": str(job.id), "state": job.state}
+    job, is_done = asking.control(request, job, action, _rate(request.POST.get("rate", "")))
     if not is_done:
         messages.error(request, f"It is {State(job.state).label.lower()} already.")
     return redirect("job", job_id=job.id)

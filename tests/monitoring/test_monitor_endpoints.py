@@ -2,6 +2,7 @@
 
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 import stomp
@@ -17,6 +18,7 @@ from console.monitoring.urls import urlpatterns
 from console.rate_limit import RateLimit
 from console.rights import ROLES_BY_VERB, Role, Verb
 from tests.conftest import until
+from tests.console.test_tokens import token_of
 from tests.monitoring.conftest import basic, text
 
 PAGES = sorted(pattern.name for pattern in urlpatterns if pattern.name not in ("healthz", "readyz"))
@@ -73,6 +75,15 @@ def test_guessing_passwords_is_locked_out(monitor, console):
     for _ in range(6):
         assert wrong.get("/metrics").status_code == 401
     assert Client(headers=basic("monitor")).get("/metrics").status_code == 401
+
+
+def test_a_password_alone_is_not_enough_for_who_needs_a_second_factor(monitor, console, settings):
+    assert monitor.get("/metrics").status_code == 200
+    settings.IDENTITY = replace(settings.IDENTITY, second_factor=frozenset({Role.MONITOR}))
+    refused = monitor.get("/metrics")
+    assert (refused.status_code, "make a token" in text(refused)) == (403, True)
+    by_token = {"HTTP_AUTHORIZATION": f"Bearer {token_of('monitor', 'metrics')}"}
+    assert Client().get("/metrics", **by_token).status_code == 200
 
 
 def test_a_changed_password_counts_at_once(monitor, console, django_user_model):

@@ -1,0 +1,69 @@
+"""Changes of alert rules, made on a page or through the API: each in the audit trail."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils import timezone
+
+from console import audit
+from console.alerts.form import RuleForm
+from console.alerts.judging import rule_of
+from console.models import AlertRule
+
+#: How long a rule may be silenced: hours, and what the form says.
+SILENCES = {"1": "1 hour", "8": "8 hours", "24": "1 day", "168": "1 week"}
+
+
+def save(request: HttpRequest, form: RuleForm, row: AlertRule | None) -> AlertRule:
+    """Make the rule of a valid form, or change `row` into it."""
+    before, action = _said(row) if row else None, "change alert rule" if row else "create alert rule"
+    with audit.recording(request, action, form.cleaned_data["name"], before) as change:
+        form.instance.author = request.user.get_username()
+        saved = form.save()
+        change.after = _said(saved)
+    return saved
+
+
+def change(request: HttpRequest, row: AlertRule, action: str, hours: str = "") -> str:
+    """Silence a rule for so many hours, hear it again, switch it on or off, or delete it: `action` is one of CHANGES.
+
+    What became of it, as a sentence.
+    """
+    with audit.recording(request, f"{action} alert rule", row.name, before=_said(row)):
+        return CHANGES[action](row, hours)
+
+
+def _said(row: AlertRule) -> dict[str, Any]:
+    """A rule in the audit trail; its secret stays one."""
+    told = {"mail": row.mail, "webhook": row.webhook, "signed": bool(row.secret)}
+    return {"rule": str(rule_of(row)), "on": row.is_on, **told}
+
+
+def _silence(row: AlertRule, hours: str) -> str:
+    hours = hours if hours in SILENCES else "1"
+    row.silenced_until = timezone.now() + timedelta(hours=int(hours))
+    row.save()
+    return f"Nobody is told about “{row.name}” for {SILENCES[hours]}. It is still judged and shown."
+
+
+def _hear(row: AlertRule, _hours: str) -> str:
+    row.silenced_until = None
+    row.save()
+    return f"“{row.name}” is heard again."
+
+
+def _switch(row: AlertRule, _hours: str) -> str:
+    row.is_on = not row.is_on
+    row.save()
+    return f"“{row.name}” is {'on' if row.is_on else 'off'}."
+
+
+def _delete(row: AlertRule, _hours: str) -> str:
+    row.delete()
+    return f"The rule “{row.name}” is deleted. What it told is kept."
+
+
+CHANGES = {"silence": _silence, "hear": _hear, "switch": _switch, "delete": _delete}
