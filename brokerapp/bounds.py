@@ -13,6 +13,7 @@ from brokerapp.client import Placed
 from brokerapp.definitions import PolicyEntry
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.patience import Bound, bound_of, topic_bound_of
+from brokerapp.errors import InvalidDestination
 from brokerapp.store import STORE
 
 if TYPE_CHECKING:
@@ -41,8 +42,11 @@ class Bounds:
         self.of_topics = any(each.destination.kind is Kind.TOPIC and topic_bound_of(each).bytes for each in policies)
 
     def policy_of(self, name: str) -> PolicyEntry | None:
-        """The policy of a log or topic; that of a named subscription is its first topic's."""
-        destination = Destination.parse(name)
+        """The policy of a log or topic; that of a named subscription is its first topic's. An odd name has none."""
+        try:
+            destination = Destination.parse(name)
+        except InvalidDestination:  # whoever asks is in the middle of a batch, and is not to fail for a name
+            return None
         if destination.kind is Kind.SUBSCRIPTION:
             durable = self._broker.durables.known(name)
             if durable is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from itertools import islice
 from typing import Any
 
 from brokerapp import clock
@@ -14,9 +15,13 @@ from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import RequestRefused
 from brokerapp.snapshot import ConnectionStats, ConsumerStats, PeerStats
 
-#: Connections told of in one answer, and destinations of one producer.
+#: Connections told of in one answer; their consumers, of which the last connection may make more; and destinations of
+#: one producer.
 MAX_PEERS = 1_000
+MAX_CONSUMERS = 20_000
 MAX_PRODUCING = 100
+#: Destinations it consumes that are named where a connection is told of in brief, as all are every second.
+MAX_NAMED = 20
 #: Milliseconds a client has to read why its connection ends.
 FAREWELL_MS = 5_000
 
@@ -30,13 +35,17 @@ def connection_of(client: Client) -> ConnectionStats:
         user=client.principal.name,
         version=client.protocol_version,
         connected_ms=client.connected_ms,
-        subscriptions=[each.stomp for sub in client.subscriptions.values() for each in sub.destinations],
+        subscriptions=list(islice(_consumed(client), MAX_NAMED)),
         sent=client.sent,
         delivered=client.delivered,
         slow=client.blocked or any(map(is_slow, client.subscriptions.values())),
         discarded=sum(each.discarded for each in client.subscriptions.values()),
         blocked=client.waiting > 0,
     )
+
+
+def _consumed(client: Client) -> Iterator[str]:
+    return (each.stomp for subscription in client.subscriptions.values() for each in subscription.destinations)
 
 
 def peer_of(client: Client) -> PeerStats:
@@ -85,7 +94,13 @@ class PeersDesk:
 
     async def peers(self, ids: list[str] | None = None) -> list[dict[str, Any]]:
         """Connections in full: those of these ids, or all, of which there may be more than are told of."""
-        return [peer_of(client).to_json() for _, client in zip(range(MAX_PEERS), self._asked(ids), strict=False)]
+        found, consumers = [], 0
+        for client in islice(self._asked(ids), MAX_PEERS):
+            found.append(peer_of(client).to_json())
+            consumers += len(client.subscriptions)
+            if consumers >= MAX_CONSUMERS:
+                break
+        return found
 
     async def offline(self) -> dict[str, int]:
         """The durable subscriptions nobody consumes, by the name of their log: since when, ms since the epoch."""

@@ -108,7 +108,7 @@ class ConnectionStats:
     user: str
     version: str  #: of STOMP
     connected_ms: int  #: since the epoch
-    subscriptions: list[str] = field(default_factory=list)  #: destinations, in STOMP form
+    subscriptions: list[str] = field(default_factory=list)  #: destinations of the first ones, in STOMP form
     sent: int = 0  #: messages the client sent
     delivered: int = 0  #: messages the client was sent
     slow: bool = False  #: its socket does not take what is written, or a consumer of it does not keep up

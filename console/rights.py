@@ -111,6 +111,11 @@ class Scope:
         """Whether it names all queues and topics."""
         return self.kind is None and self.pattern == ANY_REST
 
+    @property
+    def destinations(self) -> tuple[Destination, ...]:
+        """What it names, as patterns of each kind."""
+        return tuple(Destination(kind, self.pattern) for kind in ((self.kind,) if self.kind else NAMED_KINDS))
+
     def holds(self, destination: Destination) -> bool:
         """Whether the destination, or all that a pattern names, lies in it."""
         physical = destination.physical

@@ -23,21 +23,18 @@ WITHOUT = frozenset(
 )
 
 
+def must_have_factor(user: AnyUser) -> bool:
+    """Whether the user has a role that needs a second factor."""
+    required = settings.IDENTITY.second_factor
+    return bool(required) and user.is_authenticated and not roles_of(user).isdisjoint(required)
+
+
 def lacks_factor(user: AnyUser, session: Any) -> bool:
     """Whether the user has a role that needs a second factor, and none. Single sign-on is its provider's business."""
-    if not user.is_authenticated or not _must_have_factor(user):
+    if not must_have_factor(user):
         return False
     methods = [each.get("method") for each in session.get(AUTHENTICATION_METHODS_SESSION_KEY, [])]
     return "socialaccount" not in methods and not is_mfa_enabled(user)
-
-
-def is_more_than_password(user: AnyUser) -> bool:
-    """Whether a password alone is not enough for this user: they have a second factor, or must have one."""
-    return _must_have_factor(user) or is_mfa_enabled(user)
-
-
-def _must_have_factor(user: AnyUser) -> bool:
-    return not roles_of(user).isdisjoint(settings.IDENTITY.second_factor)
 
 
 class SecondFactorMiddleware:

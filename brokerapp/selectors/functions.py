@@ -15,7 +15,7 @@ import regex
 
 from brokerapp.selectors.overruns import Overruns
 
-#: Seconds a search may take. Some microseconds are usual.
+#: Seconds a search may take at most. Some microseconds are usual.
 SECONDS = 0.02
 #: Characters a text may have after a replacement: each match may put in much more than it takes out.
 MAX_TEXT = 1 << 20
@@ -43,7 +43,7 @@ class Pattern:
 
     def is_in(self, text: str) -> bool | None:
         """Whether it matches some of the text."""
-        return self._in_time(lambda: self._compiled.search(text, timeout=SECONDS) is not None)
+        return self._in_time(lambda moment: self._compiled.search(text, timeout=moment) is not None)
 
     def replaced(self, text: str) -> str | None:
         """The text with the replacement for all that matches; None also when that is too long."""
@@ -61,17 +61,17 @@ class Pattern:
             return expanded
 
         try:
-            return self._in_time(lambda: self._compiled.sub(expand, text, timeout=SECONDS))
+            return self._in_time(lambda moment: self._compiled.sub(expand, text, timeout=moment))
         except _TooLongError:
             return None
 
     def parts(self, text: str) -> list[str] | None:
         """What stands in the text between its matches, empty parts at the end left out, as Java has it."""
-        return self._in_time(lambda: self._parts(text))
+        return self._in_time(lambda moment: self._parts(text, moment))
 
-    def _parts(self, text: str) -> list[str]:
+    def _parts(self, text: str, moment: float) -> list[str]:
         parts, position = [], 0
-        for match in self._compiled.finditer(text, timeout=SECONDS):
+        for match in self._compiled.finditer(text, timeout=moment):
             if match.end() > 0:
                 parts.append(text[position : match.start()])
                 position = match.end()
@@ -82,14 +82,17 @@ class Pattern:
             parts.pop()
         return parts
 
-    def _in_time(self, search: Callable[[], T]) -> T | None:
+    def _in_time(self, search: Callable[[float], T]) -> T | None:
         if self._overruns.too_many:
             return None
+        moment = self._overruns.moment(SECONDS)
         try:
-            return search()
+            found = search(moment)
         except TimeoutError:
-            self._overruns.happened()
+            self._overruns.happened(moment)
             return None
+        self._overruns.did_not_happen()
+        return found
 
 
 class _TooLongError(Exception):

@@ -11,12 +11,19 @@ logger = logging.getLogger(__name__)
 
 #: How often a condition may take too long. More than once, as one odd message proves little.
 MAX_OVERRUNS = 3
+#: Seconds that all conditions together may waste so, of which each one that ends in time earns some back. Where that is
+#: used up each has but a short moment, still some ten times what is usual: else somebody brought ten thousand of them.
+MAX_WASTE = 1.0
+EARNED = 0.0005
+LEAST_MOMENT = 0.002
 
 
 class Overruns:
     """How often one condition took too long."""
 
     __slots__ = ("_count", "_what")
+
+    _wasted = 0.0  # seconds, by all
 
     def __init__(self, what: str) -> None:
         self._what, self._count = what, 0
@@ -26,8 +33,20 @@ class Overruns:
         """Whether it is not to be asked any more."""
         return self._count >= MAX_OVERRUNS
 
-    def happened(self) -> None:
-        """It took too long once more."""
+    @staticmethod
+    def moment(most: float) -> float:
+        """Seconds a condition may take now."""
+        return max(LEAST_MOMENT, min(most, MAX_WASTE - Overruns._wasted))
+
+    def happened(self, seconds: float) -> None:
+        """It took too long once more: as long as this."""
         self._count += 1
+        Overruns._wasted = min(MAX_WASTE, Overruns._wasted + seconds)
         end = "; it has no result from now on" if self.too_many else ""
         logger.warning("%.200s took too long for a message%s", self._what, end)
+
+    @staticmethod
+    def did_not_happen() -> None:
+        """A condition ended in time."""
+        if Overruns._wasted:
+            Overruns._wasted = max(0.0, Overruns._wasted - EARNED)

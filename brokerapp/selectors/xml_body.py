@@ -14,6 +14,8 @@ from brokerapp.xpath.apart import APART
 
 #: Bytes a body may have to be looked into: a few milliseconds of parsing, during which the node does nothing else.
 MAX_BODY = 1 << 20
+#: Seconds of the processor's time that an expression may take at most. Some tens of microseconds are usual.
+SECONDS = 0.05
 #: Expressions kept: who parses a selector, evaluates or explains it asks for the same one.
 CACHED_EXPRESSIONS = 1024
 
@@ -51,15 +53,24 @@ def compile_xpath(expression: str) -> Callable[[Mapping[str, str]], bool]:
     Raises ValueError for what is no XPath 1.0 and for functions, variables and prefixes that nobody defined, where that
     shows in any document.
     """
-    APART.check(expression)
     overruns = Overruns(f"XPATH {expression!r}")
+    moment = overruns.moment(SECONDS)
+    try:
+        APART.check(expression, moment)
+    except TimeoutError as wrong:
+        overruns.happened(moment)
+        raise ValueError("it takes too long") from wrong
 
     def holds(seen: Mapping[str, str]) -> bool:
         if not isinstance(seen, Seen) or overruns.too_many:
             return False
-        truth = APART.holds(expression, seen.body)
-        if truth is None:
-            overruns.happened()
-        return truth is True
+        moment = overruns.moment(SECONDS)
+        try:
+            truth = APART.holds(expression, seen.body, moment)
+        except TimeoutError:
+            overruns.happened(moment)
+            return False
+        overruns.did_not_happen()
+        return truth
 
     return holds

@@ -11,10 +11,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Protocol
 
-from brokerapp.xpath.process import BYTES, CHECK, EXPRESSION, OVERRUN, TEXT, WRONG, YES
+from brokerapp.xpath.process import BYTES, CHECK, EXPRESSION, MOMENT, OVERRUN, TEXT, WRONG, YES
 
 #: Seconds the process may take for an answer in all, on however busy a machine, the time to start it included.
 PATIENCE = 10.0
+
+#: Seconds of the processor's time that reading a body may take.
+BODY_SECONDS = 0.05
 
 _PROJECT = Path(__file__).resolve().parent.parent.parent
 
@@ -37,13 +40,12 @@ class Apart:
         self._connection: Connection | None = None
         self._loaded: Body | None = None  # what the process has parsed
 
-    def check(self, expression: str) -> None:
-        """Raise ValueError for an expression that cannot be used."""
+    def check(self, expression: str, seconds: float) -> None:
+        """Raise ValueError for an expression that cannot be used, TimeoutError for one that takes too long."""
         with self._turn:
-            question = CHECK + expression.encode()
-            answer = self._ask(question) or self._ask(question) or OVERRUN
-        if answer == OVERRUN:
-            raise ValueError("it takes too long")
+            answer = self._expression(CHECK, expression, seconds) or self._expression(CHECK, expression, seconds)
+        if answer in (None, OVERRUN):
+            raise TimeoutError
         if answer.startswith(WRONG):
             raise ValueError(answer[1:].decode())
 
@@ -52,22 +54,25 @@ class Apart:
         with self._turn:
             return self._load(body)
 
-    def holds(self, expression: str, body: Body) -> bool | None:
-        """Whether it is true of this body; None when that takes too long."""
+    def holds(self, expression: str, body: Body, seconds: float) -> bool:
+        """Whether it is true of this body. Raises TimeoutError."""
         with self._turn:
             answer = None
             while answer is None:  # else the process was lost, and the body with it
                 if not self._load(body):
                     return False
-                answer = self._ask(EXPRESSION + expression.encode())
+                answer = self._expression(EXPRESSION, expression, seconds)
             if answer == OVERRUN:
                 self._loaded = None
-                return None
+                raise TimeoutError
             return answer == YES
+
+    def _expression(self, kind: bytes, expression: str, seconds: float) -> bytes | None:
+        return self._ask(kind + MOMENT.pack(seconds) + expression.encode())
 
     def _load(self, body: Body) -> bool:
         if body.is_xml is not False and self._loaded is not body:
-            question = (BYTES if body.is_bytes else TEXT) + body.data
+            question = (BYTES if body.is_bytes else TEXT) + MOMENT.pack(BODY_SECONDS) + body.data
             body.is_xml = (self._ask(question) or self._ask(question)) == YES
             self._loaded = body if body.is_xml else None
         return bool(body.is_xml)

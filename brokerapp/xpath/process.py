@@ -15,6 +15,7 @@ import contextlib
 import os
 import resource
 import signal
+import struct
 import sys
 from functools import lru_cache
 from multiprocessing.connection import Connection
@@ -22,13 +23,12 @@ from multiprocessing.connection import Connection
 from lxml import etree
 
 #: What a question begins with: a body whose text is UTF-8, or that says its encoding itself; an expression for the last
-#: body; an expression that only has to be right.
+#: body; an expression that only has to be right. Then come the seconds of the processor's time that it may take.
 TEXT, BYTES, EXPRESSION, CHECK = b"T", b"B", b"X", b"C"
+MOMENT = struct.Struct("<f")
 #: The answers. What is wrong with an expression follows the last one.
 YES, NO, OVERRUN, WRONG = b"1", b"0", b"?", b"!"
 
-#: Seconds of the processor's time that a question may take. Some tens of microseconds are usual.
-SECONDS = 0.05
 #: Bytes of memory the process may have.
 MEMORY = 1 << 30
 #: Expressions kept compiled.
@@ -60,8 +60,8 @@ def _serve(connection: Connection) -> None:
             question = connection.recv_bytes()
         except EOFError:
             return
-        kind, content = question[:1], question[1:]
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # its signal ends the process, wherever that is
+        kind, [moment], content = question[:1], MOMENT.unpack_from(question, 1), question[1 + MOMENT.size :]
+        signal.setitimer(signal.ITIMER_PROF, moment)  # its signal ends the process, wherever that is
         if kind in _PARSERS:
             document = _document(content, _PARSERS[kind])
             answer = NO if document is None else YES

@@ -6,20 +6,40 @@ from datetime import timedelta
 from typing import Any
 
 from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
+from brokerapp.destination import ANY_REST
 from console import audit
+from console.access import require
 from console.alerts.form import RuleForm
 from console.alerts.judging import rule_of
+from console.alerts.rules import Rule
 from console.models import AlertRule
+from console.rights import Scope, Verb
 
 #: How long a rule may be silenced: hours, and what the form says.
 SILENCES = {"1": "1 hour", "8": "8 hours", "24": "1 day", "168": "1 week"}
 
 
+def mine(request: HttpRequest, rule_id: int) -> AlertRule:
+    """The rule, of somebody who has the right for all that it is about. Raises Http404, PermissionDenied."""
+    row = get_object_or_404(AlertRule, pk=rule_id)
+    require_all(request, rule_of(row))
+    return row
+
+
+def require_all(request: HttpRequest, rule: Rule) -> None:
+    """Raise PermissionDenied without the right for all that the rule is about."""
+    for each in (Scope(ANY_REST) if rule.meaning.of_broker else Scope.parse(rule.pattern)).destinations:
+        require(request, Verb.ALERT, each)
+
+
 def save(request: HttpRequest, form: RuleForm, row: AlertRule | None) -> AlertRule:
     """Make the rule of a valid form, or change `row` into it."""
-    before, action = _said(row) if row else None, "change alert rule" if row else "create alert rule"
+    require_all(request, rule_of(form.instance))
+    before = _said(AlertRule.objects.get(pk=row.pk)) if row else None  # a form writes into its row while it is checked
+    action = "change alert rule" if row else "create alert rule"
     with audit.recording(request, action, form.cleaned_data["name"], before) as change:
         form.instance.author = request.user.get_username()
         saved = form.save()

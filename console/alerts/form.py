@@ -10,7 +10,7 @@ from django.core.validators import validate_email
 
 from brokerapp.errors import InvalidDestination, RequestRefused
 from console.alerts.rules import MEANINGS, Metric, Rule
-from console.alerts.sending import check_webhook
+from console.alerts.webhook import check_webhook
 from console.models import AlertRule
 from console.rights import Scope
 

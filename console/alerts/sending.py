@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import json
 import logging
-import socket
-import urllib.error
-import urllib.request
 from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.utils import timezone
 
 from brokerapp.errors import RequestRefused, StoreUnavailable
+from console.alerts import webhook
 from console.models import AlertDelivery, AlertFiring, AlertRule
 from console.workers import ask
 
@@ -34,8 +30,6 @@ State = AlertDelivery.State
 MAX_AN_HOUR = 30
 #: Seconds until the next attempt, after each that failed; then it has failed for good.
 RETRIES = (10, 60, 300, 1800)
-#: Seconds a webhook has to answer, and bytes of its answer that are read.
-TIMEOUT, MAX_ANSWER = 5.0, 2_000
 #: Seconds after which a worker that took a delivery is taken for lost.
 LOST = 120
 #: Asked for in one step of the watch.
@@ -119,31 +113,29 @@ def document_of(delivery: AlertDelivery) -> dict[str, Any]:
     }
 
 
+def _one_line(text: str) -> str:
+    """For a header, whatever a rule or a destination is called."""
+    return " ".join(text.split())
+
+
 def _mail(delivery: AlertDelivery) -> None:
     firing = delivery.firing
     word = "Alert" if delivery.event == "fired" else "Over"
-    # One line, whatever a destination is called.
-    subject = " ".join(f"[{settings.SLUICE.broker_name}] {word}: {firing.rule_name}: {firing.subject}".split())
+    subject = _one_line(f"[{settings.SLUICE.broker_name}] {word}: {firing.rule_name}: {firing.subject}")
     lines = [firing.sentence, "", f"Since {firing.since:%Y-%m-%d %H:%M:%S} UTC."]
     if firing.ended:
         lines.append(f"Over at {firing.ended:%Y-%m-%d %H:%M:%S} UTC.")
-    headers = {MARK: firing.rule_name, "Auto-Submitted": "auto-generated"}
+    headers = {MARK: _one_line(firing.rule_name), "Auto-Submitted": "auto-generated"}
     EmailMessage(subject[:200], "\n".join(lines), to=[delivery.target], headers=headers).send()
 
 
 def _webhook(delivery: AlertDelivery) -> None:
     rule = delivery.firing.rule
-    check_webhook(delivery.target)
     body = json.dumps(document_of(delivery), sort_keys=True).encode()
     headers = {"Content-Type": "application/json", "User-Agent": "Sluice", MARK: "1"}
     if rule is not None and rule.secret:
         headers[SIGNATURE] = signature(rule.secret, body)
-    request = urllib.request.Request(delivery.target, body, headers, method="POST")
-    try:
-        with _OPENER.open(request, timeout=TIMEOUT) as answer:
-            answer.read(MAX_ANSWER)
-    except urllib.error.HTTPError as error:
-        raise RequestRefused(f"{error.code} {error.reason}") from error
+    webhook.post(delivery.target, body, headers)
 
 
 def signature(secret: str, body: bytes) -> str:
@@ -151,33 +143,4 @@ def signature(secret: str, body: bytes) -> str:
     return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
-def check_webhook(url: str) -> None:
-    """Raise RequestRefused for an address that we send nothing to: no web address, ourselves, or a cloud's metadata."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise RequestRefused(f"{url!r} is no http or https address")
-    try:
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        found = {each[4][0] for each in socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)}
-    except (OSError, ValueError) as error:
-        raise RequestRefused(f"{parts.hostname} is not known here: {error}") from error
-    for address in map(ipaddress.ip_address, found):
-        if address.is_link_local or address.is_multicast or address.is_unspecified:
-            raise RequestRefused(f"{address} is no address to send alerts to")
-        if address.is_loopback and port in _own_ports():
-            raise RequestRefused(f"{url} is this console itself: an alert would go round")
-
-
-def _own_ports() -> tuple[int, ...]:
-    return settings.SLUICE.console_port, settings.SLUICE.monitor_port
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Where a webhook is redirected to nobody has checked."""
-
-    def redirect_request(self, *args: Any) -> None:
-        return None
-
-
-_OPENER = urllib.request.build_opener(_NoRedirects, urllib.request.ProxyHandler({}))
 _SENDERS = {"mail": _mail, "webhook": _webhook}

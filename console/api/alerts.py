@@ -158,13 +158,13 @@ def create_alert_rule(request: HttpRequest, wanted: RuleIn) -> Any:
 @operation(router, "PUT", "/rules/{int:rule_id}", Verb.ALERT, response=RuleOut)
 def change_alert_rule(request: HttpRequest, rule_id: int, wanted: RuleIn) -> Any:
     """Change an alert rule."""
-    return _saved(request, wanted, get_object_or_404(AlertRule, pk=rule_id))
+    return _saved(request, wanted, changing.mine(request, rule_id))
 
 
 @operation(router, "POST", "/rules/{int:rule_id}", Verb.ALERT, response=RuleOut)
 def step_alert_rule(request: HttpRequest, rule_id: int, wanted: Step) -> Any:
     """Silence a rule for some hours, hear it again, or switch it on or off."""
-    row = get_object_or_404(AlertRule, pk=rule_id)
+    row = changing.mine(request, rule_id)
     changing.change(request, row, wanted.action, str(wanted.hours))
     return row
 
@@ -172,7 +172,7 @@ def step_alert_rule(request: HttpRequest, rule_id: int, wanted: Step) -> Any:
 @operation(router, "DELETE", "/rules/{int:rule_id}", Verb.ALERT, response={204: None})
 def delete_alert_rule(request: HttpRequest, rule_id: int) -> Any:
     """Delete an alert rule. What it told is kept."""
-    changing.change(request, get_object_or_404(AlertRule, pk=rule_id), "delete")
+    changing.change(request, changing.mine(request, rule_id), "delete")
     return Status(204, None)
 
 
@@ -183,6 +183,7 @@ def test_alert_rule(request: HttpRequest, wanted: RuleIn) -> Any:
     rule = form.rule()
     if rule is None:
         raise RequestRefused("; ".join(form.rule_errors()))
+    changing.require_all(request, rule)
     return replayed(rule)
 
 

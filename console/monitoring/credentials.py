@@ -11,11 +11,15 @@ import threading
 import time
 from collections.abc import Callable
 
+from allauth.mfa.utils import is_mfa_enabled
 from django.contrib.auth import authenticate, get_user_model
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest
 
 from console import tokens
+from console.access import narrow
+from console.rights import Limit, Verb
+from console.second_factor import must_have_factor
 
 
 class PasswordMemory:
@@ -50,11 +54,6 @@ class PasswordMemory:
 _memory = PasswordMemory()
 
 
-def is_by_password(request: HttpRequest) -> bool:
-    """Whether the request bears a password, not a token."""
-    return not request.headers.get("Authorization", "").lower().startswith("bearer ")
-
-
 def user_of(request: HttpRequest) -> AbstractBaseUser | None:
     """The active user who asks, by password or by token; None for nobody."""
     scheme, _, text = request.headers.get("Authorization", "").partition(" ")
@@ -66,19 +65,22 @@ def user_of(request: HttpRequest) -> AbstractBaseUser | None:
 def basic_user(request: HttpRequest) -> AbstractBaseUser | None:
     """The active user whose name and password the request bears; None when it bears none, or wrong ones.
 
-    Wrong ones count towards the lock-out of name and address, as those of the login page do.
+    Wrong ones count towards the lock-out of name and address, as those of the login page do. A password alone leaves
+    whoever has, or must have, a second factor the right to read numbers and nothing else: a token gives them more.
     """
     found = _name_and_password(request.headers.get("Authorization", ""))
     if found is None:
         return None
     name, password = found
     user = get_user_model().objects.filter(username=name, is_active=True).first()
-    if user is not None and _memory.knows(user, password):
-        return user
-    verified = authenticate(request, username=name, password=password)
-    if verified is not None:
-        _memory.keep(verified, password)
-    return verified
+    if user is None or not _memory.knows(user, password):
+        user = authenticate(request, username=name, password=password)
+        if user is None:
+            return None
+        _memory.keep(user, password)
+    if is_mfa_enabled(user) or must_have_factor(user):
+        narrow(user, Limit(frozenset({Verb.METRICS})))
+    return user
 
 
 def _name_and_password(header: str) -> tuple[str, str] | None:

@@ -11,21 +11,14 @@ from django.http import HttpRequest, HttpResponse
 from brokerapp.errors import BrokerError
 from console import audit
 from console.access import Verb, lacking, may
-from console.monitoring.credentials import is_by_password, user_of
+from console.monitoring.credentials import user_of
 from console.monitoring.options import MonitorOptions, OriginRule
 from console.rate_limit import RateLimit
-from console.second_factor import is_more_than_password
 
 #: What ActiveMQ calls the place one logs in to.
 REALM = "ActiveMQRealm"
 #: Requests of one user to one process: monitors ask every few seconds, some for each queue.
 LIMIT = RateLimit(per_second=50, burst=500)
-
-#: What whoever logs in with two factors is told: a monitor cannot type the second.
-NEEDS_TOKEN = (
-    "Your account needs a second factor, so its password alone opens nothing here: "
-    "make a token under Tokens and API, and send it as Authorization: Bearer."
-)
 
 View = Callable[..., HttpResponse]
 
@@ -55,9 +48,6 @@ def _refusal(request: HttpRequest) -> HttpResponse | None:
         response.headers["WWW-Authenticate"] = f'Basic realm="{REALM}", charset="UTF-8"'
         return response
     request.user = user
-    if is_by_password(request) and is_more_than_password(user):
-        audit.denied(request, "metrics", request.path, NEEDS_TOKEN)
-        return _said(403, NEEDS_TOKEN)
     if not may(user, Verb.METRICS):
         audit.denied(request, "metrics", request.path, lacking(Verb.METRICS))
         return _said(403, lacking(Verb.METRICS))

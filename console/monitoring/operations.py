@@ -89,11 +89,21 @@ def _check(caller: Caller, bean: Bean, operation: Operation) -> None:
         raise Failure(403, DENIED, f"Operation {operation.name} is not allowed: SLUICE_MONITOR_EXEC=all opens it")
     if operation.changes and caller.request.method != "POST":
         raise Failure(403, DENIED, f"Operation {operation.name} changes something: send it with POST")
-    destination = bean.subject.destination if isinstance(bean.subject, DestinationStats) else None
-    if not may(caller.request.user, operation.verb, destination):
-        reason = lacking(operation.verb)
-        audit.denied(caller.request, f"jmx {operation.name}", bean.name, reason)
-        raise Failure(403, DENIED, reason)
+    for destination in _about(bean.subject) if operation.verb is not Verb.METRICS else [None]:
+        if not may(caller.request.user, operation.verb, destination):
+            reason = lacking(operation.verb, destination)
+            audit.denied(caller.request, f"jmx {operation.name}", bean.name, reason)
+            raise Failure(403, DENIED, reason)
+
+
+def _about(subject: Any) -> list[Destination | None]:
+    """The destinations that a right must be had for: all topics of a subscription; None: anywhere."""
+    match subject:
+        case DestinationStats():
+            return [subject.destination]
+        case SubscriptionStats():
+            return list(subject.subscription.topics)
+    return [None]
 
 
 # -- what they do
@@ -152,9 +162,11 @@ def _transfer(verb: str, by: str) -> Callable[[Caller, DestinationStats, str, st
     return transfer
 
 
-def _retry(caller: Caller, stats: DestinationStats, id: str = "") -> Any:
-    if id:
-        return _door(gateway().admin.retry(stats.destination, ids=[id])) > 0
+def _retry(caller: Caller, stats: DestinationStats, id: str) -> bool:
+    return _door(gateway().admin.retry(stats.destination, ids=[id])) > 0
+
+
+def _retry_all(caller: Caller, stats: DestinationStats) -> int:
     return _door(gateway().admin.retry(stats.destination))
 
 
@@ -239,7 +251,7 @@ OPERATIONS: dict[str, tuple[Operation, ...]] = {
             )
         ),
         Operation("retryMessage", (_ID,), BOOLEAN, "move a dead letter back", Verb.RESUBMIT, _retry, changes=True),
-        Operation("retryMessages", (), INT, "move all dead letters back", Verb.BULK, _retry, changes=True),
+        Operation("retryMessages", (), INT, "move all dead letters back", Verb.BULK, _retry_all, changes=True),
     ),
     "consumer": (
         Operation("isMatchingQueue", (_NAME,), BOOLEAN, "is it fed from there", Verb.METRICS, _matches(Kind.QUEUE)),

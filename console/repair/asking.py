@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.http import Http404, HttpRequest
 
-from brokerapp.destination import Destination
 from brokerapp.errors import RequestRefused
 from brokerapp.selectors import compile_selector
 from brokerapp.snapshot import BrowsedMessage
@@ -55,7 +53,7 @@ def ask(request: HttpRequest, wish: Wish) -> Job:
     """Have it done: a few messages now, more by a worker, and what is above one's limit when it is approved."""
     is_allowed = at_once(request, wish)
     if is_allowed:
-        for target in _targets(wish):
+        for target in jobs.targets(wish):
             require(request, wish.verb, target)
     about = {"target": str(wish.target or ""), "selector": wish.selector, "messages": list(wish.seqs)[:100]}
     with audit.recording(request, wish.action, wish.queue, before=about) as change:
@@ -94,25 +92,13 @@ def _one_by_one(wish: Wish) -> list[BrowsedMessage]:
     return [message for seq in wish.seqs[:MAX_ROUTED] for message in door.message(wish.queue, seq).messages]
 
 
-def _targets(wish: Wish) -> set[Destination]:
-    """Where chosen messages go: who may send them again must have the right there too."""
-    if wish.target is not None:
-        return {wish.target}
-    if wish.action != Action.RETRY or not wish.seqs:
-        return set()
-    return set(_origins(_one_by_one(wish)))
-
-
-def _origins(messages: Iterable[BrowsedMessage]) -> Iterable[Destination]:
-    return (Destination.parse(each.original_destination) for each in messages if each.original_destination)
-
-
 def control(request: HttpRequest, job: Job, action: str, rate: int = 0) -> tuple[Job, bool]:
     """Approve, pause, go on with, slow down, cancel a job, or try again what failed in it, in a job of its own.
 
     The job, and whether anything changed: it may have been over. Raises Http404 for another action.
     """
-    require(request, Verb.BULK if action == "approve" else jobs.verb_of(job), job.source)
+    for place in jobs.places(job):
+        require(request, jobs.verb_to(action, job), place)
     by, before = request.user.get_username(), {"job": str(job.id), "state": job.state}
     with audit.recording(request, f"{action} job", job.queue, before=before) as change:
         is_done = True

@@ -28,6 +28,8 @@ State, Action, Outcome = Job.State, Job.Action, JobOutcome.Outcome
 FEW = 10
 #: Messages that can be chosen one by one for one job.
 MAX_SELECTION = 5_000
+#: Of those, how many are looked at to know where they would go.
+MAX_LOOKED_AT = 200
 #: Rows written at once: SQLite takes so many values in one statement.
 ROWS = 500
 #: The fastest rate that can be chosen; without one a job goes as fast as it can.
@@ -115,6 +117,27 @@ def verb_of(job: Job) -> Verb:
     """The right that work like this job's needs."""
     is_few = job.is_selection and job.action == Action.RETRY and job.expected <= FEW
     return Verb.RESUBMIT if is_few else NEEDS[job.action]
+
+
+def verb_to(action: str, job: Job) -> Verb:
+    """The right it takes to do this to the job."""
+    return Verb.BULK if action == "approve" else verb_of(job)
+
+
+def places(job: Job) -> list[Destination]:
+    """Where the right to do something to a job must be had: where its messages are, and where they go."""
+    return [job.source, *([job.goal] if job.goal else [])]
+
+
+def targets(wish: Wish) -> set[Destination]:
+    """Where messages chosen one by one go: who may send them there must have the right there too."""
+    if wish.target is not None:
+        return {wish.target}
+    if wish.action != Action.RETRY:
+        return set()
+    chosen = (gateway().message(wish.queue, seq).messages for seq in wish.seqs[:MAX_LOOKED_AT])
+    origins = {message.original_destination for found in chosen for message in found}
+    return {Destination.parse(each) for each in origins if each}
 
 
 def approve(job: Job, by: str) -> bool:

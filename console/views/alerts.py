@@ -60,7 +60,7 @@ def firing(request: HttpRequest, firing_id: int) -> HttpResponse:
 @needs(Verb.ALERT)
 def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
     """Make a rule, or change one."""
-    row = get_object_or_404(AlertRule, pk=rule_id) if rule_id else None
+    row = changing.mine(request, rule_id) if rule_id else None
     form = RuleForm(request.POST or None, instance=row, initial=_wanted(request))
     if request.method == "POST" and form.is_valid():
         saved = changing.save(request, form, row)
@@ -85,6 +85,7 @@ def test_rule(request: HttpRequest) -> HttpResponse:
     rule = form.rule()
     if rule is None:
         return render(request, "console/parts/alert_test.html", {"errors": form.rule_errors()})
+    changing.require_all(request, rule)
     try:
         context = {"result": replayed(rule), "rule": rule}
     except BrokerError as error:
@@ -96,7 +97,7 @@ def test_rule(request: HttpRequest) -> HttpResponse:
 @needs(Verb.ALERT)
 def change(request: HttpRequest, rule_id: int) -> HttpResponse:
     """Silence a rule for a while, hear it again, switch it on or off, or delete it."""
-    row, action = get_object_or_404(AlertRule, pk=rule_id), request.POST.get("action", "")
+    row, action = changing.mine(request, rule_id), request.POST.get("action", "")
     if action not in CHANGES:
         messages.error(request, "Nothing was done: choose what to do.")
         return redirect("alerts")

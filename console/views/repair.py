@@ -70,7 +70,7 @@ def _wish(queue: Destination, given: QueryDict, lenient: bool = False) -> Wish:
         if not lenient:
             raise
         to = None
-    seqs = tuple(dict.fromkeys(int(each) for each in given.getlist("seq") if each.isdecimal() and len(each) < 19))
+    seqs = _seqs(given)
     rate = given.get("rate", "").strip()
     if rate and not (rate.isdecimal() and len(rate) < 7) and not lenient:
         raise RequestRefused(f"rate: {rate!r} is no number of messages a second")
@@ -78,6 +78,14 @@ def _wish(queue: Destination, given: QueryDict, lenient: bool = False) -> Wish:
         action, queue, to, seqs[: MAX_SELECTION + 1], given.get("selector", "").strip(),
         int(rate) if rate.isdecimal() and len(rate) < 7 else 0, given.get("reason", ""), given.get("name", ""),
     )  # fmt: skip
+
+
+def _seqs(given: QueryDict) -> tuple[int, ...]:
+    """The numbers of the messages chosen. What is none is not passed over: without any, all messages are meant."""
+    texts = given.getlist("seq")
+    if wrong := [each for each in texts if not (each.isdecimal() and len(each) < 19)]:
+        raise Http404(f"{wrong[0][:40]!r} is no message's number.")
+    return tuple(dict.fromkeys(map(int, texts)))
 
 
 def _must_type(wish: Wish) -> bool:

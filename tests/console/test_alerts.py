@@ -5,6 +5,7 @@ import json
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
 
 import pytest
 from django.core import mail
@@ -14,7 +15,7 @@ from django.utils import timezone
 from brokerapp.destination import Destination
 from brokerapp.errors import RequestRefused
 from brokerapp.snapshot import DestinationStats, NodeStatus
-from console.alerts import sending, showing
+from console.alerts import sending, showing, webhook
 from console.alerts.judging import judge
 from console.live.picture import Picture, first, ticked, troubled
 from console.models import AlertDelivery, AlertFiring, AlertRule, AuditEntry
@@ -115,13 +116,13 @@ def test_too_many_within_the_hour_are_held_and_said_so(db, asked, monkeypatch):
 
 
 def test_a_mail_says_what_fires_and_marks_itself(db, asked, settings):
-    rule(hold=0, mail="ada@example.org, bob@example.org")
+    rule(name="deep\nBcc: eve@example.org", hold=0, mail="ada@example.org, bob@example.org")
     looks(11)
     assert [sending.deliver(each) for each in asked] == ["sent", "sent"]
     assert [each.to for each in mail.outbox] == [["ada@example.org"], ["bob@example.org"]]
-    assert "deep: queue://orders.a" in mail.outbox[0].subject
+    assert "deep Bcc: eve@example.org: queue://orders.a" in mail.outbox[0].subject
     assert "depth is 11 messages" in mail.outbox[0].body
-    assert mail.outbox[0].extra_headers[sending.MARK] == "deep"
+    assert mail.outbox[0].extra_headers[sending.MARK] == "deep Bcc: eve@example.org"
     assert sending.deliver(asked[0]) == "nothing to do"  # a task that comes twice sends once
 
 
@@ -201,15 +202,26 @@ def test_what_a_lost_worker_took_is_asked_for_again(db, asked):
         ("ftp://example.org/", "no http"),
         ("file:///etc/passwd", "no http"),
         ("http://169.254.169.254/latest", "no address to send"),
-        ("http://127.0.0.1:8000/", "this console itself"),
+        ("http://[::ffff:169.254.169.254]/latest", "no address to send"),
+        ("http://[fd00:ec2::254]/latest", "no address to send"),
+        ("http://127.0.0.1:8000/", "Sluice itself"),
+        ("http://127.0.0.1:15002/", "Sluice itself"),
         ("http://nowhere.invalid/", "not known"),
         ("https:///x", "no http"),
     ],
 )
 def test_some_addresses_are_told_nothing(url, reason, settings):
-    settings.SLUICE = replace(settings.SLUICE, console_port=8000)
+    settings.SLUICE = replace(settings.SLUICE, console_port=8000, spark_port=15002)
     with pytest.raises(RequestRefused, match=reason):
-        sending.check_webhook(url)
+        webhook.check_webhook(url)
+
+
+def test_a_name_that_stands_for_another_machine_by_now_is_not_sent_to(receiver, settings, monkeypatch):
+    settings.SLUICE = replace(settings.SLUICE, console_port=urlsplit(receiver).port)
+    monkeypatch.setattr(webhook, "check_webhook", lambda url: None)  # the name stood for something else then
+    with pytest.raises(RequestRefused, match="Sluice itself"):
+        webhook.post(receiver, b"{}", {})
+    assert not Receiver.got
 
 
 def test_a_worker_is_asked_through_celery(admin, console):
@@ -237,7 +249,8 @@ def test_an_operator_makes_a_rule_changes_it_and_the_trail_keeps_no_secret(brows
     row.refresh_from_db()
     assert (row.threshold, row.secret) == (20, secret)
     trail = json.dumps(list(AuditEntry.objects.values("before", "after")))
-    assert "above 20 messages" in trail
+    changed = AuditEntry.objects.get(action="change alert rule")
+    assert ("above 10" in changed.before["rule"], "above 20" in changed.after["rule"]) == (True, True)
     assert secret not in trail
     assert secret not in operator.get(reverse("edit-alert", args=[row.pk])).content.decode()
 
@@ -276,6 +289,24 @@ def test_a_rule_is_silenced_heard_again_switched_and_deleted(browser_of, console
     operator.post(url, {"action": "delete"})
     assert not AlertRule.objects.exists()
     assert AuditEntry.objects.filter(outcome="done").count() == 4
+
+
+def test_rules_are_for_who_has_the_right_for_all_they_are_about(browser_of, console):
+    narrow, row = (
+        browser_of("operator", "elsewhere.>"),
+        rule(name="all", pattern=">", webhook="http://127.0.0.1:9/hooks/secret"),
+    )
+    for page, form in (
+        (reverse("new-alert"), FORM),
+        (reverse("new-alert"), {**FORM, "pattern": ">"}),
+        (reverse("test-alert"), FORM),
+        (reverse("edit-alert", args=[row.pk]), {**FORM, "pattern": "elsewhere.a"}),
+        (reverse("change-alert", args=[row.pk]), {"action": "delete"}),
+    ):
+        assert narrow.post(page, form).status_code == 403
+    narrow.post(reverse("new-alert"), {**FORM, "name": "mine", "pattern": "elsewhere.a"})
+    assert set(AlertRule.objects.values_list("name", flat=True)) == {"all", "mine"}
+    assert "secret" not in browser_of("viewer").get(reverse("alerts")).content.decode()
 
 
 def test_what_fires_is_on_every_page_and_only_for_who_sees_it(browser_of, console, asked):

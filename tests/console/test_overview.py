@@ -26,7 +26,7 @@ def test_the_demo_is_handed_to_a_worker_and_recorded(admin, console):
     response = admin.post(reverse("demo"), follow=True)
     assert "The demo is starting" in response.content.decode()
     assert AuditEntry.objects.get().action == "demo"
-    assert waiting_tasks("default") == [("console.demo", [])]
+    assert ("console.demo", []) in waiting_tasks("default")
 
 
 def test_a_broker_that_does_not_answer_is_said_so_on_a_page(admin, lonely_console):

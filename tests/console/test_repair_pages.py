@@ -10,6 +10,7 @@ from brokerapp.engine.dead_letters import CAUSE
 from console.gateway import gateway
 from console.live.mirror import mirror
 from console.models import AuditEntry, Job, MaskingRule, SavedSelector, Template
+from console.repair.jobs import Wish, start
 from tests.conftest import until
 
 queue = Destination.queue
@@ -101,6 +102,24 @@ def test_a_retry_beyond_ones_limit_is_asked_of_an_operator(browser_of, dead, mon
     job.refresh_from_db()
     assert (job.state, job.approved_by) == ("queued", "operator")
     assert "approved by operator" in text(operator.get(asked["Location"]))
+
+
+def test_a_number_that_is_none_does_not_mean_all_messages(admin, dead):
+    for ask in (admin.get, admin.post):
+        assert ask(act("ActiveMQ.DLQ"), {"action": "retry", "seq": "x", "reason": "r"}).status_code == 404
+    assert not Job.objects.exists()
+
+
+def test_a_job_is_controlled_by_who_may_send_to_its_target_too(browser_of, dead, monkeypatch):
+    monkeypatch.setattr("console.repair.jobs.ask", lambda *_args: None)
+    wish = Wish("move", queue("ActiveMQ.DLQ"), queue("salaries"))
+    job = start(wish, "ada")
+    narrow = browser_of("operator", "ActiveMQ.DLQ")
+    body = {"action": "retry", "queue": "ActiveMQ.DLQ", "seqs": [failed(dead)[0].seq], "reason": "r"}
+    assert narrow.post("/api/v1/jobs", body, content_type="application/json").status_code == 403
+    for action in ("pause", "retry"):
+        assert narrow.post(reverse("control-job", kwargs={"job_id": job.id, "action": action})).status_code == 403
+    assert narrow.post(f"/api/v1/jobs/{job.id}/pause", content_type="application/json").status_code == 403
 
 
 def test_what_goes_to_a_virtual_topic_again_fans_out_and_says_who_processed_it(admin, console, name, dead, monkeypatch):

@@ -3,22 +3,26 @@
 import json
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 import stomp
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from brokerapp.destination import Destination
+from brokerapp.snapshot import SubscriptionStats
 from console.gateway import gateway
 from console.models import AuditEntry
-from console.monitoring import guard
+from console.monitoring import guard, operations
+from console.monitoring.jolokia import Failure
 from console.monitoring.options import MonitorOptions, OriginRule, WrongOption
 from console.monitoring.urls import urlpatterns
 from console.rate_limit import RateLimit
 from console.rights import ROLES_BY_VERB, Role, Verb
 from tests.conftest import until
-from tests.console.test_tokens import token_of
+from tests.console.conftest import make_user
 from tests.monitoring.conftest import basic, text
 
 PAGES = sorted(pattern.name for pattern in urlpatterns if pattern.name not in ("healthz", "readyz"))
@@ -75,15 +79,6 @@ def test_guessing_passwords_is_locked_out(monitor, console):
     for _ in range(6):
         assert wrong.get("/metrics").status_code == 401
     assert Client(headers=basic("monitor")).get("/metrics").status_code == 401
-
-
-def test_a_password_alone_is_not_enough_for_who_needs_a_second_factor(monitor, console, settings):
-    assert monitor.get("/metrics").status_code == 200
-    settings.IDENTITY = replace(settings.IDENTITY, second_factor=frozenset({Role.MONITOR}))
-    refused = monitor.get("/metrics")
-    assert (refused.status_code, "make a token" in text(refused)) == (403, True)
-    by_token = {"HTTP_AUTHORIZATION": f"Bearer {token_of('monitor', 'metrics')}"}
-    assert Client().get("/metrics", **by_token).status_code == 200
 
 
 def test_a_changed_password_counts_at_once(monitor, console, django_user_model):
@@ -239,6 +234,36 @@ def test_operations_that_change_are_closed_until_they_are_opened(client_of, orde
     assert [(each.action, each.outcome) for each in AuditEntry.objects.order_by("id")] == [
         ("jmx purge", "denied"), ("jmx purge", "done"),
     ]  # fmt: skip
+
+
+def test_one_dead_letter_without_an_id_is_none_and_not_all_of_them(client_of, orders, settings):
+    settings.MONITOR = MonitorOptions(exec_all=True)
+    orders.send("/queue/Orders.In", "x")
+    asked = {"type": "exec", "mbean": bean("Orders.In"), "operation": "retryMessage", "arguments": [""]}
+    with patch.object(gateway().admin, "retry", wraps=gateway().admin.retry) as retry:
+        post(client_of("operator"), asked)
+    assert [each.kwargs for each in retry.call_args_list] == [{"ids": [""]}]
+
+
+def test_a_right_elsewhere_destroys_no_subscription_here(db):
+    bean = SimpleNamespace(
+        name="s", subject=SubscriptionStats(SimpleNamespace(topics=(Destination.topic("Kept"),)), None)
+    )
+    [destroy] = [each for each in operations.OPERATIONS["consumer"] if each.name == "destroy"]
+    request = RequestFactory().post(JOLOKIA)
+    request.user = make_user("operator", "elsewhere.>")
+    caller = operations.Caller(request, SimpleNamespace(options=MonitorOptions(exec_all=True)))
+    with pytest.raises(Failure, match="topic://Kept"):
+        operations._check(caller, bean, destroy)
+
+
+def test_a_password_alone_reads_only_numbers_where_a_second_factor_is_needed(client_of, orders, settings):
+    settings.IDENTITY = replace(settings.IDENTITY, second_factor=frozenset({Role.OPERATOR}))
+    operator = client_of("operator")
+    asked = {"type": "exec", "mbean": bean("Orders.In"), "operation": "browse()"}
+    assert [post(operator, asked).json()["status"] for _ in range(2)] == [403, 403]
+    assert operator.get("/metrics").status_code == 200
+    assert post(client_of("admin"), asked).json()["status"] == 200
 
 
 def test_query_queues_answers_in_text_as_the_web_console_expects(monitor, orders):

@@ -1,5 +1,6 @@
 """Connections that operators close."""
 
+from brokerapp.peers import MAX_NAMED
 from tests.protocol.clients import RawClient
 
 BODY = "x" * 100_000
@@ -20,3 +21,13 @@ def test_what_a_client_that_reads_nothing_held_goes_to_others_when_its_connectio
     other.subscribe(f"/queue/{name}")
     assert len(other.take(sent)) == sent
     stuck.close()
+
+
+def test_a_client_with_many_subscriptions_is_told_of_in_brief_every_second_and_whole_when_somebody_asks(node, name):
+    client, count = RawClient(node.port), 3 * MAX_NAMED
+    for number in range(count):
+        client.tell("SUBSCRIBE", {"id": str(number), "destination": f"/queue/{name}.{number}", "receipt": "r"})
+        client.hear()
+    [peer] = [each for each in node.ask(lambda admin: admin.peers.all()) if len(each.consumers) == count]
+    assert len(peer.connection["subscriptions"]) == MAX_NAMED
+    client.close()

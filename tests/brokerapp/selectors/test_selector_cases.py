@@ -9,11 +9,11 @@ import pytest
 from brokerapp.errors import SelectorSyntaxError
 from brokerapp.selectors import Seen, compile_selector
 from brokerapp.selectors.explain import explain
-from brokerapp.selectors.overruns import MAX_OVERRUNS
+from brokerapp.selectors.overruns import LEAST_MOMENT, MAX_OVERRUNS, Overruns
 from brokerapp.selectors.parser import MAX_DEPTH, parse
 from brokerapp.selectors.render import render
 from brokerapp.selectors.tokens import MAX_LENGTH
-from brokerapp.selectors.xml_body import MAX_BODY
+from brokerapp.selectors.xml_body import MAX_BODY, SECONDS
 from brokerapp.xpath.apart import APART
 from tests.brokerapp.selectors.cases import BODIES, CASES, REFUSED, XPATHS
 
@@ -216,3 +216,15 @@ def test_conditions_on_bodies_outlive_the_process_that_computes_them():
     assert selector.matches(body)
     os.kill(APART._process.pid, signal.SIGKILL)
     assert selector.matches(Seen({}, b"<a/>"))
+
+
+def test_many_conditions_that_take_too_long_waste_no_more_each_than_a_short_moment():
+    body = Seen({"x": "a" * 80 + "b"}, MANY)
+    for number in range(60):
+        assert not compile_selector(f"REGEX('(aa|a|{number})+$', x)").matches(body)
+    for number in range(10):
+        assert not compile_selector(f"XPATH '{ENDLESS} and {number}'").matches(body)
+    assert Overruns.moment(SECONDS) == LEAST_MOMENT
+    assert compile_selector("XPATH 'count(//a) = 1000'").matches(body), "the others have time enough"
+    while Overruns.moment(SECONDS) < SECONDS:
+        assert compile_selector("REGEX('a', x)").matches(body)
