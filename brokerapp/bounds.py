@@ -14,7 +14,7 @@ from brokerapp.definitions import PolicyEntry
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.patience import Bound, bound_of, topic_bound_of
 from brokerapp.errors import InvalidDestination
-from brokerapp.store import STORE
+from brokerapp.store import SHARED, STORE, TEMP
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
@@ -72,7 +72,7 @@ class Bounds:
 
     def room(self, place: str) -> float:
         """Bytes that may still go to a topic; to all else as much as the store takes."""
-        destination = None if place == STORE else Destination.parse(place)
+        destination = None if place in SHARED else Destination.parse(place)
         if destination is None or destination.is_queue:
             return float("inf")
         bound = topic_bound_of(self._broker.topology.policy_for(destination)).bytes
@@ -93,6 +93,9 @@ class Bounds:
         """That a place is full, for whoever is told so."""
         if place == STORE:
             return "the broker's store is full"
+        if place == TEMP:
+            limit = self._broker.committer.limits.temp
+            return f"the broker's room for messages that are not persistent is full (tempUsage {limit} bytes)"
         bound = self._bound(place)
         return f"{place} is full ({bound.name} {bound.bytes} bytes)"
 

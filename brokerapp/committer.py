@@ -94,6 +94,7 @@ class Committer:
         self.given = 0  #: copies in the next batch that were given out already
         self.last = 0  #: number of the last message that is stored
         self.used = 0  #: bytes that the store held after the last batch
+        self.temp = 0  #: bytes of them that are not persistent
         self.held: dict[str, int] = {}  #: the same of logs that have a limit, as far as they were written to
         self.done: Callable[[Batch], None] | None = None  #: told of every batch that the store has done
         self.waiting_since: float | None = None  #: loop time at which the store stopped answering
@@ -229,10 +230,10 @@ class Committer:
     async def _round(self) -> None:
         batch, reads = self._take()
         if batch is not None:
-            committed = Committed(0, used=self.used)
+            committed = Committed(0, used=self.used, temp=self.temp)
             if _writes(batch):
                 committed = await self._until_answered(lambda: self._store.commit(self._session, batch, self.limits))
-            self.used = committed.used
+            self.used, self.temp = committed.used, committed.temp
             self.held.update(committed.held)
             self._report(batch, committed)
             self._under_way = []

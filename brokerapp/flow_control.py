@@ -20,7 +20,7 @@ from brokerapp.client import Client, Placed
 from brokerapp.destination import Destination
 from brokerapp.engine.patience import patience_ms, warning_interval_ms
 from brokerapp.errors import RequestRefused
-from brokerapp.store import GONE, STORE, Batch, Run, Unit
+from brokerapp.store import GONE, SHARED, STORE, TEMP, Batch, Run, Unit
 from brokerapp.timers import Timer
 
 if TYPE_CHECKING:
@@ -130,13 +130,15 @@ class FlowControl:
         """Tell those who listen that somebody sends more than there is room for; once while they wait."""
         destination, advisories = self._blamed(unit, place), self._broker.advisories
         if place.name not in self.places:
-            advisories.full(destination, "store" if place.name == STORE else "memory")
+            advisories.full(destination, place.name if place.name in SHARED else "memory")
         if not unit.client.waiting:
             advisories.fast_producer(unit.client, destination)
 
     def is_full(self, logs: Collection[str]) -> bool:
         """Whether who sends to one of these logs would have to wait behind others."""
-        return bool(self.places) and (STORE in self.places or not self.places.keys().isdisjoint(logs))
+        return bool(self.places) and (
+            not self.places.keys().isdisjoint(SHARED) or not self.places.keys().isdisjoint(logs)
+        )
 
     def _place_of(self, unit: Unit | Run) -> FullPlace | None:
         ways = unit.ways
@@ -146,6 +148,8 @@ class FlowControl:
                     return self.places[name]
         if (place := self._topic_in_row(getattr(unit, "placed", ()))) is not None:
             return place
+        if TEMP in self.places and unit.volatile:
+            return self.places[TEMP]
         return self.places.get(STORE) if ways else None
 
     def _topic_in_row(self, placed: Sequence[Placed]) -> FullPlace | None:
@@ -191,7 +195,7 @@ class FlowControl:
 
     def _patience(self, unit: Unit, place: FullPlace) -> int | None:
         first = next((rows[0][0] for rows in unit.ways if rows), "")
-        name = first if place.name == STORE else place.name
+        name = first if place.name in SHARED else place.name
         policy = self._broker.bounds.policy_of(name) if name else None
         settings = self._broker.settings
         return patience_ms(policy, settings.send_fail_if_no_space, settings.send_fail_if_no_space_after_timeout)
@@ -267,7 +271,7 @@ class FlowControl:
         left = {entry.log for unit in batch.units for entry in unit.settles}
         left.update(log for log, attributes in batch.declarations if attributes is None)
         for place in list(self.places.values()):
-            if (left and place.name == STORE) or place.name in left or (place in passing and place not in refusing):
+            if (left and place.name in SHARED) or place.name in left or (place in passing and place not in refusing):
                 self._try(place)
 
     def _call_back(self, unit: ClientUnit | ClientRun) -> None:
@@ -312,7 +316,7 @@ class FlowControl:
     def _try_topics(self) -> None:
         """Subscribers of topics took what waited for them."""
         for place in list(self.places.values()):
-            if place.name != STORE and not Destination.parse(place.name).is_queue:
+            if place.name not in SHARED and not Destination.parse(place.name).is_queue:
                 self._try(place)
 
     def _tick_soon(self) -> None:
@@ -337,7 +341,7 @@ class FlowControl:
     # -- what is said
 
     def _warn(self, place: FullPlace, now_ms: int) -> None:
-        policy = None if place.name == STORE else self._broker.bounds.policy_of(place.name)
+        policy = None if place.name in SHARED else self._broker.bounds.policy_of(place.name)
         interval = warning_interval_ms(policy)
         if place.row and interval and now_ms - place.warned_ms >= interval:
             place.warned_ms = now_ms
@@ -350,4 +354,4 @@ class FlowControl:
     @staticmethod
     def _blamed(unit: ClientUnit, place: FullPlace) -> Destination:
         """Where the wait is counted: at what is full, else where the message was sent."""
-        return unit.placed[0].destination if place.name == STORE else Destination.parse(place.name)
+        return unit.placed[0].destination if place.name in SHARED else Destination.parse(place.name)

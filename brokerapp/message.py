@@ -101,6 +101,11 @@ class Message:
         )
 
 
+def is_volatile(stored: bytes) -> bool:
+    """Whether a message in its stored form is not persistent."""
+    return stored.startswith(b"0")
+
+
 def stored_alike(messages: Sequence[Message]) -> list[bytes]:
     """The stored form of messages that differ in head and body only; of one, of course, too."""
     first = messages[0]

@@ -69,6 +69,7 @@ class NodeConfig:
     grants: tuple[Grant, ...] | None = None  #: None: everybody may do everything
     impose: bool = False
     store_limit: int = 0  #: bytes; 0: half of the machine's memory
+    temp_limit: int = 0  #: of them, for what is not persistent; 0: all
     trace: bool = True  #: record what happens to messages
     settings: Settings = DEFAULT_SETTINGS
     alone: bool = False  #: nobody else can use this store, so a former node need not be waited for
@@ -102,8 +103,13 @@ class Node:
         last = await self._store.claim(self.session)
         self._snapshot = await self._store.clear_stats()
         self._store_limit = store_limit(self.config.store_limit, await self._store.memory())
-        self._limits = Limits(total=self._store_limit, of_log=lambda log: self.broker.bounds.of_log(log))
+        self._limits = Limits(
+            total=self._store_limit,
+            temp=min(self.config.temp_limit, self._store_limit) if self._store_limit else self.config.temp_limit,
+            of_log=lambda log: self.broker.bounds.of_log(log),
+        )
         self._committer = Committer(self._store, self.session, self._limits, self._pump)
+        (self._committer.used, _), self._committer.temp = await self._store.used(), await self._store.temp_used()
         self.recorder = Recorder(self.config.broker) if self.config.trace else NoRecorder(self.config.broker)
         self._stats = Stats()
         self.broker = Broker(
@@ -158,9 +164,7 @@ class Node:
 
     async def _define(self, version: int, wanted: str, comment: str) -> int:
         about = {"author": "node", "comment": comment, "time_ms": now_ms()}
-        version = await self._store.define(version, wanted, about)
-        await self._store.set_imported(wanted)
-        return version
+        return await self._store.define(version, wanted, about, imported=True)
 
     async def impose(self, definitions: Definitions, source: str) -> int:
         """Put these in force if the source says something else than it did last time; the version in force.
@@ -277,7 +281,10 @@ class Node:
             trace={
                 "recorded": self.recorder.recorded, "dropped": self.recorder.dropped, "pending": self.recorder.pending,
             },
-            store={**memory, "message_limit": self._store_limit},
+            store={
+                **memory, "message_limit": self._store_limit, "temp_limit": self._limits.temp or self._store_limit,
+                "temp_used": self._committer.temp,
+            },
         )  # fmt: skip
         await self._store.beat(self.session, {**status.to_json(), "host": socket.gethostname(), "pid": os.getpid()})
 

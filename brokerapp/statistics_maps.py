@@ -1,6 +1,7 @@
 """The maps of numbers that statistics are answered with, under ActiveMQ's names.
 
-Memory is the node's own: what waits there to be handed out. Store is what all messages take in the store.
+Memory is the node's own: what waits there to be handed out. Store is what all messages take in the store, temp what
+those of them take that are not persistent.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ def of_broker(broker: Broker) -> Numbers:
     every = [measured(broker, each) for each in named]
     held = [_held(broker, each) for each in named]
     handed_out = [each for each in every if each.DispatchCount]
+    committer, limits = broker.committer, broker.committer.limits
     dispatched, arrived = sum(each.DispatchCount for each in every), sum(each.EnqueueCount for each in every)
     return {
         **_whose(broker),
@@ -86,7 +88,8 @@ def of_broker(broker: Broker) -> Numbers:
         "messagesCached": sum(cached for _, cached in held),
         "averageMessageSize": sum(each.EnqueueBytes for each in every) // (arrived or 1),
         **_usage("memory", sum(used for used, _ in held), broker.quotas.memory),
-        **_usage("store", broker.committer.used, broker.committer.limits.total),
+        **_usage("store", committer.used, limits.total),
+        **_usage("temp", committer.temp, limits.temp or limits.total),
         "averageEnqueueTime": sum(each.EnqueueTimeUs for each in every) / 1000 / (dispatched or 1),
         "maxEnqueueTime": float(max((each.MaxEnqueueTime for each in handed_out), default=0)),
         "minEnqueueTime": float(min((each.MinEnqueueTime for each in handed_out), default=0)),

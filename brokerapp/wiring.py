@@ -73,6 +73,7 @@ def node_config(
         grants=config.authorization,
         impose=impose,
         store_limit=config.system_usage.store or 0,
+        temp_limit=config.system_usage.temp or 0,
         trace=trace,
         settings=Settings(
             scheduler_support=config.scheduler_support,

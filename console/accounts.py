@@ -70,6 +70,12 @@ def switch(user: User, is_active: bool) -> None:
         user.save(update_fields=["is_active"])
 
 
+def drop_factor(user: User) -> None:
+    """Take away a second factor that its user lost, with its recovery codes. Raises RequestRefused."""
+    if not user.authenticator_set.all().delete()[0]:
+        raise RequestRefused(f"{user} has no second factor")
+
+
 def unlock(user: User) -> int:
     """Forget wrong passwords, so that a locked user may try again; how many there were."""
     return forget_failures(username=user.get_username())

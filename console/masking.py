@@ -13,6 +13,7 @@ from typing import Any
 from brokerapp.destination import Destination
 from brokerapp.errors import RequestRefused
 from brokerapp.selectors import Selector, compile_selector
+from brokerapp.selectors.identifiers import identifier
 from brokerapp.snapshot import BrowsedMessage
 from console.access import AnyUser, Role, Verb, grants_of, lacking
 from console.masking_rules import COVER, MaskedBody, Rule, hides_header, mask_body, mask_headers
@@ -93,11 +94,16 @@ def check_selector(user: AnyUser, selector: Selector | str, where: Destination) 
     # Whatever the scopes of rules: messages from there may be anywhere.
     browser, reader = (_mightiest(grants_of(user), verb, where) for verb in (Verb.BROWSE, Verb.READ))
     here = [rule for rule in rules() if rule.role in (None, browser)]
-    if hidden := sorted(name for name in selector.properties if hides_header(here, name)):
+    if hidden := sorted(name for name in selector.properties if _is_hidden(here, name)):
         raise RequestRefused(f"{', '.join(hidden)} is masked for your role: a selector cannot ask for it")
     sees_bodies = reader is not None and reader not in MASKED and not any(r.role in (None, reader) for r in rules())
     if "XPATH" in selector.text.upper() and not sees_bodies:
         raise RequestRefused("bodies are masked for your role: a selector cannot look into them")
+
+
+def _is_hidden(rules: list[Rule], name: str) -> bool:
+    """Whether a header is masked that a name in a selector stands for: JMSCorrelationID is correlation-id."""
+    return any(hides_header(rules, each) for each in (name, *identifier(name).headers))
 
 
 def _mightiest(grants: tuple[Grant, ...], verb: Verb, where: Destination) -> Role | None:

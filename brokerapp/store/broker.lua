@@ -14,6 +14,8 @@ local PLACE_BYTES = 100
 local JOB_BYTES = 250
 -- A message that never expires has a zero here: its stored form begins `persistent priority expires `, the first two a digit each.
 local EXPIRES_AT, NEVER = 5, 48
+-- One that is not persistent has a zero first.
+local VOLATILE = 48
 -- Where its priority stands, the digit of the highest, and what lies between two priorities in places: more numbers than there are.
 local PRIORITY_AT, HIGHEST, SPAN = 3, 57, 2 ^ 49
 local MINUS = 45
@@ -32,6 +34,11 @@ local function expiry(stored)
   return tonumber(string.match(stored, '^%d %d (%d+) '))
 end
 
+-- Bytes of a message that count as volatile: all of one that is not persistent.
+local function volatile(stored)
+  return string.byte(stored) == VOLATILE and #stored or 0
+end
+
 -- The place of a message among those of a log in order of priority, see engine/places.py: exact up to 2^53.
 local function place_of(stored, seq)
   return (HIGHEST - string.byte(stored, PRIORITY_AT)) * SPAN + seq
@@ -47,7 +54,7 @@ local function unprioritize(state, prioritized, urgent, name)
 end
 
 -- commit(KEYS = state, logs, used, marks, expiring, due, jobs, prioritized, log...,
---        ARGV = session, batch, limit, prefixes of payloads, logs, expiring, returned and urgent, full, ...)
+--        ARGV = session, batch, limit, prefixes of payloads, logs, expiring, returned and urgent, full, limit of what is volatile, ...)
 --
 -- ARGV goes on with
 --   n, then n times: log's name, its key, JSON         logs that exist, with these attributes; JSON '': to remove if empty
@@ -62,12 +69,12 @@ end
 --       n, then n copies: index of the log, original destination, shown destination
 --     n, then n groups of settled entries: index of the log, bytes freed, n, then n SEQs
 --     n, then n payloads: SEQ, references given up
---     bytes freed by entries that held their message themselves
+--     bytes freed by entries that held their message themselves, and those of them that are volatile
 --   A run has RUN instead of the first number; then n, the copies that each of its messages makes as above, and n times
 --   the stored form of a message. Each is a unit with a number of its own.
 -- Returns the SEQ before the batch's first message; of each unit refused its number (from 1) and why: what is full, a
--- log's index or STORE, or GONE for a job that is no more; of each copy not kept for want of room the numbers of unit, message and copy;
--- the bytes that all messages take now; and of each log with a limit its index and the bytes it holds.
+-- log's index, STORE, TEMP (what is volatile), or GONE for a job that is no more; of each copy not kept for want of room the numbers of unit, message and copy;
+-- the bytes that all messages take now; of each log with a limit its index and the bytes it holds; and the bytes that are volatile.
 -- Safe to repeat: a batch already done is answered from memory.
 --
 -- `full` (0: nobody needs to look) is how many bytes the server may use, by whatever takes them, before nothing more is kept.
@@ -76,12 +83,12 @@ end
 -- however large it is, in a log that is empty: else it could never be done. What follows a refused unit to the same log in
 -- one batch is refused too, lest it overtake it, unless it makes room there itself.
 local FIRST_LOG = 9
-local STORE, GONE = -1, -2
+local STORE, GONE, TEMP = -1, -2, -3
 local RUN = 'run'
 
--- room(args, at): bytes a unit's own settles, which begin at `at` (nil: it has none), free: in all, and by index of the log.
+-- room(args, at): bytes a unit's own settles, which begin at `at` (nil: it has none), free: in all, by index of the log, and volatile ones.
 local function room(args, at)
-  if not at then return 0, {} end
+  if not at then return 0, {}, 0 end
   local freed, by_log, groups = 0, {}, tonumber(args[at])
   at = at + 1
   for _ = 1, groups do
@@ -90,7 +97,8 @@ local function room(args, at)
     freed = freed + count * ENTRY_BYTES
     at = at + 3 + count
   end
-  return freed + tonumber(args[at + 1 + 2 * tonumber(args[at])]), by_log
+  at = at + 1 + 2 * tonumber(args[at])
+  return freed + tonumber(args[at]), by_log, tonumber(args[at + 1])
 end
 
 local function is_droppable(ranges, copy)
@@ -124,16 +132,16 @@ end
 local function commit(keys, args)
   local state, logs, used, marks = keys[1], keys[2], keys[3], keys[4]
   local due, jobs, prioritized = keys[6], keys[7], keys[8]
-  local known = redis.call('HMGET', state, 'session', 'batch', 'reply', 'seq', 'bytes', 'expiring', 'returned', 'prioritized')
+  local known = redis.call('HMGET', state, 'session', 'batch', 'reply', 'seq', 'bytes', 'expiring', 'returned', 'prioritized', 'temp')
   if known[1] ~= args[1] then return redis.error_reply(FENCED) end
   if known[2] == args[2] then return cjson.decode(known[3]) end
   local seq, bytes = tonumber(known[4]) or 0, tonumber(known[5]) or 0
   local expiring, returned = tonumber(known[6]) or 0, tonumber(known[7]) or 0
   local limit, payload_prefix, log_prefix, expiring_prefix, returned_prefix = tonumber(args[3]), args[4], args[5], args[6], args[7]
   local urgent_prefix, some_prioritized = args[8], (tonumber(known[8]) or 0) > 0
-  local full = tonumber(args[9])
+  local full, temp_limit, temp = tonumber(args[9]), tonumber(args[10]), tonumber(known[9]) or 0
   if full > 0 and used_memory() >= full then limit = 1 end
-  local at = 10
+  local at = 11
   local function next_number()
     at = at + 1
     return tonumber(args[at - 1])
@@ -233,7 +241,8 @@ local function commit(keys, args)
 
   -- For a unit that met a limit: what refuses it, if anything; its messages then know the copies to leave out.
   local function judge(unit, messages, growth, settles_at)
-    local freed, freed_of = room(args, settles_at)
+    local freed, freed_of, temp_freed = room(args, settles_at)
+    local temp_added = -temp_freed
     local ranges, wanted, added = droppable[unit] or {}, {}, growth - freed
     if growth > 0 and limit > 0 and bytes + added > limit then return STORE end
     for m, message in ipairs(messages) do
@@ -258,24 +267,27 @@ local function commit(keys, args)
         end
       end
       local size = left_out < copies and #stored + (copies - left_out) * ENTRY_BYTES or 0
-      if limit > 0 and bytes + added + size > limit then
-        if not all then return STORE end
+      local temp_size = left_out < copies and volatile(stored) or 0
+      local store_full = limit > 0 and bytes + added + size > limit
+      if store_full or temp_limit > 0 and temp_size > 0 and temp + temp_added + temp_size > temp_limit then
+        if not all then return store_full and STORE or TEMP end
         for c = 1, copies do out[c] = true end
-        left_out, size = copies, 0
+        left_out, size, temp_size = copies, 0, 0
       end
-      added = added + size
+      added, temp_added = added + size, temp_added + temp_size
       if left_out > 0 then message[4], message[5] = out, left_out end
     end
   end
 
-  local reply = { seq, {}, {}, 0, {} }
+  local reply = { seq, {}, {}, 0, {}, 0 }
   -- Append what a unit brings, unless something refuses it: then say what. `messages` are
   -- {stored form, copies, where they begin, copies to leave out, how many those are}.
   local function append(unit, messages, limited, settles_at)
-    local met, added, wanted = false, 0, {}
+    local met, added, temp_added, wanted = false, 0, 0, {}
     for _, message in ipairs(messages) do
       local size, copies, first = #message[1], message[2], message[3]
       added = added + size + copies * ENTRY_BYTES
+      if temp_limit > 0 and copies > 0 then temp_added = temp_added + volatile(message[1]) end
       if limited and (some_log_limited or any_shut) then
         for c = 0, copies - 1 do
           local index = tonumber(args[first + 3 * c]) + FIRST_LOG
@@ -294,6 +306,7 @@ local function commit(keys, args)
       elseif redis.call('HEXISTS', jobs, job.id) == 0 then refused = GONE end
     end
     added = added + growth
+    met = met or temp_added > 0 and temp + temp_added > temp_limit
     if limited and not refused and (met or limit > 0 and added > 0 and bytes + added > limit) then
       refused = judge(unit, messages, growth, settles_at)
     end
@@ -319,7 +332,7 @@ local function commit(keys, args)
         if copies > 1 and kept > 0 then
           redis.call('HSET', payload_prefix .. string.format('%d', seq), 'm', stored, 'c', kept)
         end
-        if kept > 0 then bytes = bytes + #stored + kept * ENTRY_BYTES end
+        if kept > 0 then bytes, temp = bytes + #stored + kept * ENTRY_BYTES, temp + volatile(stored) end
         for c = 0, copies - 1 do
           local index = tonumber(args[first + 3 * c]) + FIRST_LOG
           local original, shown = args[first + 3 * c + 1], args[first + 3 * c + 2]
@@ -373,13 +386,17 @@ local function commit(keys, args)
         local payload = payload_prefix .. args[at]
         if redis.call('HINCRBY', payload, 'c', -tonumber(args[at + 1])) <= 0 then
           bytes = bytes - redis.call('HSTRLEN', payload, 'm')
+          if temp > 0 then temp = temp - volatile(redis.call('HGET', payload, 'm') or '') end
           redis.call('DEL', payload)
         end
       end
       at = at + 2
     end
-    local freed = next_number()
-    if not refused and asked > 0 then bytes = bytes - math.floor(freed * gone / asked) end
+    local freed, temp_freed = next_number(), next_number()
+    if not refused and asked > 0 then
+      bytes = bytes - math.floor(freed * gone / asked)
+      temp = temp - math.floor(temp_freed * gone / asked)
+    end
   end
 
   local unit = 0
@@ -404,13 +421,14 @@ local function commit(keys, args)
     end
   end
 
-  reply[4] = bytes
+  temp = math.max(temp, 0) -- what came before it was counted is not missed when it goes
+  reply[4], reply[6] = bytes, temp
   for index = FIRST_LOG, some_log_limited and #keys or 0 do
     if log_limits[index] > 0 then table.insert(reply[5], { index - FIRST_LOG, log_used(index) }) end
   end
   add_to_used(used, keys, grown)
   redis.call('HSET', state, 'batch', args[2], 'reply', cjson.encode(reply), 'seq', seq, 'bytes', bytes,
-    'expiring', expiring, 'returned', returned)
+    'expiring', expiring, 'returned', returned, 'temp', temp)
   return reply
 end
 
@@ -562,7 +580,7 @@ local function drop(keys, args)
     return redis.error_reply(FENCED)
   end
   local entries = redis.call('XRANGE', log, '-', '+', 'COUNT', args[4])
-  local freed, held, ids = 0, 0, {}
+  local freed, temp_freed, held, ids = 0, 0, 0, {}
   for position, entry in ipairs(entries) do
     ids[position] = entry[1]
     local field, value = entry[2][1], entry[2][2]
@@ -571,11 +589,12 @@ local function drop(keys, args)
       local payload = args[2] .. value
       size = redis.call('HSTRLEN', payload, 'm')
       if redis.call('HINCRBY', payload, 'c', -1) <= 0 then
+        temp_freed = temp_freed + volatile(redis.call('HGET', payload, 'm') or '')
         redis.call('DEL', payload)
         freed = freed + size
       end
     else
-      freed = freed + size
+      freed, temp_freed = freed + size, temp_freed + volatile(value)
     end
     held = held + size
     redis.call('XDEL', log, entry[1])
@@ -587,6 +606,7 @@ local function drop(keys, args)
     redis.call('HINCRBY', state, 'returned', -redis.call('HDEL', keys[8], unpack(ids)))
   end
   redis.call('HINCRBY', state, 'bytes', -(freed + #entries * ENTRY_BYTES))
+  redis.call('HSET', state, 'temp', math.max(0, (tonumber(redis.call('HGET', state, 'temp')) or 0) - temp_freed))
   local left = redis.call('XLEN', log)
   if left == 0 then
     redis.call('DEL', log)
@@ -647,13 +667,14 @@ local function answer(keys, args)
   return redis.call('EXPIRE', keys[1], args[2])
 end
 
--- define(KEYS = definitions, ARGV = expected version, JSON, JSON about the change, channel)
+-- define(KEYS = definitions, ARGV = expected version, JSON, JSON about the change, channel, 1 if a file says so)
 -- Returns the new version, or minus the current one (minus 1 when there is none) if it is not the expected one.
 local function define(keys, args)
   local current = tonumber(redis.call('HGET', keys[1], 'current')) or 0
   if current ~= tonumber(args[1]) then return -math.max(current, 1) end
   local new = current + 1
   redis.call('HSET', keys[1], new, args[2], 'meta:' .. new, args[3], 'current', new)
+  if args[5] == '1' then redis.call('HSET', keys[1], 'imported', args[2]) end
   redis.call('PUBLISH', args[4], 'definitions')
   return new
 end

@@ -10,26 +10,32 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from brokerapp.store import GONE, STORE, Batch, Committed, Row, Run
+from brokerapp.store import GONE, STORE, TEMP, Batch, Committed, Row, Run
 
 #: Rows, and SEQs, in one command: Lua hands a command at most some thousand arguments.
 ROWS_AT_ONCE = 500
 #: Why a unit was refused when no single log is full, see broker.lua.
-_REASONS = {-1: STORE, -2: GONE}
+_REASONS = {-1: STORE, -2: GONE, -3: TEMP}
 
 
 def committed(
-    base: int, refused: list, dropped: list, used: int, held: Sequence[Sequence[int]], logs: Sequence[str]
+    base: int,
+    refused: list,
+    dropped: list,
+    used: int,
+    held: Sequence[Sequence[int]],
+    temp: int,
+    logs: Sequence[str],
 ) -> Committed:
     """The answer of the commit function, which knows the logs by their index."""
     by_log = {logs[index]: size for index, size in held}
     if not refused and not dropped:
-        return Committed(base, used=used, held=by_log)
+        return Committed(base, used=used, held=by_log, temp=temp)
     by_unit: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for unit, message, copy in dropped:
         by_unit[unit].append((message, copy))
     reasons = {unit: logs[index] if index >= 0 else _REASONS[index] for unit, index in refused}
-    return Committed(base, reasons, dict(by_unit), used, by_log)
+    return Committed(base, reasons, dict(by_unit), used, by_log, temp)
 
 
 def encode_units(units: list) -> tuple[list[str], list[Any]]:
@@ -70,20 +76,22 @@ def encode_jobs(batch: Batch) -> list[Any]:
 
 #: Where other units have their number of messages.
 _RUN = "run"
-#: No groups of settled entries, no payloads, no bytes freed.
-_NO_SETTLES = (0, 0, 0)
+#: No groups of settled entries, no payloads, no bytes freed, nor volatile ones.
+_NO_SETTLES = (0, 0, 0, 0)
 
 
 def _encode_settles(settles: Sequence, indices: dict[str, int], args: list[Any]) -> None:
     groups: dict[str, list] = defaultdict(list)
     payloads: dict[int, int] = defaultdict(int)
-    inline = 0
+    inline = volatile = 0
     for each in settles:
         groups[each.log].append(each)
         if each.payload:
             payloads[each.payload] += 1
         else:
             inline += each.size
+            if not each.message.persistent:
+                volatile += each.size
     chunks = [
         (log, group[at : at + ROWS_AT_ONCE])
         for log, group in groups.items()
@@ -96,4 +104,4 @@ def _encode_settles(settles: Sequence, indices: dict[str, int], args: list[Any])
     args.append(len(payloads))
     for payload in payloads.items():
         args += payload
-    args.append(inline)
+    args += (inline, volatile)

@@ -77,7 +77,7 @@ class RedisStore:
         keys = self.keys
         prefix = keys.log_prefix
         prefixes = (keys.payload_prefix, prefix, keys.expiring_prefix, keys.returned_prefix, keys.urgent_prefix)
-        args: list[Any] = [session, batch.number, limits.total, *prefixes, limits.server]
+        args: list[Any] = [session, batch.number, limits.total, *prefixes, limits.server, limits.temp]
         args.append(len(batch.declarations))
         for log, attributes in batch.declarations:
             args += (log, prefix + log, attributes or "")
@@ -269,6 +269,10 @@ class RedisStore:
             "fsync": fsync if on else "off",
         }
 
+    async def temp_used(self) -> int:
+        """Bytes of messages that are not persistent."""
+        return int(await self._do("HGET", self.keys.state, "temp") or 0)
+
     async def used(self) -> tuple[int, dict[str, int]]:
         """Bytes of messages: of all that is stored, and of each log."""
         total, by_log = await self._many([("HGET", self.keys.state, "bytes"), ("HGETALL", self.keys.used)])
@@ -327,11 +331,13 @@ class RedisStore:
         """The current version alone."""
         return int(await self._do("HGET", self.keys.definitions, "current") or 0)
 
-    async def define(self, expected: int, text: str, about: Mapping[str, Any]) -> int:
-        """Make `text` the definitions if `expected` is still their version; returns the new one."""
-        new = await self._call(
-            "define", [self.keys.definitions], [expected, text, json.dumps(about), self.keys.signals]
-        )
+    async def define(self, expected: int, text: str, about: Mapping[str, Any], imported: bool = False) -> int:
+        """Make `text` the definitions if `expected` is still their version; returns the new one.
+
+        `imported`: remember that they were taken from a file.
+        """
+        arguments = [expected, text, json.dumps(about), self.keys.signals, int(imported)]
+        new = await self._call("define", [self.keys.definitions], arguments)
         if new < 0:
             raise DefinitionConflict(expected, -new)
         return new
@@ -340,10 +346,6 @@ class RedisStore:
         """The definitions last taken from a file, as JSON."""
         text = await self._do("HGET", self.keys.definitions, "imported")
         return text.decode() if text else None
-
-    async def set_imported(self, text: str) -> None:
-        """Remember what a file said."""
-        await self._do("HSET", self.keys.definitions, "imported", text)
 
     async def definition_history(self, limit: int) -> list[dict[str, Any]]:
         """What is known about the last changes, newest first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from allauth.mfa.utils import is_mfa_enabled
 from axes.models import AccessAttempt
 from django.conf import settings
 from django.contrib import messages
@@ -143,6 +144,7 @@ def _user_page(request: HttpRequest, user: User, secret: dict[str, str] | None =
         "locked": AccessAttempt.objects.filter(
             username=user.get_username(), failures_since_start__gte=settings.AXES_FAILURE_LIMIT
         ).exists(),
+        "has_factor": is_mfa_enabled(user),
         "secret": secret,
         **_choices(),
     }
@@ -158,7 +160,7 @@ def _listed(holder: User | Group) -> list[tuple[Assignment, str]]:
 @needs(Verb.USERS)
 @recently_proved
 def change_user(request: HttpRequest, user_id: int, action: str) -> HttpResponse:
-    """Close, open, unlock, reset the password, set the groups."""
+    """Close, open, unlock, reset the password or the second factor, set the groups."""
     person = get_object_or_404(User, pk=user_id)
     if action not in USER_ACTIONS:
         raise Http404(f"{action} is nothing one can do to a user.")
@@ -193,6 +195,11 @@ USER_ACTIONS: dict[str, tuple[str, Any, str]] = {
         "unlock account",
         lambda request, person: accounts.unlock(person) and None,
         "{} may try to log in again.",
+    ),
+    "factor": (
+        "reset second factor",
+        lambda request, person: accounts.drop_factor(person),
+        "{} logs in without a second factor, or sets one up anew.",
     ),
     "password": ("reset password", _reset_password, "{} has a new way to log in."),
     "groups": ("set groups", _set_groups, "The groups of {} are set."),

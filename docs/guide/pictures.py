@@ -4,7 +4,8 @@
     make demo FOR=900                            # in another; wait some minutes, so that charts have something to show
     .venv/bin/python docs/guide/pictures.py      # in a third
 
-Writes docs/guide/pictures/NAME.png, and docs/console.png for the README. Reads the environment variables of the README.
+Writes docs/guide/pictures/NAME.png, and docs/console.png for the README; names as arguments make those alone. Reads the
+environment variables of the README.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from brokerapp.environment import Environment  # noqa: E402
 
 PICTURES = PROJECT / "docs" / "guide" / "pictures"
 CHROMIUM = "/usr/bin/chromium"
-SIZE = {"width": 1360, "height": 850}
+SIZE, LOW, NARROW = (1360, 850), (1200, 660), (390, 850)
 #: Milliseconds until a page that was loaded has drawn what comes over its socket.
 SETTLES = 2500
 
@@ -35,6 +36,7 @@ class Picture:
     path: str
     is_dark: bool = False
     do: str = ""
+    size: tuple[int, int] = SIZE
 
     @property
     def file(self) -> Path:
@@ -45,15 +47,19 @@ class Picture:
 AUDIT = "/queues/Consumer.Audit.VirtualTopic.Orders/"
 PAGES = (
     Picture("console", "/"),
-    Picture("overview-dark", "/", is_dark=True),
+    Picture("overview-dark", "/", is_dark=True, size=LOW),
     Picture("queues", "/queues/?sort=-QueueSize"),
+    Picture("queues-narrow", "/queues/?sort=-QueueSize", size=NARROW),
     Picture("queue", AUDIT),
-    Picture("messages", f"{AUDIT}messages/?selector=region+%3D+%27eu%27"),
+    Picture("messages", f"{AUDIT}messages/?selector=customer+LIKE+%27C-00%25%27", size=LOW),
+    Picture("message", f"{AUDIT}messages/?end=1", do="j"),
     Picture("dead-letters", "/dlq/"),
+    Picture("send", "/send/"),
     Picture("routing", "/routing/"),
+    Picture("kinds", "/routing/new"),
     Picture("definition", "/routing/new/virtualTopic"),
-    Picture("alerts", "/alerts/"),
-    Picture("palette", "/", do="Control+k"),
+    Picture("alert", "/alerts/new"),
+    Picture("palette", "/", do="Control+k", size=LOW),
 )
 
 
@@ -69,6 +75,7 @@ def log_in(page: Page, url: str, password: str) -> None:
 def take(page: Page, url: str, picture: Picture) -> None:
     """Open the page as the picture wants it, and keep what is seen."""
     page.emulate_media(color_scheme="dark" if picture.is_dark else "light")
+    page.set_viewport_size(dict(zip(("width", "height"), picture.size, strict=True)))
     page.goto(url + picture.path)
     page.wait_for_timeout(SETTLES)
     if picture.do:
@@ -85,7 +92,7 @@ def main() -> None:
     wanted = [picture for picture in PAGES if picture.name in sys.argv[1:] or len(sys.argv) == 1]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_context(viewport=SIZE).new_page()
+        page = browser.new_page()
         log_in(page, url, (environment.data / "admin-password").read_text().strip())
         for picture in wanted:
             take(page, url, picture)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,25 +12,17 @@ import pytest
 import stomp
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from brokerapp.environment import PROJECT, Environment
+from brokerapp.environment import Environment
 from brokerapp.store.embedded import EmbeddedStore
-from tests.conftest import until
+from tests.served import PASSWORD, served
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-PASSWORD = "correct horse battery"
 #: A deadline for a busy machine, not a pause: what happens is seen when it happens.
 PATIENCE_MS = 40_000
 expect.set_options(timeout=PATIENCE_MS)
 #: Where pictures of pages go when somebody wants to look at them.
 PICTURES = os.environ.get("SLUICE_PICTURES")
-
-_USERS = f"""
-import django; django.setup()
-from django.contrib.auth.models import Group, User
-for role in ("admin", "support", "viewer"):
-    User.objects.create_user(role, password={PASSWORD!r}).groups.add(Group.objects.get(name=role))
-"""
 
 
 @dataclass(frozen=True)
@@ -49,38 +38,12 @@ class Site:
 def site(tmp_path_factory) -> Iterator[Site]:
     """A console that lives as long as the browser tests."""
     data = tmp_path_factory.mktemp("site")
-    with EmbeddedStore(data / "store") as store:
-        variables = {
-            **os.environ, "SLUICE_DATA": str(data), "REDIS_URL": store.url, "SLUICE_STOMP_PORT": "0",
-            "SLUICE_HOST_NODE": "1", "DJANGO_SETTINGS_MODULE": "console.settings", "SLUICE_DEVELOP": "",
-        }  # fmt: skip
-        for command in (["manage.py", "migrate", "--verbosity=0"], ["-c", _USERS]):
-            subprocess.run([sys.executable, *command], cwd=PROJECT, env=variables, check=True, timeout=60)
-        log = (data / "web.log").open("w+")
-        web = subprocess.Popen(
-            [sys.executable, "-m", "uvicorn", "console.asgi:application", "--port", "0", "--ws", "websockets-sansio"],
-            cwd=PROJECT, env=variables, stdout=log, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        try:
-            said = until(lambda: _addresses(Path(log.name), web), "the console's addresses", seconds=40)
-            yield Site(f"http://127.0.0.1:{said[0]}", said[1], Environment.read(variables))
-        finally:
-            web.terminate()
-            web.wait(timeout=20)
-            log.close()
-
-
-def _addresses(log: Path, web: subprocess.Popen) -> tuple[int, int] | None:
-    """The ports of pages and of STOMP, once the process serves both."""
-    text = log.read_text()
-    if web.poll() is not None:
-        raise AssertionError(f"the web process ended:\n{text}")
-    found = re.search(r"running on http://127\.0\.0\.1:(\d+)", text)
-    if not found:
-        return None
-    with urllib.request.urlopen(f"http://127.0.0.1:{found[1]}/healthz", timeout=5) as answer:
-        assert answer.read() == b"ok"
-    return int(found[1]), int(re.search(r"listens on stomp://127\.0\.0\.1:(\d+)", text)[1])
+    with (
+        EmbeddedStore(data / "store") as store,
+        served(data, REDIS_URL=store.url, SLUICE_STOMP_PORT="0", SLUICE_HOST_NODE="1") as web,
+    ):
+        stomp_port = re.search(r"listens on stomp://127\.0\.0\.1:(\d+)", web.log)[1]
+        yield Site(web.url, int(stomp_port), Environment.read(web.variables))
 
 
 @pytest.fixture(scope="package")

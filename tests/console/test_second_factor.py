@@ -85,6 +85,21 @@ def test_secrets_are_not_in_the_database_as_they_are(operator):
     assert codes[0] not in kept
 
 
+def test_an_admin_resets_a_factor_that_was_lost(operator):
+    with_factor()
+    make_user("admin")
+    admin, _ = logged_in("admin")
+    page = reverse("user", args=[operator.pk])
+    assert "Reset the second factor" in admin.get(page).content.decode()
+    reset = reverse("change-user", args=[operator.pk, "factor"])
+    admin.post(reset)
+    assert "Reset the second factor" not in admin.get(page).content.decode()
+    assert logged_in()[1]["Location"] == reverse("overview")
+    admin.post(reset)
+    again, first = AuditEntry.objects.filter(action="reset second factor")
+    assert (first.outcome, again.outcome, again.detail) == ("done", "refused", "operator has no second factor")
+
+
 def test_codes_cannot_be_guessed_without_end(operator, settings):
     secret, _ = with_factor()
     client, _ = logged_in()

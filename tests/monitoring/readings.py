@@ -19,7 +19,14 @@ def node(**more) -> NodeStatus:
     listener = {"connector": "stomp", "address": "stomp://127.0.0.1:61613", "connections": 3, "refused": 1}
     values = {
         "listeners": [{**listener, "accepted": 9}],
-        "store": {"message_limit": 10_000, "used": 500, "limit": 0, "machine": 1_000},
+        "store": {
+            "message_limit": 10_000,
+            "used": 500,
+            "limit": 0,
+            "machine": 1_000,
+            "temp_limit": 400,
+            "temp_used": 100,
+        },
         "trace": {"recorded": 5, "dropped": 0},
     }
     return NodeStatus("n1", "sluice", 1_700_000_000_000, 1_700_000_100_000, **{**values, **more})

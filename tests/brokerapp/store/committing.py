@@ -13,14 +13,14 @@ UNLIMITED = Limits()
 ENTRY = 64
 
 
-def message(body=b"x", expires=0):
+def message(body=b"x", expires=0, persistent=True):
     head = b"message-id:ID\\ca\\c1\nk:v\n"
-    return Message("ID:a:1", head, body, persistent=True, priority=4, expires=expires, born_us=17)
+    return Message("ID:a:1", head, body, persistent=persistent, priority=4, expires=expires, born_us=17)
 
 
-def append(*queues, body=b"x", original="", shown="", expires=0):
+def append(*queues, body=b"x", original="", shown="", expires=0, persistent=True):
     """One message with a copy for each queue."""
-    return message(body, expires).stored(), [(queue, original, shown) for queue in queues]
+    return message(body, expires, persistent).stored(), [(queue, original, shown) for queue in queues]
 
 
 class Session:

@@ -279,7 +279,8 @@ async def test_a_server_without_memory_does_what_leads_out_of_that(store, sessio
         assert await asking == {"done": 1}
         await again.beat("me", {"node": "me"})
         await again.write_stats(1, {"queue://q": "{}"}, ["queue://gone"])
-        assert await again.define(0, "{}", {}) == 1
+        assert await again.define(0, "{}", {}, imported=True) == 1
+        assert await again.imported() == "{}"
         assert await again.drop("q", "me") == 0
         await again.leave("me")
         await again.close()

@@ -1,0 +1,77 @@
+"""`tempUsage`: what is not persistent waits at its limit, the rest does not."""
+
+import json
+
+import pytest
+
+from brokerapp.config.reader import parse_config
+from brokerapp.stomp.frames import encode
+from tests.protocol.running_node import RunningNode, until
+
+SIZE, ROOM = 1024, 10
+LIMIT = SIZE * ROOM
+XML = f"""\
+<broker xmlns="http://activemq.apache.org/schema/core" brokerName="temp">
+  <systemUsage><systemUsage><tempUsage><tempUsage limit="{LIMIT}"/></tempUsage></systemUsage></systemUsage>
+  <plugins><statisticsBrokerPlugin/></plugins>
+  <transportConnectors><transportConnector name="stomp" uri="stomp://127.0.0.1:0"/></transportConnectors>
+</broker>
+"""
+
+
+@pytest.fixture(scope="module")
+def node(store):
+    running = RunningNode(parse_config(XML, {}), store.url)
+    yield running
+    running.stop()
+
+
+def send(queue, number, persistent="false"):
+    headers = {"destination": f"/queue/{queue}", "receipt": str(number), "persistent": persistent}
+    return encode("SEND", headers, b"x" * SIZE)
+
+
+def waiting(node):
+    """How many sends wait for room."""
+    return node.look(lambda: sum(len(place.row) for place in node.node.broker.flow.places.values()))
+
+
+def numbers_in(answer):
+    entries = json.loads(answer.body)["map"]["entry"]
+    return {each["string"]: each.get("long", each.get("int")) for each in entries if isinstance(each["string"], str)}
+
+
+def test_who_sends_more_waits_wherever_to_and_persistent_messages_do_not(raw, connect, node, name):
+    producer, other, consumer, count = raw(), raw(), connect(), ROOM + 5
+    producer.write(b"".join(send(name, number) for number in range(count)))
+    until(lambda: waiting(node), "it waits")
+    assert 0 < node.depth(name) < ROOM
+    other.write(send(f"{name}.durable", 0, persistent="true"))
+    assert other.hear().headers["receipt-id"] == "0"
+    held = waiting(node)
+    other.write(send(f"{name}.other", 1))
+    until(lambda: waiting(node) > held, "it waits too")
+    assert node.depth(f"{name}.other") == 0
+    consumer.subscribe(f"/queue/{name}")
+    assert len(consumer.take(count)) == count
+    assert [producer.hear().headers["receipt-id"] for _ in range(count)] == list(map(str, range(count)))
+    assert other.hear().headers["receipt-id"] == "1"
+
+
+def test_the_numbers_of_the_broker_say_how_much_is_used(connect, name):
+    client = connect()
+    client.subscribe("/topic/answers")
+
+    def usages():
+        client.send("/queue/ActiveMQ.Statistics.Broker", reply_to="/topic/answers", persistent="true")
+        [answer] = client.take()
+        return {each: value for each, value in numbers_in(answer).items() if each.startswith(("temp", "store"))}
+
+    before = usages()
+    for persistent in ("true", "false"):
+        client.send(f"/queue/{name}", "x" * (LIMIT // 4), persistent=persistent)
+    after = usages()
+    assert (before["tempLimit"], after["tempLimit"]) == (LIMIT, LIMIT)
+    assert LIMIT // 4 <= after["tempUsage"] - before["tempUsage"] < LIMIT // 2
+    assert after["tempPercentUsage"] == 100 * after["tempUsage"] // LIMIT
+    assert after["storeUsage"] - before["storeUsage"] >= LIMIT // 2

@@ -1,0 +1,70 @@
+"""A web process of the console: the real server, as a child process with a database of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from brokerapp.environment import PROJECT
+from tests.conftest import until
+
+PASSWORD = "correct horse battery"
+
+_USERS = f"""
+import django; django.setup()
+from django.contrib.auth.models import Group, User
+for role in ("admin", "support", "viewer"):
+    User.objects.create_user(role, password={PASSWORD!r}).groups.add(Group.objects.get(name=role))
+"""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A web process that answers."""
+
+    url: str
+    pid: int
+    log: str  #: what it said so far
+    variables: Mapping[str, str]
+
+
+@contextmanager
+def served(data: Path, **more: str) -> Iterator[Served]:
+    """Run one on this data folder, with these environment variables besides; users are called as their roles."""
+    variables = {
+        **os.environ, "SLUICE_DATA": str(data), "DJANGO_SETTINGS_MODULE": "console.settings", "SLUICE_DEVELOP": "",
+        **more,
+    }  # fmt: skip
+    for command in (["manage.py", "migrate", "--verbosity=0"], ["-c", _USERS]):
+        subprocess.run([sys.executable, *command], cwd=PROJECT, env=variables, check=True, timeout=60)
+    with (data / "web.log").open("w+") as log:
+        web = subprocess.Popen(
+            [sys.executable, "-m", "uvicorn", "console.asgi:application", "--port", "0", "--ws", "websockets-sansio"],
+            cwd=PROJECT, env=variables, stdout=log, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        try:
+            url = until(lambda: _address(Path(log.name), web), "the console's address", seconds=40)
+            yield Served(url, web.pid, Path(log.name).read_text(), variables)
+        finally:
+            web.terminate()
+            web.wait(timeout=20)
+
+
+def _address(log: Path, web: subprocess.Popen) -> str:
+    """Where its pages are, once it serves them."""
+    text = log.read_text()
+    if web.poll() is not None:
+        raise AssertionError(f"the web process ended:\n{text}")
+    found = re.search(r"running on (http://127\.0\.0\.1:\d+)", text)
+    if not found:
+        return ""
+    with urllib.request.urlopen(f"{found[1]}/healthz", timeout=5) as answer:
+        assert answer.read() == b"ok"
+    return found[1]
