@@ -161,6 +161,8 @@ OPERATIONS: list[tuple[str, str, str, dict | None, Verb]] = [
     ("get_job", "get", f"/jobs/{RUN}", None, Verb.BROWSE),
     ("list_outcomes", "get", f"/jobs/{RUN}/outcomes", None, Verb.BROWSE),
     ("control_job", "post", f"/jobs/{RUN}/pause", None, Verb.RESUBMIT),
+    ("list_dead_letters", "get", "/dead-letters", None, Verb.BROWSE),
+    ("get_radius", "get", "/dead-letters/q/radius?seq=1", None, Verb.BROWSE),
     ("list_scheduled", "get", "/scheduled", None, Verb.BROWSE),
     ("forget_scheduled", "delete", "/scheduled/1", None, Verb.REMOVE),
     ("get_definitions", "get", "/routing", None, Verb.SEE),
@@ -170,6 +172,13 @@ OPERATIONS: list[tuple[str, str, str, dict | None, Verb]] = [
     ("revert_definitions", "post", "/routing/revert/1", None, Verb.ROUTE),
     ("export_definitions", "get", "/routing/export", None, Verb.SEE),
     ("import_definitions_file", "post", "/routing/import", {"xml": "<broker/>"}, Verb.ROUTE),
+    ("list_drafts", "get", "/routing/drafts", None, Verb.SEE),
+    ("create_draft", "post", "/routing/drafts", {"name": "d", **_DEFINITIONS}, Verb.DRAFT),
+    ("get_draft", "get", "/routing/drafts/999", None, Verb.SEE),
+    ("change_draft", "put", "/routing/drafts/999", {"name": "d", **_DEFINITIONS}, Verb.DRAFT),
+    ("diff_draft", "get", "/routing/drafts/999/diff", None, Verb.SEE),
+    ("list_remarks", "get", "/routing/drafts/999/remarks", None, Verb.SEE),
+    ("step_draft", "post", "/routing/drafts/999/ask", {}, Verb.DRAFT),
     ("list_connections", "get", "/connections", None, Verb.SEE),
     ("list_subscriptions", "get", "/subscriptions", None, Verb.SEE),
     ("create_subscription", "post", "/subscriptions", {"client_id": "c", "name": "n", "topics": ["t"]}, Verb.CREATE),
@@ -184,6 +193,14 @@ OPERATIONS: list[tuple[str, str, str, dict | None, Verb]] = [
     ("create_schedule", "post", "/analyses/schedules", {"kind": "x", "rhythm": "never"}, Verb.SCHEDULE),
     ("switch_schedule", "put", "/analyses/schedules/1", {"enabled": True}, Verb.SCHEDULE),
     ("delete_schedule", "delete", "/analyses/schedules/1", None, Verb.SCHEDULE),
+    ("list_alert_rules", "get", "/alerts/rules", None, Verb.SEE),
+    ("create_alert_rule", "post", "/alerts/rules", {}, Verb.ALERT),
+    ("change_alert_rule", "put", "/alerts/rules/999", {}, Verb.ALERT),
+    ("step_alert_rule", "post", "/alerts/rules/999", {"action": "hear"}, Verb.ALERT),
+    ("delete_alert_rule", "delete", "/alerts/rules/999", None, Verb.ALERT),
+    ("test_alert_rule", "post", "/alerts/test", {}, Verb.ALERT),
+    ("list_firings", "get", "/alerts/firings", None, Verb.SEE),
+    ("list_deliveries", "get", "/alerts/firings/999/deliveries", None, Verb.SEE),
     ("list_entries", "get", "/audit", None, Verb.AUDIT),
     ("list_nodes", "get", "/nodes", None, Verb.SEE),
     ("get_me", "get", "/me", None, Verb.SEE),
@@ -192,6 +209,17 @@ OPERATIONS: list[tuple[str, str, str, dict | None, Verb]] = [
     ("switch_user", "put", "/users/999/active", {"active": False}, Verb.USERS),
     ("assign_role", "post", "/users/999/assignments", {"role": "viewer"}, Verb.USERS),
     ("withdraw_role", "delete", "/users/999/assignments/1", None, Verb.USERS),
+    ("list_user_groups", "get", "/groups", None, Verb.USERS),
+    ("create_group", "post", "/groups", {"name": ""}, Verb.USERS),
+    ("delete_group", "delete", "/groups/999", None, Verb.USERS),
+    ("assign_group_role", "post", "/groups/999/assignments", {"role": "viewer"}, Verb.USERS),
+    ("withdraw_group_role", "delete", "/groups/999/assignments/1", None, Verb.USERS),
+    ("set_membership", "put", "/groups/999/members/1", {"member": False}, Verb.USERS),
+    ("list_masking_rules", "get", "/masking", None, Verb.USERS),
+    ("create_masking_rule", "post", "/masking", {}, Verb.USERS),
+    ("change_masking_rule", "put", "/masking/999", {}, Verb.USERS),
+    ("step_masking_rule", "post", "/masking/999", {"action": "first"}, Verb.USERS),
+    ("delete_masking_rule", "delete", "/masking/999", None, Verb.USERS),
     ("list_tokens", "get", "/tokens", None, Verb.SEE),
     ("create_token", "post", "/tokens", {"name": "", "verbs": []}, Verb.SEE),
     ("revoke_token", "delete", "/tokens/999", None, Verb.SEE),
@@ -296,3 +324,11 @@ def test_an_operation_is_for_the_roles_with_the_right(id, method, path, body, ve
         assert str(verb) in response.json()["detail"]
         entry = AuditEntry.objects.first()
         assert (entry.who, entry.via, entry.outcome) == (role or "nobody", "api", "denied")
+
+
+@operations
+def test_without_the_right_nobody_is_told_what_else_is_wrong(id, method, path, body, verb, browser_of):
+    if body is None or "" in ROLES_BY_VERB[verb]:
+        return
+    response = call(browser_of(""), method, path, {"nonsense": []})
+    assert response.status_code == 403, response.content
