@@ -244,8 +244,9 @@ def test_the_table_has_every_topic():
 
 
 def test_anonymous_is_sent_to_the_login(db):
+    client = Client()
     for page, arguments, method, _verb in PAGES:
-        response = ask(Client(), page, arguments, method)
+        response = ask(client, page, arguments, method)
         assert response.status_code == 302, page
         assert response["Location"].startswith(reverse("login")), page
 
@@ -301,8 +302,9 @@ def test_the_table_has_every_operation():
 
 
 def test_who_shows_nothing_gets_a_problem_and_no_login_page(db):
+    client = Client()
     for id, method, path, body, _verb in OPERATIONS:
-        response = call(Client(), method, path, body)
+        response = call(client, method, path, body)
         assert (response.status_code, response["Content-Type"]) == (401, "application/problem+json"), id
 
 
