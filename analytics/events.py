@@ -19,4 +19,5 @@ def read_events(session: SparkSession, archive: Path, window: Window) -> DataFra
         .parquet(str(archive))
         .where(F.col("day").between(F.to_date(since), F.to_date(until)))
         .where((F.col("ts") >= since) & (F.col("ts") < until))
+        .withColumn("weight", F.coalesce("weight", F.lit(1)))  # files of version 1 have none
     )
