@@ -18,4 +18,10 @@ def read_events(session: SparkSession, archive: Path, *windows: Window) -> DataF
     ends = [[F.timestamp_micros(F.lit(us)) for us in (each.since_us, each.until_us)] for each in windows]
     days = reduce(or_, (F.col("day").between(F.to_date(since), F.to_date(until)) for since, until in ends))
     moments = reduce(or_, ((F.col("ts") >= since) & (F.col("ts") < until) for since, until in ends))
-    return session.read.schema(EVENTS).parquet(str(archive)).where(days).where(moments)
+    return (
+        session.read.schema(EVENTS)
+        .parquet(str(archive))
+        .where(days)
+        .where(moments)
+        .withColumn("weight", F.coalesce("weight", F.lit(1)))  # files of version 1 have none
+    )
