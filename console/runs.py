@@ -55,9 +55,11 @@ def start(kind: str, title: str, parameters: dict[str, Any], asked_by: str) -> A
 
 def send_next() -> None:
     """Give workers the runs whose turn it is."""
+    from console.analyses import with_routing  # needs the catalogue of analytics, which a web worker may do without
+
     for run in turns.take(settings.SLUICE):
         try:
-            ask("analytics.tasks.analyse", str(run.id), run.request, queue="spark", task_id=str(run.id))
+            ask("analytics.tasks.analyse", str(run.id), with_routing(run.request), queue="spark", task_id=str(run.id))
         except StoreUnavailable as error:
             _record(str(run.id), State.FAILED, {"reason": str(error)})
         notify(str(run.id))

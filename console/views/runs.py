@@ -137,6 +137,5 @@ def download(request: HttpRequest, run_id: str, table: str, format: str) -> Http
             path.open("rb"), as_attachment=True, filename=name, content_type="application/vnd.apache.parquet"
         )
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingHttpResponse(
-        in_chunks(exports.csv_lines(path)), content_type="text/csv; charset=utf-8", headers=headers
-    )
+    content = in_chunks(exports.csv_lines(path))
+    return StreamingHttpResponse(content, content_type="text/csv; charset=utf-8", headers=headers)
