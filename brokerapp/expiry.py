@@ -1,6 +1,6 @@
 """Expiry: messages that nobody reads and whose time is over leave their queues.
 
-The store keeps, for each log, which entries expire when (see broker.lua), so that a log without such messages costs
+The store keeps, for each log, which entries expire when (see store/functions/moments.lua), so that a log without such messages costs
 nothing and a late message among millions is found at once. What a consumer holds stays with it until it is acknowledged
 or comes back; what is about to be given out is looked at in `Delivery.give`.
 """
