@@ -55,10 +55,8 @@ def next_group(hour: Path) -> list[DataFile]:
 
 def settled_hours(broker: Path, now_us: int) -> list[Path]:
     """Hours of which nothing more is expected, newest first."""
-    return [
-        each for each in reversed(hour_folders(broker, until_us=now_us))
-        if start_us(each) + HOUR_US + SETTLED_US <= now_us
-    ]  # fmt: skip
+    hours = reversed(hour_folders(broker))
+    return [each for each in hours if start_us(each) + HOUR_US + SETTLED_US <= now_us]
 
 
 def compact(

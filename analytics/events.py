@@ -1,7 +1,9 @@
-"""The recorded events of a window: of the archive, read natively, and of what is not archived yet."""
+"""The recorded events of some windows: of the archive, read natively, and of what is not archived yet."""
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,46 +19,53 @@ from analytics.view import View, archived_files, events_of, look
 
 
 def read_events(
-    session: SparkSession, archive: Path, window: Window, unarchived: tuple[str, str] | None = None
+    session: SparkSession, archive: Path, *windows: Window, unarchived: tuple[str, str] | None = None
 ) -> DataFrame:
-    """The events of all brokers of the archive in the window; of a broker also those that are not archived yet.
+    """The events of all brokers of the archive in these windows; of one broker also those that are not archived yet.
 
     `unarchived`: the URL of that broker's store, and its name. Each event is there once, also while the archiver moves
     it; hold a lease (leases.reading) while the frame is used. Raises StoreUnavailable.
     """
-    views = _views(archive, window, unarchived)
+    views = _views(archive, windows, unarchived)
     paths = [str(file.path) for view in views.values() for file in view.files]
     parts = []
     if paths:
         frame = session.read.schema(EVENTS).option("basePath", str(archive)).parquet(*paths)
         parts.append(frame.withColumn("weight", F.coalesce("weight", F.lit(1))))  # files of version 1 have none
-    tails = [tail for broker, view in views.items() if (tail := _tail(broker, view, window)).num_rows]
-    if tails:
-        parts.append(session.createDataFrame(pa.concat_tables(tails), EVENTS))
-    if not parts:
-        return session.createDataFrame([], EVENTS)
-    events = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
+    tail = pa.concat_tables([_tail(broker, view, windows) for broker, view in views.items()] or [_NOTHING])
+    if tail.num_rows or not paths:
+        parts.append(session.createDataFrame(tail, EVENTS))
+    events = reduce(DataFrame.unionAll, parts)
+    return events.where(reduce(or_, (_within(each) for each in windows)))
+
+
+def _within(window: Window):
     since, until = (F.timestamp_micros(F.lit(us)) for us in (window.since_us, window.until_us))
-    return events.where((F.col("ts") >= since) & (F.col("ts") < until))
+    return (F.col("ts") >= since) & (F.col("ts") < until)
 
 
-def _views(archive: Path, window: Window, unarchived: tuple[str, str] | None) -> dict[str, View]:
+def _views(archive: Path, windows: tuple[Window, ...], unarchived: tuple[str, str] | None) -> dict[str, View]:
     """By the broker's name."""
+    spans = [(each.since_us, each.until_us) for each in windows]
     views = {
-        each.broker: archived_files(each, window.since_us, window.until_us)
-        for each in BrokerArchive.all_in(archive) if unarchived is None or each.broker != unarchived[1]
-    }  # fmt: skip
+        each.broker: archived_files(each, spans)
+        for each in BrokerArchive.all_in(archive)
+        if unarchived is None or each.broker != unarchived[1]
+    }
     if unarchived is not None:
         url, broker = unarchived
         stream = TraceStream(url, broker)
         try:
-            views[broker] = look(BrokerArchive(archive, broker), stream, window.since_us, window.until_us)
+            views[broker] = look(BrokerArchive(archive, broker), stream, spans)
         finally:
             stream.close()
     return views
 
 
-def _tail(broker: str, view: View, window: Window) -> pa.Table:
-    """What is not archived, with the columns of EVENTS."""
-    events = between(events_of(view.tail), window.since_us, window.until_us)
-    return with_path(events.drop_columns("entry"), broker)
+def _tail(broker: str, view: View, windows: tuple[Window, ...]) -> pa.Table:
+    """What is not archived, from the first window to the last, with the columns of EVENTS."""
+    since, until = min(each.since_us for each in windows), max(each.until_us for each in windows)
+    return with_path(between(events_of(view.tail), since, until).drop_columns("entry"), broker)
+
+
+_NOTHING = with_path(events_of([]).drop_columns("entry"), "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -16,15 +17,22 @@ from analytics import results
 from analytics.archive import BrokerArchive
 from analytics.catalogue import analysis_for
 from analytics.events import read_events
+from analytics.extent import rows_within
+from analytics.leases import reading
 from analytics.outcome import AnalysisFailed, RunCancelled
+from analytics.question import Question
 from analytics.request import AnalysisRequest
 from analytics.results import Findings
 from analytics.runs import Runs
 from analytics.session import SparkUnavailable, connected, interrupt_elsewhere, is_alive
+from brokerapp.definitions import from_json
+from analytics.stream import NODE_DELAY_US, TraceStream
 from brokerapp.environment import Environment
+from brokerapp.errors import StoreUnavailable
 
-#: Told how a run goes: what it does, in words, and which part of it is done (0 to 1).
-Report = Callable[[str, float], None]
+#: Told how a run goes: `stage`, what it does, in words; `progress`, which part of it is done (0 to 1); `rows`, how many
+#: events the files have that it reads, when that is known.
+Report = Callable[..., None]
 
 _PATH_NOT_FOUND = "PATH_NOT_FOUND"
 _LONGEST_REASON = 300
@@ -35,25 +43,53 @@ class Execution:
 
     def __init__(self, run_id: str, request: AnalysisRequest, environment: Environment, report: Report) -> None:
         self._run_id, self._request, self._environment, self._report = run_id, request, environment, report
-        self._job: Any = import_module(analysis_for(request).module)
+        self._analysis = analysis_for(request)
+        self._job: Any = import_module(self._analysis.module)
         self._runs = Runs(environment)
         self._step, self._title, self._part = 0, "", 0.0
+        self._rows: dict[str, int] = {}
 
     def run(self) -> dict[str, Any]:
         """The stored result."""
         started = time.monotonic()
-        window = self._request.window_at(time.time_ns() // 1000)
-        archive = BrokerArchive(self._environment.archive, self._environment.broker_name)
-        as_of_us = archive.as_of_us  # before reading: what is archived meanwhile is a gift
-        findings = self._findings(self._session(), window)
+        now_us = time.time_ns() // 1000
+        window = self._request.window_at(now_us)
+        self._unarchived = self._reachable_stream()
+        as_of_us = self._as_of_us(now_us)
+        session = self._session()
+        with reading(self._environment.archive):
+            rows = rows_within(self._environment.archive, window)
+            self._rows = {} if rows is None else {"rows": rows}
+            findings = self._findings(session, window)
         return results.store(
             self._environment.results,
             self._run_id,
             findings,
             window=window,
             as_of_us=as_of_us,
+            definition=analysis_for(self._request).version,
             seconds=time.monotonic() - started,
         )
+
+    def _reachable_stream(self) -> tuple[str, str] | None:
+        """Where to read what is not archived yet; None when the store does not answer: the archive is read all the
+        same.
+        """
+        place = self._environment.redis_url, self._environment.broker_name
+        stream = TraceStream(*place)
+        try:
+            stream.last()
+        except StoreUnavailable:
+            return None
+        finally:
+            stream.close()
+        return place
+
+    def _as_of_us(self, now_us: int) -> int | None:
+        """The moment up to which all traffic is read. Asked before reading: what comes meanwhile is a gift."""
+        if self._unarchived is not None:
+            return now_us - NODE_DELAY_US
+        return BrokerArchive(self._environment.archive, self._environment.broker_name).as_of_us
 
     def _session(self) -> SparkSession:
         try:
@@ -67,7 +103,7 @@ class Execution:
         session.addTag(self._run_id)
         over = False  # whether Spark does nothing for the run any more
         try:
-            findings = self._job.run(read_events(session, self._environment.archive, window), window, self._collect)
+            findings = self._job.run(self._question(session, window), self._collect)
             over = True
         except PySparkException as error:
             over = True
@@ -83,6 +119,15 @@ class Execution:
                 _interrupt(session, self._run_id)
             self._runs.ended(self._run_id)
         return findings
+
+    def _question(self, session: SparkSession, window: results.Window) -> Question:
+        routing = self._request.routing
+        return Question(
+            window=window,
+            read=partial(read_events, session, self._environment.archive, unarchived=self._unarchived),
+            parameters=self._analysis.values(self._request.parameters),
+            routing=None if routing is None else from_json(routing),
+        )
 
     def _collect(self, title: str, frame: DataFrame) -> pa.Table:
         """Compute a frame as the next step of the run."""
@@ -102,7 +147,8 @@ class Execution:
 
     def _tell(self, detail: str) -> None:
         steps = self._job.STEPS
-        self._report(f"{self._step} of {steps}: {self._title}{detail}", (self._step - 1 + self._part) / steps)
+        stage = f"{self._step} of {steps}: {self._title}{detail}"
+        self._report(stage=stage, progress=(self._step - 1 + self._part) / steps, **self._rows)
 
 
 def interrupt_run(run_id: str, environment: Environment) -> bool:

@@ -40,14 +40,9 @@ class DataFile:
         return self.path.parent
 
 
-def hour_folders(broker: Path, since_us: int | None = None, until_us: int | None = None) -> list[Path]:
-    """The folders of a broker's hours, oldest first; with bounds those that may hold events between them."""
-    folders = sorted(broker.glob("day=*/hour=*"), key=lambda each: each.parts[-2:])
-    if since_us is not None:
-        folders = [each for each in folders if start_us(each) + HOUR_US > since_us]
-    if until_us is not None:
-        folders = [each for each in folders if start_us(each) < until_us]
-    return folders
+def hour_folders(broker: Path) -> list[Path]:
+    """The folders of a broker's hours, oldest first."""
+    return sorted(broker.glob("day=*/hour=*"), key=lambda each: each.parts[-2:])
 
 
 def start_us(hour: Path) -> int:

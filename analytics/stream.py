@@ -15,6 +15,8 @@ from brokerapp.store.keys import trace_key
 
 #: Entries asked for at once; an entry is a few hundred kilobytes at most.
 PAGE = 32
+#: What a node may hold back of the events of the last moments.
+NODE_DELAY_US = 2_000_000
 _CONNECT_SECONDS = 5
 _ANSWER_SECONDS = 30
 

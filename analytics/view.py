@@ -6,14 +6,14 @@ the rest is read from the entry on at which that ends, and when the archiver wen
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from analytics.archive import BrokerArchive
-from analytics.files import ARCHIVED, DataFile, archived, data_files, hour_folders
+from analytics.files import ARCHIVED, HOUR_US, DataFile, archived, data_files, hour_folders, start_us
 from analytics.places import START, place_of
 from analytics.stream import TraceStream
 from brokerapp.errors import StoreUnavailable
@@ -33,43 +33,50 @@ class View:
     lost: int = 0  #: entries after the seam that were trimmed before anybody kept them
 
 
+#: Stretches of time, from and to, in microseconds since the epoch.
+Spans = Sequence[tuple[int, int]]
+
+
 class Moved(Exception):
     """The archiver went on while one looked."""
 
 
-def look(archive: BrokerArchive, stream: TraceStream, since_us: int | None = None, until_us: int | None = None) -> View:
-    """Files that may hold events between these moments, and all that is not archived. Raises StoreUnavailable."""
+def look(archive: BrokerArchive, stream: TraceStream, spans: Spans | None = None) -> View:
+    """Files that may hold events of these stretches of time, all without any, and all that is not archived. Raises StoreUnavailable."""
     for _ in range(_LOOKS):
         try:
-            return _look(archive, stream, since_us, until_us)
+            return _look(archive, stream, spans)
         except (Moved, FileNotFoundError):
             continue
     raise StoreUnavailable("the archive does not hold still: it was appended to whenever it was looked at")
 
 
-def archived_files(archive: BrokerArchive, since_us: int | None = None, until_us: int | None = None) -> View:
+def archived_files(archive: BrokerArchive, spans: Spans | None = None) -> View:
     """The same without what is not archived."""
     commit = archive.commit
     seam = place_of(commit.offset if archive.is_published(commit) else commit.previous)
-    return View(seam, _files(archive.folder, seam, since_us, until_us), [])
+    return View(seam, _files(archive.folder, seam, spans), [])
 
 
-def _look(archive: BrokerArchive, stream: TraceStream, since_us: int | None, until_us: int | None) -> View:
+def _look(archive: BrokerArchive, stream: TraceStream, spans: Spans | None) -> View:
     commit = archive.commit
     whole = archive.is_published(commit)
     offset, ordinal = (commit.offset, commit.ordinal) if whole else (commit.previous, commit.previous_ordinal)
     seam = place_of(offset)
-    files = _files(archive.folder, seam, since_us, until_us)
+    files = _files(archive.folder, seam, spans)
     tail, lost = _read(stream, offset, ordinal)
     if archive.commit != commit or archive.is_published(commit) != whole:
         raise Moved
     return View(seam, files, tail, lost)
 
 
-def _files(broker: Path, seam: int, since_us: int | None, until_us: int | None) -> list[DataFile]:
-    return [
-        file for hour in hour_folders(broker, since_us, until_us) for file in data_files(hour) if file.last <= seam
-    ]  # fmt: skip
+def _files(broker: Path, seam: int, spans: Spans | None) -> list[DataFile]:
+    hours = [each for each in hour_folders(broker) if spans is None or _touches(start_us(each), spans)]
+    return [file for hour in hours for file in data_files(hour) if file.last <= seam]
+
+
+def _touches(hour_us: int, spans: Spans) -> bool:
+    return any(since < hour_us + HOUR_US and hour_us < until for since, until in spans)
 
 
 def _read(stream: TraceStream, offset: str, ordinal: int) -> tuple[list[tuple[int, bytes]], int]:

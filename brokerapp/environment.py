@@ -17,6 +17,10 @@ EXTRA_PORTS = {"stomp+ssl": "SLUICE_STOMP_SSL_PORT", "ws": "SLUICE_WS_PORT", "ws
 #: Properties that messages of many businesses have, and are asked for by.
 INDEXED = "order,orderId,order-id,customer,invoice"
 
+#: For how long, and up to how much, recorded traffic is kept: a month, at 5 bytes an event four billion events.
+ARCHIVE_DAYS, ARCHIVE_GIGABYTES = 31, 20
+_GIGABYTE = 10**9
+
 PROJECT = Path(__file__).resolve().parent.parent
 
 
@@ -45,6 +49,16 @@ class Environment:
     proxies: str = ""
     #: Days for which the audit trail is kept; 0: for ever.
     audit_days: int = 0
+    #: Days for which recorded traffic is kept, and bytes that it may take; 0: for ever, any number.
+    archive_days: float = ARCHIVE_DAYS
+    archive_bytes: int = ARCHIVE_GIGABYTES * _GIGABYTE
+    #: Days for which results of analyses are kept that nobody pinned; 0: for ever.
+    result_days: int = 90
+    #: Seconds an analysis may take.
+    analysis_seconds: int = 15 * 60
+    #: Analyses that run at once: in all, and for one person.
+    analyses_at_once: int = 2
+    analyses_of_one: int = 1
 
     @staticmethod
     def read(variables: Mapping[str, str] = os.environ) -> Environment:
@@ -68,6 +82,12 @@ class Environment:
             indexed=_indexed(variables.get("SLUICE_INDEXED", INDEXED)),
             proxies="".join(variables.get("SLUICE_PROXIES", "").split()),
             audit_days=int(variables.get("SLUICE_AUDIT_DAYS", 0)),
+            archive_days=float(variables.get("SLUICE_ARCHIVE_DAYS", ARCHIVE_DAYS)),
+            archive_bytes=int(float(variables.get("SLUICE_ARCHIVE_GB", ARCHIVE_GIGABYTES)) * _GIGABYTE),
+            result_days=int(variables.get("SLUICE_RESULT_DAYS", 90)),
+            analysis_seconds=int(variables.get("SLUICE_ANALYSIS_SECONDS", 15 * 60)),
+            analyses_at_once=int(variables.get("SLUICE_ANALYSES", 2)),
+            analyses_of_one=int(variables.get("SLUICE_ANALYSES_OF_ONE", 1)),
         )
 
     @property

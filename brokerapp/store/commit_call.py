@@ -1,6 +1,6 @@
 """A commit as the server's function takes it, and what it answers.
 
-The function (broker.lua, `commit`) gets one flat row of arguments and knows a log by its index in the call's keys: a
+The function (functions/batch.lua) gets one flat row of arguments and knows a log by its index in the call's keys: a
 name that many units share is sent once.
 """
 
@@ -14,7 +14,7 @@ from brokerapp.store import GONE, STORE, TEMP, Batch, Committed, Row, Run
 
 #: Rows, and SEQs, in one command: Lua hands a command at most some thousand arguments.
 ROWS_AT_ONCE = 500
-#: Why a unit was refused when no single log is full, see broker.lua.
+#: Why a unit was refused when no single log is full, see functions/refusing.lua.
 _REASONS = {-1: STORE, -2: GONE, -3: TEMP}
 
 

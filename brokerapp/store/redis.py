@@ -1,4 +1,4 @@
-"""RedisStore: the store on Redis 7 or Valkey 7.2 and later, one server-side function a verb (broker.lua)."""
+"""RedisStore: the store on Redis 7 or Valkey 7.2 and later, one server-side function a verb (functions/)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import redis.asyncio as redis
@@ -20,10 +19,8 @@ from brokerapp.store import Batch, Committed, Limits, LogState, StoredEntry, Sto
 from brokerapp.store.commit_call import ROWS_AT_ONCE, committed, encode_jobs, encode_units
 from brokerapp.store.connection import Direct, alive, packing
 from brokerapp.store.keys import Keys
+from brokerapp.store.library import LIBRARY, NAME, PREFIX
 from brokerapp.store.rings import Rings
-
-LIBRARY = (Path(__file__).parent / "broker.lua").read_text()
-PREFIX = "sluice_v1_"
 
 #: A node is taken for dead when it has not beaten for this long.
 NODE_TIMEOUT_MS = 5_000
@@ -60,7 +57,7 @@ class RedisStore:
         try:
             await self._do("FUNCTION", "LOAD", "REPLACE", LIBRARY)
         except StoreUnavailable:
-            known = await self._do("FUNCTION", "LIST", "LIBRARYNAME", PREFIX.rstrip("_"), "WITHCODE")
+            known = await self._do("FUNCTION", "LIST", "LIBRARYNAME", NAME, "WITHCODE")
             if not any(LIBRARY.encode() in each for each in known):
                 raise
 
