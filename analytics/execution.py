@@ -25,8 +25,8 @@ from analytics.request import AnalysisRequest
 from analytics.results import Findings
 from analytics.runs import Runs
 from analytics.session import SparkUnavailable, connected, interrupt_elsewhere, is_alive
-from brokerapp.definitions import from_json
 from analytics.stream import NODE_DELAY_US, TraceStream
+from brokerapp.definitions import from_json
 from brokerapp.environment import Environment
 from brokerapp.errors import StoreUnavailable
 
@@ -34,7 +34,6 @@ from brokerapp.errors import StoreUnavailable
 #: events the files have that it reads, when that is known.
 Report = Callable[..., None]
 
-_PATH_NOT_FOUND = "PATH_NOT_FOUND"
 _LONGEST_REASON = 300
 
 
@@ -107,8 +106,6 @@ class Execution:
             over = True
         except PySparkException as error:
             over = True
-            if error.getCondition() == _PATH_NOT_FOUND:  # nothing was ever archived
-                return Findings("Nothing was recorded yet.", 0)
             if self._runs.is_cancelled(self._run_id):
                 raise RunCancelled from None
             raise AnalysisFailed(_reason(error, session)) from None

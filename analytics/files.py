@@ -1,7 +1,7 @@
 """The data files of an archive: what their names say, and what they hold, whatever version wrote them.
 
-    broker=B/day=YYYY-MM-DD/hour=HH/part-<id>.parquet         appended; <id>: the last stream entry in it
-    broker=B/day=YYYY-MM-DD/hour=HH/part-<id>_<n>.parquet     made of n such files
+broker=B/day=YYYY-MM-DD/hour=HH/part-<id>.parquet         appended; <id>: the last stream entry in it
+broker=B/day=YYYY-MM-DD/hour=HH/part-<id>_<n>.parquet     made of n such files
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Who reads an archive while others would replace or remove its files: readers share, who replaces is alone.
 
-A lock on a file, so that it goes with the process that held it. New events are appended meanwhile; that disturbs nobody.
+A lock on a file, so that it goes with the process that held it. New events are appended all the while: that disturbs
+nobody.
 """
 
 from __future__ import annotations

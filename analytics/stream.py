@@ -83,4 +83,3 @@ class TraceStream:
             self._redis.xtrim(self._key, minid=archived, approximate=False)
         except redis.RedisError as error:
             raise StoreUnavailable(f"the trace stream cannot be trimmed: {error}") from error
-

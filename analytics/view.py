@@ -42,7 +42,10 @@ class Moved(Exception):
 
 
 def look(archive: BrokerArchive, stream: TraceStream, spans: Spans | None = None) -> View:
-    """Files that may hold events of these stretches of time, all without any, and all that is not archived. Raises StoreUnavailable."""
+    """Files that may hold events of these stretches of time (None: all), and what is not archived.
+
+    Raises StoreUnavailable.
+    """
     for _ in range(_LOOKS):
         try:
             return _look(archive, stream, spans)
