@@ -67,7 +67,8 @@ def compact(
     shutil.rmtree(new, ignore_errors=True)
     for folder in (new, old.parent):
         durable.make_folder(folder)
-    name = f"part-{id_of(group[-1].last)}_{len(group)}.parquet"
+    # A name that was never another's: readers remember what they read of a file by its name.
+    name = f"part-{id_of(group[-1].last)}_{sum(each.appends for each in group)}.parquet"
     keys = _merge(group, new / name, indexed)
     at("merged")
     replaced = {each.path.name for each in group}

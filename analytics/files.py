@@ -24,7 +24,7 @@ ARCHIVED = pa.schema(
     metadata={VERSION_KEY: str(VERSION).encode()},
 )
 HOUR_US = 3_600_000_000
-_NAME = re.compile(r"part-(\d+-\d+)(?:_\d+)?\.parquet")
+_NAME = re.compile(r"part-(\d+-\d+)(?:_(\d+))?\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,7 @@ class DataFile:
 
     path: Path
     last: int  #: place of the last stream entry in it
+    appends: int = 1  #: how many appended files it was made of
 
     @property
     def folder(self) -> Path:
@@ -59,7 +60,7 @@ def data_files(hour: Path) -> list[DataFile]:
 def _files(hour: Path) -> Iterator[DataFile]:
     for path in hour.iterdir():
         if found := _NAME.fullmatch(path.name):
-            yield DataFile(path, place_of(found[1]))
+            yield DataFile(path, place_of(found[1]), int(found[2] or 1))
 
 
 def archived(events: pa.Table, last: int) -> pa.Table:
