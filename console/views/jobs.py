@@ -14,6 +14,7 @@ from brokerapp.errors import RequestRefused
 from console import audit
 from console.access import Verb, may, needs, require, visible
 from console.repair import jobs
+from console.repair.looking import radius_of_job
 from console.repair.models import Job, JobOutcome
 
 State, Outcome = Job.State, JobOutcome.Outcome
@@ -80,6 +81,7 @@ def detail(request: HttpRequest, job_id: str) -> HttpResponse:
             if count
         ],
         "verb": jobs.verb_of(job), "parts": job.parts.all(),
+        "radius": radius_of_job(job) if job.state == State.ASKED else None,
     }  # fmt: skip
     return render(request, "console/job.html", context)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
@@ -16,7 +15,7 @@ from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.selectors import compile_selector
 from brokerapp.snapshot import BrowsedMessage
-from console import audit, trace
+from console import audit
 from console.access import Verb, lacking, may, needs, queue_named, require, visible
 from console.bodies import as_typed
 from console.figures import counted
@@ -25,9 +24,9 @@ from console.listed import Listed
 from console.live.mirror import mirror
 from console.masking import check_selector, masked
 from console.repair import jobs
-from console.repair.blast import MAX_ROUTED, Radius, radius
 from console.repair.draft import Draft
 from console.repair.jobs import FEW, MAX_SELECTION, Wish
+from console.repair.looking import chosen_by, radius_of
 from console.repair.models import Edit, Job
 from console.repair.work import work
 
@@ -40,15 +39,6 @@ LEADS = {
     Action.COPY: "Each stays here, and the other destination gets it as if it had been sent there.",
     Action.REMOVE: "They are gone for good. What a consumer holds stays with it.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """The messages somebody chose: a few to look at, and how many there are."""
-
-    sample: list[BrowsedMessage]
-    count: int
-    at_least: bool = False  #: whether there may be more
 
 
 @require_http_methods(["GET", "POST"])
@@ -66,12 +56,12 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
             return _asked(request, wish)
     except BrokerError as refused:
         error, wish = str(refused), _wish(queue, given, lenient=True)
-    chosen = _chosen(wish)
+    chosen = chosen_by(wish)
     _allowed(request, wish)
     sees = visible(request.user, wish.verb)
     context = {
         "destination": queue, "wish": wish, "action": Action(wish.action), "lead": LEADS[wish.action], "error": error,
-        "chosen": chosen, "radius": _radius(wish, chosen), "few": FEW, "given": given, "must_type": _must_type(wish),
+        "chosen": chosen, "radius": radius_of(wish, chosen), "few": FEW, "given": given, "must_type": _must_type(wish),
         "may_at_once": may(request.user, wish.verb, queue), "needs": lacking(wish.verb, queue),
         "destinations": sorted(each.name for each in mirror().current().stats if each.is_queue and sees(each))[:1000],
         "one": Listed(masked(request.user, chosen.sample[0], queue)) if wish.seqs and len(chosen.sample) == 1 else None,
@@ -163,28 +153,6 @@ def _tell(request: HttpRequest, job: Job) -> None:
         messages.success(request, f"{Action(job.action).label}: done with {counted(job.done, 'message')}.")
     for each in failed[:3]:
         messages.error(request, each)
-
-
-def _chosen(wish: Wish) -> Chosen:
-    """What was chosen, as far as a page needs it."""
-    door, sample = gateway(), []
-    if wish.seqs:
-        for seq in wish.seqs[:MAX_ROUTED]:
-            sample += door.message(wish.queue, seq).messages
-        return Chosen(sample, len(wish.seqs))
-    try:
-        page = door.browse(wish.queue, 0, MAX_ROUTED, wish.selector or None)
-    except RequestRefused:  # a selector that is none
-        return Chosen([], 0)
-    count = door.depth(wish.queue) if not wish.selector else len(page.messages)
-    return Chosen(page.messages, count, bool(wish.selector) and page.next is not None)
-
-
-def _radius(wish: Wish, chosen: Chosen) -> Radius | None:
-    if wish.action == Action.REMOVE or (wish.action != Action.RETRY and wish.target is None):
-        return None
-    stats = mirror().current().stats
-    return radius(chosen.sample, chosen.count, wish.queue, wish.target, gateway().routes, trace.processed, stats.get)
 
 
 # -- edit one and send it again

@@ -219,8 +219,8 @@ class Chart {
       const label = element("text", { x: MARGIN.left - 10, y: at + 4, "text-anchor": "end" }, this.svg);
       label.textContent = format(value);
     }
-    // In the margin with the figures: flags stand above the panel, from its left edge on.
-    const name = element("text", { x: MARGIN.left - 10, y: panel.top - 10, "text-anchor": "end" }, this.svg);
+    // Where the heading begins; flags stand above the panel, from its left edge on.
+    const name = element("text", { x: 12, y: panel.top - 10 }, this.svg);
     name.textContent = unit;
   }
 
