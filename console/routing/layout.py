@@ -6,6 +6,7 @@ A node's layer is the longest way to it. Groups that would overlap are spread ar
 from __future__ import annotations
 
 from collections import defaultdict
+from math import ceil
 
 from console.routing.graph import Edge, Graph, Node, Role, neighbours
 
@@ -87,7 +88,7 @@ def _width(node: Node, layer: list[Node]) -> int:
     if node.role is not Role.DESTINATION:
         return WIDTHS[node.role]
     longest = max(len(each.title) for each in layer if each.role is Role.DESTINATION)
-    return max(NARROWEST, min(WIDTHS[node.role], round(BESIDE_NAME + LETTER * longest)))
+    return max(NARROWEST, min(WIDTHS[node.role], ceil(BESIDE_NAME + LETTER * longest)))
 
 
 def fits(node: Node) -> int:
