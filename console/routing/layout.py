@@ -10,7 +10,7 @@ from math import ceil
 
 from console.routing.graph import Edge, Graph, Node, Role, neighbours
 
-#: Sizes in the picture's own units. A virtual topic with its consumers takes less than 1,000; a window of 1,280 has 970.
+#: Sizes in the picture's own units. A virtual topic with its consumers takes less than 1,000; a usual window has 970.
 WIDTHS = {Role.DESTINATION: 240, Role.RULE: 112, Role.PRODUCERS: 112, Role.CONSUMERS: 124}
 #: A destination is as wide as the longest name of its layer needs, within bounds: icon and number, and each letter.
 NARROWEST, BESIDE_NAME, LETTER = 150, 94, 7.6
