@@ -254,7 +254,9 @@ SAYABLE = {"1.0": PLAIN, "1.1": TEXT.map(lambda text: text.rstrip("\r")), "1.2":
 )
 def test_what_is_encoded_in_a_version_comes_back_in_it(version, data, command, body, places):
     text = SAYABLE[version]
-    headers = data.draw(st.dictionaries(text.filter(bool), text, max_size=5).filter(lambda each: "content-length" not in each))
+    headers = data.draw(
+        st.dictionaries(text.filter(bool), text, max_size=5).filter(lambda each: "content-length" not in each)
+    )
     sent = Frame(command, {**headers, "content-length": str(len(body))}, body)
     encoded = encode(command, sent.headers, body, version=version)
     assert parse(cut(encoded * 2, places), version) == ([sent, sent], None)
