@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from csp.decorators import csp_update
 from django.contrib import messages
-from django.core.paginator import Paginator
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
+from analytics.catalogue import ANALYSES, Analysis, by_group
 from brokerapp.errors import RequestRefused
-from console import audit, runs
+from console import audit, runs, turns
 from console.access import Verb, needs, require_everywhere
 from console.analyses import catalogue, request_for, words_for
 from console.assets import PLOTLY_STYLES
 from console.models import AnalysisRun
 from console.schedules import RHYTHMS, schedules
 
-PAGE_SIZE = 20
+#: Runs shown below the catalogue.
+LATEST = 6
 
 
 @require_GET
@@ -30,16 +32,35 @@ def analyses(request: HttpRequest) -> HttpResponse:
 
 
 def _page(request: HttpRequest, error: str = "") -> HttpResponse:
-    page = Paginator(AnalysisRun.objects.all(), PAGE_SIZE).get_page(request.GET.get("page"))
+    line, latest = turns.line(), AnalysisRun.objects.all()[:LATEST]
     context = {
         "catalogue": catalogue(),
-        "page": page,
-        "rows": [(run, runs.cells_of(run), words_for(run.kind, run.request)) for run in page],
+        "groups": by_group(),
+        "rows": [(run, runs.cells_of(run, line), words_for(run.kind, run.request)) for run in latest],
         "schedules": schedules(),
         "rhythms": [(name, words) for name, (words, _) in RHYTHMS.items()],
         "error": error,
     }
     return render(request, "console/analyses.html", context, status=400 if error else 200)
+
+
+@require_GET
+@needs(Verb.ANALYSE)
+def ask(request: HttpRequest, kind: str) -> HttpResponse:
+    """The form of one question."""
+    if kind not in ANALYSES:
+        raise Http404(f"There is no analysis {kind}.")
+    return _form(request, ANALYSES[kind], request.GET)
+
+
+def _form(request: HttpRequest, analysis: Analysis, given: Mapping[str, str], error: str = "") -> HttpResponse:
+    context = {
+        "analysis": analysis,
+        "fields": [(each, given.get(each.name) or each.default) for each in analysis.parameters],
+        "last": AnalysisRun.objects.filter(kind=analysis.kind, state=AnalysisRun.State.DONE)[:3],
+        "error": error,
+    }
+    return render(request, "console/ask.html", context, status=400 if error else 200)
 
 
 @require_POST
@@ -50,6 +71,8 @@ def start(request: HttpRequest) -> HttpResponse:
     try:
         title, parameters = request_for(kind, request.POST.dict())
     except RequestRefused as error:
+        if kind in ANALYSES:
+            return _form(request, ANALYSES[kind], request.POST, str(error))
         return _page(request, str(error))
     with audit.recording(request, "analyse", kind) as change:
         run = runs.start(kind, title, parameters, request.user.get_username())
@@ -77,6 +100,7 @@ def _shown(result: dict) -> dict:
         "since": _time(window["since_us"]),
         "until": _time(window["until_us"]),
         "fresh": _time(result.get("freshness_us")),
+        "files": [table["file"].removesuffix(".parquet") for table in result["tables"] if "file" in table],
         "charts": [(f"figure-{number}", chart) for number, chart in enumerate(result["charts"])],
         "tables": [(table, _rows(table)) for table in result["tables"]],
     }
