@@ -88,7 +88,7 @@ class Consumer:
     @property
     def is_active(self) -> bool:
         """Whether somebody consumes."""
-        return self.kept is None or self.kept.numbers.ConsumerCount > 0
+        return self.peer is not None or self.kept.numbers.ConsumerCount > 0
 
     def has(self, field: str, default: object) -> object:
         """A field of what its connection tells of it; the default while nobody is there."""
