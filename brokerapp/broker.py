@@ -2,7 +2,8 @@
 
 Its parts, a module each: `publishing` (SEND), `runs` (many at once), `subscribing` (SUBSCRIBE, UNSUBSCRIBE),
 `settling` (ACK, NACK), `transactions`, `failures` (dead letters), `queues` (the logs), `consuming` (who consumes from
-which), `delivery` (what goes out to consumers), `advisories` (what the broker tells about itself). `perform` says which part does which action.
+which), `delivery` (what goes out to consumers), `advisories` (what the broker tells about itself). `perform` says which
+part does which action.
 """
 
 from __future__ import annotations
