@@ -23,6 +23,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -32,7 +33,7 @@ import pyarrow.parquet as pq
 
 from analytics import durable, key_index
 from analytics.compaction import COMPRESSION
-from analytics.files import archived
+from analytics.files import archived, data_files, hour_folders
 from analytics.places import START, place_of
 from brokerapp.recording.schema import VERSION
 
@@ -129,6 +130,15 @@ class BrokerArchive:
         for path, keys in files.items():  # a file that is not in the index is found all the same, only not as fast
             key_index.add((self.folder / path).parent, Path(path).name, keys)
         return commit
+
+    def after(self, place: int) -> Iterator[pa.Table]:
+        """The archived events that came after a place of the stream, roughly in its order."""
+        files = [each for hour in hour_folders(self.folder) for each in data_files(hour) if each.last > place]
+        for file in sorted(files, key=attrgetter("last")):
+            parquet = pq.ParquetFile(file.path)
+            for number in range(parquet.num_row_groups):
+                events = archived(parquet.read_row_group(number), file.last)
+                yield events.filter(pc.greater(events["entry"], place))
 
     def is_published(self, commit: Commit) -> bool:
         """Whether all that it appended has its final name."""
