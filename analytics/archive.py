@@ -4,6 +4,7 @@
     archive/broker=B/day=.../hour=HH/_keys                       the index (key_index.py)
     archive/broker=B/_commit.json                                the commit record
     archive/broker=B/_as_of                                      how fresh the archive is
+    archive/broker=B/_removed                                    the last place of which events were removed
     archive/broker=B/_readers                                    the lock of who reads (leases.py)
 
 What is appended at once may span several hours, so several files. They appear all or not at all, exactly once:
@@ -33,7 +34,7 @@ import pyarrow.parquet as pq
 
 from analytics import durable, key_index
 from analytics.compaction import COMPRESSION
-from analytics.files import archived, data_files, hour_folders
+from analytics.files import REMOVED, archived, data_files, hour_folders
 from analytics.places import START, place_of
 from brokerapp.recording.schema import VERSION
 
@@ -92,6 +93,14 @@ class BrokerArchive:
             return int((self.folder / "_as_of").read_text())
         except (FileNotFoundError, ValueError):
             return None
+
+    @property
+    def removed(self) -> int:
+        """The place of the last entry of which events were removed because they were too old; 0 for none."""
+        try:
+            return int((self.folder / REMOVED).read_text())
+        except FileNotFoundError:
+            return 0
 
     def say_as_of(self, us: int) -> None:
         """Note how fresh the archive is. Not synced: it is said anew every few seconds."""
