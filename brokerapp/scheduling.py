@@ -55,7 +55,7 @@ class Scheduling:
         """Keep for later what asks for that. What is refused spoils its transaction, as with any other SEND."""
         transaction = client.transaction(send.transaction) if send.transaction is not None else None
         try:
-            schedule = read_schedule(headers)
+            schedule = read_schedule(headers, self._broker.settings.max_scheduler_repeat_allowed)
             if schedule is not None:
                 self._keep(client, send, schedule, transaction)
         except RequestRefused as error:
