@@ -23,7 +23,8 @@ WRITTEN_FLAGS = (
 )  # fmt: skip
 #: And those that are numbers.
 WRITTEN_NUMBERS = (
-    "max_scheduler_repeat_allowed", "schedule_period_for_destination_purge", "max_uncommitted_count", "max_purged_destinations_per_sweep",
+    "max_scheduler_repeat_allowed",
+    "schedule_period_for_destination_purge", "max_uncommitted_count", "max_purged_destinations_per_sweep",
     "offline_durable_subscriber_timeout", "offline_durable_subscriber_task_schedule",
 )  # fmt: skip
 
