@@ -303,7 +303,7 @@ class Queues:
             log
             for log in self._logs.values()
             if log.destination.kind is queue.kind
-            and not log.destination.is_pattern
+            and (log.destination == queue or not log.destination.is_pattern)
             and matches(queue.name, log.destination.name)
             and self._may(subscription, "read", log.destination)
         ]

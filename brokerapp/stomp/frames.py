@@ -167,13 +167,22 @@ def _content_length(text: str) -> int:
     return int(text)
 
 
-def flat(text: str) -> str:
+def _flat(text: str) -> str:
     """Header text for 1.0, which has no escapes: what would break a line becomes a space."""
-    return text.replace("\n", " ").replace("\r", " ")
+    return text.replace("\n", " ")
+
+
+def _escape_1_1(text: str) -> str:
+    """Header text for 1.1, which has no escape for the carriage return."""
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace(":", "\\c")
+
+
+#: How header text is written, by version.
+QUOTES = {"1.0": _flat, "1.1": _escape_1_1, "1.2": escape}
 
 
 def encode(command: str, headers: Mapping[str, str], body: bytes = b"", version: str = "1.2") -> bytes:
     """One frame as bytes, followed by a newline as ActiveMQ does. Values are escaped as the version has it."""
-    quote = flat if version == "1.0" or command in LITERAL else escape
+    quote = QUOTES["1.0" if command in LITERAL else version]
     lines = [f"{quote(name)}:{quote(value)}\n" for name, value in headers.items()]
     return b"%b\n%b\n%b\0\n" % (command.encode(), "".join(lines).encode(), body)

@@ -12,7 +12,7 @@ PREFIX = f"{NAME}_"
 _FILES = (
     "library", "stored_form", "accounting", "entries", "places", "moments",
     "batch", "declaring", "refusing", "appending", "settling", "commit",
-    "dropping", "nodes", "operating",
+    "dropping", "nodes", "numbers", "requests", "versions",
 )  # fmt: skip
 
 LIBRARY = "\n".join((Path(__file__).parent / "functions" / f"{name}.lua").read_text() for name in _FILES)
