@@ -18,9 +18,11 @@ VALUES = (
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
     "brokerapp.advisories", "brokerapp.bounds", "brokerapp.broker", "brokerapp.browsing", "brokerapp.client",
-    "brokerapp.client_unit", "brokerapp.committer", "brokerapp.creation", "brokerapp.delivery", "brokerapp.durables",
+    "brokerapp.client_unit", "brokerapp.committer", "brokerapp.consuming", "brokerapp.creation", "brokerapp.delivery",
+    "brokerapp.durables",
     "brokerapp.early_delivery", "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control", "brokerapp.group",
-    "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues",
+    "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.logs", "brokerapp.producers", "brokerapp.publishing",
+    "brokerapp.queues",
     "brokerapp.quotas", "brokerapp.recovery",
     "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling",
     "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.statistics_maps", "brokerapp.stats",
