@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from brokerapp.broker import Broker
-from brokerapp.definitions import from_json
+from brokerapp.definitions_json import from_json
 from brokerapp.destination import Destination
 from brokerapp.engine.routing import Hop, Route, examine
 from brokerapp.engine.topology import Topology
