@@ -14,6 +14,7 @@ from typing import Any
 from brokerapp.definitions import Definitions, from_json, to_json
 from brokerapp.destination import Destination
 from brokerapp.engine.bindings import Binding, is_at
+from brokerapp.engine.circumstances import Circumstances
 from brokerapp.engine.job import Job
 from brokerapp.engine.loops import find_loop
 from brokerapp.errors import (
@@ -335,6 +336,11 @@ class BrokerAdmin:
         return await self._ask(
             "explain", destination=str(destination), headers=dict(headers), body=body, definitions=proposed
         )
+
+    async def circumstances(self, definitions: Definitions | None = None) -> Circumstances:
+        """What ways depend on beside definitions, also beside these proposed ones. Needs a live node."""
+        proposed = None if definitions is None else to_json(definitions)
+        return Circumstances.from_json(await self._ask("circumstances", definitions=proposed))
 
     async def definitions_version(self) -> int:
         """The version of the definitions in force."""

@@ -1,0 +1,150 @@
+"""Questions: what the selectors on a message's way ask. Pure.
+
+The broker's own walk is led through the definitions with selectors that answer as they are told and note what they were
+asked, so that no second reading of the definitions is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from brokerapp.destination import Destination
+from brokerapp.engine.routing import Hop, Route, examine
+from brokerapp.engine.topology import Topology
+from brokerapp.errors import BrokerError
+from brokerapp.selectors import Selector, compile_selector
+from brokerapp.selectors.identifiers import identifier
+
+#: Walks through the definitions for one destination; each way that opens only where filters say no takes one more.
+MAX_WALKS = 512
+
+#: Headers that say where a message is: the walk sets them.
+PLACE = ("destination", "original-destination")
+
+
+class TooEntangled(BrokerError):
+    """Definitions whose ways cannot be overlooked."""
+
+    code = "too-entangled"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A selector, asked of a message where it is. `place` (values of PLACE) is empty where that does not matter."""
+
+    text: str
+    strict: bool = False
+    place: tuple[str | None, ...] = ()
+
+    @property
+    def selector(self) -> Selector:
+        """The selector, compiled."""
+        return compile_selector(self.text, self.strict)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What the message's place says."""
+        return {name: value for name, value in zip(PLACE, self.place, strict=False) if value is not None}
+
+
+Answer = bool | None
+Answers = Mapping[Question, Answer]
+
+
+@dataclass(slots=True)
+class Oracle:
+    """Makes selectors that answer what they are told to; `asked` are the questions since it was told."""
+
+    answers: Answers = field(default_factory=dict)
+    otherwise: Answer = None
+    asked: dict[Question, None] = field(default_factory=dict)
+
+    def told(self, answers: Answers, otherwise: Answer = None) -> None:
+        """Answer so from now on."""
+        self.answers, self.otherwise, self.asked = answers, otherwise, {}
+
+    def compiling(self, text: str, strict: bool) -> Told:
+        """For a topology: its selectors."""
+        return Told(self, compile_selector(text, strict), strict)
+
+    def answer(self, question: Question) -> Answer:
+        """What the selector says."""
+        self.asked[question] = None
+        return self.answers.get(question, self.otherwise)
+
+
+class Told(Selector):
+    """A selector that says of a message what its oracle says."""
+
+    __slots__ = ("_asks_place", "_oracle", "_strict")
+
+    def __init__(self, oracle: Oracle, selector: Selector, strict: bool) -> None:
+        self.text, self.tree, self.properties = selector.text, selector.tree, selector.properties
+        self._oracle, self._strict = oracle, strict
+        self._asks_place = any(set(PLACE) & set(identifier(name).headers) for name in selector.properties)
+
+    def evaluate(self, headers: Mapping[str, str]) -> Answer:
+        """The answer for a message that is where these headers say."""
+        return self._oracle.answer(self.question(headers))
+
+    def question(self, headers: Mapping[str, str]) -> Question:
+        """What is asked of a message there."""
+        place = tuple(headers.get(name) for name in PLACE) if self._asks_place else ()
+        return Question(self.text, self._strict, place)
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """Definitions under their circumstances, with the oracle that answers for the messages."""
+
+    topology: Topology
+    oracle: Oracle
+
+    def way(self, destination: Destination, answers: Answers) -> tuple[Route, list[Hop], str]:
+        """The way of a message of which the selectors say this, see `examine`. Raises TooEntangled for a new question.
+
+        Nobody's turn changes by it, and nothing is remembered.
+        """
+        self.oracle.told(answers)
+        found = examine({}, destination, self.topology)
+        if unforeseen := next((each for each in self.oracle.asked if each not in answers), None):
+            raise TooEntangled(f"what is sent to {destination} is asked {unforeseen.text!r} only in rare combinations")
+        return found
+
+    def questions(self, destination: Destination) -> tuple[Question, ...]:
+        """All that may be asked of a message sent there.
+
+        A walk on which every selector says yes sees all ways but those that open where none of a composite's filters
+        does (sendWhenNotMatched): those are walked with these filters saying no.
+        """
+        found: dict[Question, None] = {}
+        waiting: list[frozenset[Question]] = [frozenset()]
+        walked = set(waiting)
+        while waiting:
+            refusing = waiting.pop()
+            self.oracle.told(dict.fromkeys(refusing, False), otherwise=True)
+            _, hops, _ = examine({}, destination, self.topology)
+            found |= self.oracle.asked
+            for filters in self._exclusive(hops):
+                more = refusing | filters
+                if more not in walked:
+                    walked.add(more)
+                    waiting.append(more)
+            if len(walked) > MAX_WALKS:
+                raise TooEntangled(f"the ways of what is sent to {destination} are too entangled to be overlooked")
+        return tuple(found)
+
+    def _exclusive(self, hops: list[Hop]) -> Iterator[frozenset[Question]]:
+        """The filters of each composite on a way that keeps a message only when none of them takes it."""
+        exclusive = {
+            each.id: each
+            for each in self.topology.definitions.virtual_destinations
+            if getattr(each, "send_when_not_matched", False)
+        }
+        filters: dict[tuple[str, Destination], set[Question]] = {}
+        for hop in hops:
+            if hop.definition in exclusive and hop.selector is not None:
+                told = self.oracle.compiling(hop.selector, exclusive[hop.definition].strict)
+                filters.setdefault((hop.definition, hop.at), set()).add(told.question(hop.seen or {}))
+        yield from map(frozenset, filters.values())
