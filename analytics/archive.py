@@ -47,7 +47,7 @@ class Commit:
     gaps: int = 0  #: times that entries were missing
     lost_batches: int = 0  #: entries that were trimmed before they could be archived
     unreadable_batches: int = 0  #: entries that are no events
-    schema: int = VERSION  #: of the events in the files
+    schema: int = VERSION  #: of the events appended last
 
 
 def _nothing(step: str) -> None:
@@ -105,7 +105,7 @@ class BrokerArchive:
             self._stage(path, of_hour)
             files[path] = key_index.keys_of(of_hour, self._indexed)
             self._at("staged")
-        commit = replace(commit, files=tuple(files))
+        commit = replace(commit, files=tuple(files), schema=VERSION)
         self._at("before-commit")
         durable.replace(self._record, json.dumps(asdict(commit)).encode())
         self._at("committed")

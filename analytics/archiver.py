@@ -24,7 +24,7 @@ from analytics.stream import TraceStream
 from brokerapp.environment import Environment
 from brokerapp.errors import StoreUnavailable
 from brokerapp.recording.encoding import decode
-from brokerapp.recording.schema import SCHEMA
+from brokerapp.recording.schema import SCHEMA, current
 
 #: How long events wait in the stream.
 FLUSH_SECONDS = 5.0
@@ -90,7 +90,7 @@ class Archiver:
 def _events(id: str, batch: bytes) -> pa.Table:
     """The events of one batch. One that cannot be read has none: it must not stop those behind it."""
     try:
-        return decode(batch).cast(SCHEMA)
+        return current(decode(batch))
     except (pa.ArrowException, ValueError) as error:
         log.error("trace batch %s cannot be read: %s", id, error)
         return SCHEMA.empty_table()

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from analytics.request import DEFAULT_WINDOW, AnalysisRequest
+from analytics.parameters import DESTINATION, WINDOW, Parameter
+from analytics.request import AnalysisRequest
 from brokerapp.errors import RequestRefused
 
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """Something a request may say; `choices` are pairs of value and label."""
-
-    name: str
-    label: str
-    default: str
-    choices: tuple[tuple[str, str], ...] = ()
+#: Groups of questions, in the order in which pages show them.
+FLOW, PACE, TROUBLE, NEED = "What flows", "How fast it goes", "What goes wrong", "What is of no use"
+GROUPS = (FLOW, PACE, TROUBLE, NEED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,40 +24,41 @@ class Analysis:
     question: str
     module: str
     parameters: tuple[Parameter, ...] = ()
+    group: str = FLOW
+    reads_routing: bool = False  #: whether the request must bring the definitions in force
+
+    def values(self, given: Mapping[str, Any]) -> dict[str, str]:
+        """Every parameter with what was given for it, or its default; raises RequestRefused."""
+        return {each.name: each.value(given.get(each.name)) for each in self.parameters}
 
 
-WINDOW = Parameter(
-    "window",
-    "Window",
-    DEFAULT_WINDOW,
-    (
-        ("15m", "last 15 minutes"),
-        ("1h", "last hour"),
-        ("6h", "last 6 hours"),
-        ("24h", "last 24 hours"),
-        ("7d", "last 7 days"),
+def _table(*analyses: Analysis) -> dict[str, Analysis]:
+    return {each.kind: each for each in analyses}
+
+
+ANALYSES = _table(
+    Analysis(
+        "traffic",
+        "Traffic by destination",
+        "How much arrives at each destination, how much leaves it, and how long do consumers take?",
+        "analytics.jobs.traffic",
+        (WINDOW, DESTINATION),
+        FLOW,
     ),
 )
 
-ANALYSES = {
-    each.kind: each
-    for each in (
-        Analysis(
-            "traffic",
-            "Traffic by destination",
-            "How much arrives at each destination, how much leaves it, and how long do consumers take?",
-            "analytics.jobs.traffic",
-            (WINDOW,),
-        ),
-    )
-}
-
 
 def analysis_for(request: AnalysisRequest) -> Analysis:
-    """The analysis that is asked for; raises RequestRefused when there is none, or it has no such parameter."""
+    """The analysis that is asked for; raises RequestRefused when there is none, or a parameter is not as it must be."""
     if request.kind not in ANALYSES:
         raise RequestRefused(f"{request.kind!r} is not an analysis: expected one of {', '.join(ANALYSES)}")
     analysis = ANALYSES[request.kind]
     if unknown := sorted(set(request.parameters) - {each.name for each in analysis.parameters}):
         raise RequestRefused(f"the analysis {request.kind!r} has no parameter {', '.join(unknown)}")
+    analysis.values(request.parameters)
     return analysis
+
+
+def by_group() -> list[tuple[str, list[Analysis]]]:
+    """All analyses under their groups."""
+    return [(group, [each for each in ANALYSES.values() if each.group == group]) for group in GROUPS]

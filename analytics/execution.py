@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -17,10 +18,12 @@ from analytics.archive import BrokerArchive
 from analytics.catalogue import analysis_for
 from analytics.events import read_events
 from analytics.outcome import AnalysisFailed, RunCancelled
+from analytics.question import Question
 from analytics.request import AnalysisRequest
 from analytics.results import Findings
 from analytics.runs import Runs
 from analytics.session import SparkUnavailable, connected, interrupt_elsewhere, is_alive
+from brokerapp.definitions import from_json
 from brokerapp.environment import Environment
 
 #: Told how a run goes: what it does, in words, and which part of it is done (0 to 1).
@@ -35,7 +38,8 @@ class Execution:
 
     def __init__(self, run_id: str, request: AnalysisRequest, environment: Environment, report: Report) -> None:
         self._run_id, self._request, self._environment, self._report = run_id, request, environment, report
-        self._job: Any = import_module(analysis_for(request).module)
+        self._analysis = analysis_for(request)
+        self._job: Any = import_module(self._analysis.module)
         self._runs = Runs(environment)
         self._step, self._title, self._part = 0, "", 0.0
 
@@ -67,7 +71,7 @@ class Execution:
         session.addTag(self._run_id)
         over = False  # whether Spark does nothing for the run any more
         try:
-            findings = self._job.run(read_events(session, self._environment.archive, window), window, self._collect)
+            findings = self._job.run(self._question(session, window), self._collect)
             over = True
         except PySparkException as error:
             over = True
@@ -83,6 +87,15 @@ class Execution:
                 _interrupt(session, self._run_id)
             self._runs.ended(self._run_id)
         return findings
+
+    def _question(self, session: SparkSession, window: results.Window) -> Question:
+        routing = self._request.routing
+        return Question(
+            window=window,
+            read=partial(read_events, session, self._environment.archive),
+            parameters=self._analysis.values(self._request.parameters),
+            routing=None if routing is None else from_json(routing),
+        )
 
     def _collect(self, title: str, frame: DataFrame) -> pa.Table:
         """Compute a frame as the next step of the run."""

@@ -12,7 +12,13 @@ from brokerapp.errors import RequestRefused
 DEFAULT_WINDOW = "1h"
 _SECONDS = {"m": 60, "h": 3600, "d": 86400}
 _WINDOW = re.compile(r"([1-9][0-9]{0,3})([mhd])")
-_OWN_FIELDS = ("kind", "window", "since_us", "until_us")
+_OWN_FIELDS = ("kind", "window", "since_us", "until_us", "routing")
+WINDOW_RULE = "a number and m, h or d, such as 15m, 1h or 7d"
+
+
+def is_window(text: str) -> bool:
+    """Whether this says how long a window is."""
+    return _WINDOW.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +36,17 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class AnalysisRequest:
-    """`window` is the stretch that ends when the analysis starts (`15m`, `1h`, `7d`), unless both ends are given."""
+    """`window` is the stretch that ends when the analysis starts (`15m`, `1h`, `7d`), unless both ends are given.
+
+    `routing`: the definitions in force as JSON, for questions about them.
+    """
 
     kind: str
     window: str = DEFAULT_WINDOW
     since_us: int | None = None
     until_us: int | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    routing: Mapping[str, Any] | None = None
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> AnalysisRequest:
@@ -44,19 +54,20 @@ class AnalysisRequest:
         if not isinstance(data.get("kind"), str):
             raise RequestRefused("a request names the analysis: kind is missing")
         window, since_us, until_us = data.get("window") or DEFAULT_WINDOW, data.get("since_us"), data.get("until_us")
-        if not _WINDOW.fullmatch(window):
-            raise RequestRefused(f"{window!r} is not a window: expected a number and m, h or d, such as 15m, 1h or 7d")
+        if not is_window(window):
+            raise RequestRefused(f"{window!r} is not a window: expected {WINDOW_RULE}")
         if (since_us is None) != (until_us is None):
             raise RequestRefused("since_us and until_us are given together or not at all")
         if since_us is not None and not 0 <= since_us < until_us:
             raise RequestRefused(f"a window begins before it ends: {since_us} to {until_us}")
         parameters = {name: value for name, value in data.items() if name not in _OWN_FIELDS}
-        return AnalysisRequest(data["kind"], window, since_us, until_us, parameters)
+        return AnalysisRequest(data["kind"], window, since_us, until_us, parameters, data.get("routing"))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         ends = {} if self.since_us is None else {"since_us": self.since_us, "until_us": self.until_us}
-        return {"kind": self.kind, "window": self.window, **ends, **self.parameters}
+        routing = {} if self.routing is None else {"routing": self.routing}
+        return {"kind": self.kind, "window": self.window, **ends, **self.parameters, **routing}
 
     def window_at(self, now_us: int) -> Window:
         """The stretch of time that is meant when the analysis starts now."""

@@ -11,6 +11,7 @@ import logging
 import os
 import socket
 import sys
+import time
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,7 @@ from brokerapp.engine.access import Access, Grant
 from brokerapp.errors import Fenced, StoreUnavailable
 from brokerapp.listeners import Listen, Listeners
 from brokerapp.peers import connection_of
+from brokerapp.recording.depths import Depths
 from brokerapp.recording.recorder import BATCH, NoRecorder, Recorder
 from brokerapp.requests import answer
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
@@ -111,6 +113,7 @@ class Node:
         self._committer = Committer(self._store, self.session, self._limits, self._pump)
         (self._committer.used, _), self._committer.temp = await self._store.used(), await self._store.temp_used()
         self.recorder = Recorder(self.config.broker) if self.config.trace else NoRecorder(self.config.broker)
+        self._depths = Depths(self.recorder)
         self._stats = Stats()
         self.broker = Broker(
             self.config.broker, self.session, self._committer, self.recorder, self._stats, definitions,
@@ -123,6 +126,7 @@ class Node:
         self.broker.recover(await self._found(), last)
         for destination in self.config.destinations:
             self.broker.creation.declare(destination)
+        self._note_depths()
         work_by_name = {
             "committer": self._committer.run,
             "discards": self._committer.run_discards,
@@ -252,6 +256,7 @@ class Node:
             await asyncio.sleep(TICK_SECONDS)
             await self._beat()
             await self._write_stats()
+            self._note_depths()
             await self._flush_trace()
 
     async def _run_timers(self) -> None:
@@ -305,6 +310,11 @@ class Node:
             raise
         self._stats.forget_gone(forgotten)
         self._stats.told_gone(gone, self._snapshot)
+
+    def _note_depths(self) -> None:
+        now_us = time.time_ns() // 1000
+        if self._depths.due(now_us):
+            self._depths.note(now_us, {log.name: log.depth for log in self.broker.queues})
 
     async def _flush_trace(self, everything: bool = False) -> None:
         """Once a second all that waits, in batches; a batch the store does not take is lost, not a message.

@@ -123,6 +123,16 @@ def set_groups(user: User, groups: Iterable[Group]) -> None:
         user.groups.set(groups)
 
 
+def create_group(name: str) -> Group:
+    """A group without roles and members. Raises RequestRefused."""
+    name = name.strip()[:150]
+    if not name:
+        raise RequestRefused("Give the group a name.")
+    if Group.objects.filter(name=name).exists():
+        raise RequestRefused(f"There is a group {name} already.")
+    return Group.objects.create(name=name)
+
+
 def delete_group(group: Group) -> None:
     """Remove a group with its roles; its members stay users."""
     with keeping_an_admin():

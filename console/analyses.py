@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from analytics.catalogue import ANALYSES, Analysis, analysis_for
 from analytics.request import AnalysisRequest
+from brokerapp.definitions import to_json
+from brokerapp.errors import StoreUnavailable
+from console.gateway import gateway
 
 
 def catalogue() -> list[Analysis]:
@@ -16,14 +20,26 @@ def catalogue() -> list[Analysis]:
 def request_for(kind: str, given: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """The title of the analysis and its parameters, with defaults for what is not given. Raises RequestRefused."""
     analysis = analysis_for(AnalysisRequest.from_dict({"kind": kind}))
-    parameters = {each.name: given.get(each.name) or each.default for each in analysis.parameters}
+    parameters = {name: value for name, value in analysis.values(given).items() if value}
     AnalysisRequest.from_dict({"kind": kind, **parameters})
     return analysis.title, parameters
+
+
+def with_routing(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The request with the definitions in force now, where the analysis asks for them and the broker answers."""
+    analysis = ANALYSES.get(request["kind"])
+    if analysis is None or not analysis.reads_routing:
+        return dict(request)
+    try:
+        return {**request, "routing": to_json(gateway().definitions())}
+    except StoreUnavailable:  # what needs no definitions is still found
+        return dict(request)
 
 
 def words_for(kind: str, parameters: Mapping[str, str]) -> str:
     """The parameters as a person would say them: `last hour`."""
     if kind not in ANALYSES:
         return ", ".join(parameters.values())
-    labels = {each.name: dict(each.choices) for each in ANALYSES[kind].parameters}
-    return ", ".join(labels.get(name, {}).get(value, value) for name, value in parameters.items() if name != "kind")
+    known = {each.name: each for each in ANALYSES[kind].parameters}
+    words = (known[name].words(value) if name in known else value for name, value in parameters.items())
+    return ", ".join(filter(None, (word for name, word in zip(parameters, words, strict=True) if name != "kind")))

@@ -110,6 +110,11 @@ class Survey:
         """Whether every dead letter was read."""
         return self.read >= self.total
 
+    def matching(self, text: str) -> list[Cluster]:
+        """The groups with this in their cause, origin or queue."""
+        part = text.lower()
+        return [each for each in self.clusters if part in f"{each.pattern} {each.origin} {each.queue}".lower()]
+
 
 def histogram(times: Iterable[int], since_ms: float, until_ms: float, count: int = BARS) -> list[int]:
     """How many moments fall into each part of a time."""

@@ -37,11 +37,13 @@ LABELS = {
 
 def start(kind: str, title: str, parameters: dict[str, Any], asked_by: str) -> AnalysisRun:
     """Ask a worker for an analysis; the run that will tell how it goes."""
+    from console.analyses import with_routing  # needs the catalogue of analytics, which a web worker may do without
+
     run_id = uuid.uuid4()
     request = {"kind": kind, **parameters}
     run = AnalysisRun.objects.create(id=run_id, kind=kind, title=title, request=request, asked_by=asked_by)
     try:
-        ask("analytics.tasks.analyse", str(run_id), request, queue="spark", task_id=str(run_id))
+        ask("analytics.tasks.analyse", str(run_id), with_routing(request), queue="spark", task_id=str(run_id))
     except StoreUnavailable as error:
         changed(str(run_id), State.FAILED, {"reason": str(error)})
         run.refresh_from_db()

@@ -92,6 +92,7 @@ urlpatterns = [
     path("alerts/rules/<int:rule_id>/change", alerts.change, name="change-alert"),
     path("alerts/<int:firing_id>/", alerts.firing, name="firing"),
     path("analytics/", analyses.analyses, name="analyses"),
+    path("analytics/ask/<str:kind>/", analyses.ask, name="ask-analysis"),
     path("analytics/start", analyses.start, name="start-run"),
     path("analytics/runs/<uuid:run_id>/", analyses.run, name="run"),
     path("analytics/runs/<uuid:run_id>/cancel", analyses.cancel, name="cancel-run"),

@@ -131,7 +131,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.management": ("brokerapp",),
     "brokerapp": (),
     "analytics": (
-        "analytics", "brokerapp.environment", "brokerapp.errors", "brokerapp.recording", "brokerapp.selectors",
+        "analytics", "brokerapp.definitions", "brokerapp.destination", "brokerapp.engine.destination_map",
+        "brokerapp.environment", "brokerapp.errors", "brokerapp.recording", "brokerapp.selectors",
         "brokerapp.store.keys",
     ),
     "console": ("console", "brokerapp", "analytics"),
@@ -165,7 +166,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     "celery": ("console", "analytics.tasks"),
     "billiard": ("console", "analytics.tasks"),
     "pyspark": (
-        "analytics.events", "analytics.execution", "analytics.jobs", "analytics.schemas", "analytics.selector_column",
+        "analytics.events", "analytics.execution", "analytics.jobs", "analytics.question", "analytics.schemas",
+        "analytics.selector_column",
         "analytics.session", "analytics.transforms",
     ),
     "stomp": ("console.demo",),

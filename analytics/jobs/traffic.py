@@ -9,10 +9,12 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from analytics import charts
+from analytics.question import Question
 from analytics.request import Window
 from analytics.results import Column, Findings, Table
 from analytics.transforms.latency import ERROR, latency
 from analytics.transforms.traffic import MINUTE, traffic
+from analytics.transforms.which import of_destination
 
 STEPS = 2
 #: Points of a chart: wider windows are counted by a coarser bucket.
@@ -30,8 +32,9 @@ _COUNTS = (
 _LATENCIES = {"p50": "p50_us", "p95": "p95_us", "p99": "p99_us"}
 
 
-def run(events: DataFrame, window: Window, collect: Callable[[str, DataFrame], pa.Table]) -> Findings:
+def run(question: Question, collect: Callable[[str, DataFrame], pa.Table]) -> Findings:
     """What arrived, left and was acknowledged where, and how long acknowledging took."""
+    window, events = question.window, of_destination(question.events, question.parameters.get("destination", ""))
     bucket = bucket_seconds(window)
     by_minute = collect("traffic by destination and minute", traffic(events, bucket))
     if not by_minute.num_rows:

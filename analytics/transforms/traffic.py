@@ -16,14 +16,18 @@ def traffic(events: DataFrame, bucket_seconds: int = MINUTE) -> DataFrame:
     """
     seconds = F.unix_seconds("ts")
     start = F.timestamp_seconds(seconds - F.pmod(seconds, F.lit(bucket_seconds)))
-    counted = events.groupBy("destination", start.alias("minute")).agg(
-        _count("enqueue").alias("enqueued"),
-        _count("forward").alias("forwarded"),
-        _count("dispatch").alias("dispatched"),
-        _count("ack").alias("acked"),
-        _bytes("enqueue").alias("bytes_enqueued"),
-        _bytes("forward").alias("bytes_forwarded"),
-        F.count("*").alias("events"),
+    counted = (
+        events.where(F.col("kind") != "depth")
+        .groupBy("destination", start.alias("minute"))
+        .agg(
+            _count("enqueue").alias("enqueued"),
+            _count("forward").alias("forwarded"),
+            _count("dispatch").alias("dispatched"),
+            _count("ack").alias("acked"),
+            _bytes("enqueue").alias("bytes_enqueued"),
+            _bytes("forward").alias("bytes_forwarded"),
+            F.count("*").alias("events"),
+        )
     )
     return counted.select(
         "destination",

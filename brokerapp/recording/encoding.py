@@ -52,6 +52,7 @@ def encode(broker: str, runs: list, facts: list[tuple[str, int, int]], heads: li
             "born": of_message(_integers(born)).view(MOMENT),
             "reason": of_run(_names(reason)),
             **_properties(kinds, run, heads),
+            "weight": pa.array(np.ones(len(run), np.int32)),
         }
     )
 

@@ -25,6 +25,8 @@ from brokerapp.recording.schema import ENQUEUE
 BATCH = 32_768
 #: Events that may wait to be taken; beyond it the oldest are dropped and counted.
 MAX_PENDING = 8 * BATCH
+#: How late an event may be noted after it happened. What is later was stamped by a clock that was set back since.
+LATEST_US = 60_000_000
 
 RUN = 7
 
@@ -51,6 +53,7 @@ class Recorder:
         self.broker, self.properties = broker, properties
         self.dropped = 0  #: events given up because nobody took them
         self.pending = 0  #: events waiting to be taken
+        self.since_us = 0  #: depths were noted then: what is noted from there on did not happen before
         self._taken = 0
         self._runs: list = []
         self._facts: list[tuple[str, int, int]] = []
@@ -94,6 +97,8 @@ class Recorder:
 
         `destinations` is kept, not copied: it must not change.
         """
+        if ts_us < self.since_us < ts_us + LATEST_US:
+            ts_us = self.since_us
         self._runs += (ts_us, kind, destinations, original, consumer, reason, len(messages))
         self._facts += [message.facts for message in messages]
         self.pending += len(messages) * len(destinations)

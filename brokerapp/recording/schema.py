@@ -8,12 +8,22 @@ from __future__ import annotations
 import pyarrow as pa
 
 #: Grows when a column is added or changes its meaning; stands in the metadata of every batch and every file.
-VERSION = 1
+VERSION = 2
 VERSION_KEY = b"sluice.events"
 
 # The kinds, numbered in the order in which they happen to a message: sorted by (ts, kind) a journey reads right.
-ENQUEUE, FORWARD, DISPATCH, ACK, REDELIVER, EXPIRE, DEAD_LETTER, DROP = range(8)
-KINDS = ("enqueue", "forward", "dispatch", "ack", "redeliver", "expire", "dead_letter", "drop")
+# `depth` happens to no message: it says where a log stood before all that follows.
+KINDS = (
+    "depth", "bridge_receive", "enqueue", "forward", "dispatch", "bridge_forward", "bridge_refuse", "ack", "redeliver",
+    "expire", "dead_letter", "drop",
+)  # fmt: skip
+(
+    DEPTH, BRIDGE_RECEIVE, ENQUEUE, FORWARD, DISPATCH, BRIDGE_FORWARD, BRIDGE_REFUSE, ACK, REDELIVER,
+    EXPIRE, DEAD_LETTER, DROP,
+) = range(len(KINDS))  # fmt: skip
+
+#: Reasons of a `depth`: one of all logs that hold anything, or one of a log that changed.
+ALL, CHANGED = "all", "changed"
 
 MOMENT = pa.timestamp("us", tz="UTC")
 #: Texts of which a batch holds few different ones. Parquet stores them the same way; readers see strings.
@@ -33,6 +43,16 @@ SCHEMA = pa.schema(
         pa.field("reason", NAME),
         pa.field("ps", pa.map_(pa.string(), pa.string())),
         pa.field("pn", pa.map_(pa.string(), pa.float64())),
+        pa.field("weight", pa.int32(), nullable=False),
     ],
     metadata={VERSION_KEY: str(VERSION).encode()},
 )
+
+
+def current(events: pa.Table) -> pa.Table:
+    """Events of this or an earlier version, as of this one. Raises pyarrow.ArrowInvalid when they are of neither."""
+    if "weight" not in events.schema.names:  # version 1 knew no sampling
+        events = events.append_column("weight", pa.repeat(pa.scalar(1, pa.int32()), events.num_rows))
+    if missing := set(SCHEMA.names) - set(events.schema.names):
+        raise pa.ArrowInvalid(f"not trace events: no column {', '.join(sorted(missing))}")
+    return events.select(SCHEMA.names).cast(SCHEMA)

@@ -9,12 +9,17 @@ from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 
 from console.api import (
+    alerts,
     analyses,
     audit,
     clients,
+    dead_letters,
     destinations,
     docs,
+    drafts,
+    groups,
     jobs,
+    masking,
     messages,
     nodes,
     people,
@@ -22,7 +27,6 @@ from console.api import (
     routing,
     scheduled,
 )
-from console.api.auth import Session, Token
 
 DESCRIPTION = """
 All that the console does, for programs. Send a token that was made under **Tokens** as
@@ -47,7 +51,6 @@ api = Api(
     title="Sluice",
     version="1",
     description=DESCRIPTION,
-    auth=[Token(), Session()],
     docs=docs.Viewer(),
     urls_namespace="api",
 )
@@ -57,13 +60,18 @@ for prefix, router in (
     ("/v1/queues", messages.router),
     ("/v1", messages.sending),
     ("/v1/jobs", jobs.router),
+    ("/v1/dead-letters", dead_letters.router),
     ("/v1/scheduled", scheduled.router),
     ("/v1/routing", routing.router),
+    ("/v1/routing/drafts", drafts.router),
     ("/v1", clients.router),
     ("/v1/analyses", analyses.router),
     ("/v1/audit", audit.router),
+    ("/v1/alerts", alerts.router),
     ("/v1/nodes", nodes.router),
     ("/v1", people.router),
+    ("/v1/groups", groups.router),
+    ("/v1/masking", masking.router),
 ):
     api.add_router(prefix, router)
 

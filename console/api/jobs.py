@@ -12,14 +12,11 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from brokerapp.destination import Destination
-from brokerapp.selectors import compile_selector
-from console import audit
-from console.access import may, require, visible
+from console.access import may, visible
 from console.api.operations import operation
 from console.api.paging import Paged, PageQuery, page_of
 from console.gateway import gateway
-from console.masking import check_selector
-from console.repair import jobs
+from console.repair import asking, jobs
 from console.repair.models import Job
 from console.rights import Verb
 
@@ -111,18 +108,9 @@ def start_job(request: HttpRequest, wanted: NewJob) -> Any:
     fields = wanted.dict(include={"action", "selector", "rate", "reason", "name"})
     wish = jobs.Wish(queue=queue, target=target, seqs=tuple(wanted.seqs), **fields)
     wish.check()
-    require(request, Verb.RESUBMIT, queue)
     gateway().depth(queue)
-    if wish.selector:
-        check_selector(request.user, compile_selector(wish.selector), queue)
-    asks_only = wish.action == "retry" and not may(request.user, wish.verb, queue)
-    if not asks_only:
-        for place in (queue, *jobs.targets(wish)):
-            require(request, wish.verb, place)
-    with audit.recording(request, f"{wish.action} messages", queue, before=fields) as change:
-        job = jobs.start(wish, request.user.get_username(), needs_approval=asks_only)
-        change.after = {"job": str(job.id)}
-    return Status(201, job)
+    asking.check(request, wish)
+    return Status(201, asking.ask(request, wish))
 
 
 @operation(router, "GET", "/{uuid:job_id}", Verb.BROWSE, response=JobOut)
@@ -143,25 +131,7 @@ def control_job(
     request: HttpRequest, job_id: UUID, action: Literal["approve", "pause", "resume", "cancel", "retry-failed"]
 ) -> Any:
     """Approve, pause, resume or cancel a job, or start another one for what failed in it."""
-    job = _existing(request, job_id)
-    for place in jobs.places(job):
-        require(request, jobs.verb_to(action, job), place)
-    by = request.user.get_username()
-    before = {"job": str(job.id), "state": job.state}
-    with audit.recording(request, f"{action} job", job.queue, before=before) as change:
-        match action:
-            case "approve":
-                jobs.approve(job, by)
-            case "pause":
-                jobs.pause(job, by)
-            case "resume":
-                jobs.go_on(job)
-            case "cancel":
-                jobs.cancel(job, by)
-            case "retry-failed":
-                job = jobs.retry_failed(job, by)
-        change.after = {"job": str(job.id), "state": job.state}
-    return job
+    return asking.control(request, _existing(request, job_id), "retry" if action == "retry-failed" else action)[0]
 
 
 def _existing(request: HttpRequest, job_id: UUID) -> Job:

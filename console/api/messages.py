@@ -19,6 +19,7 @@ from console.api.destinations import of_address
 from console.api.operations import operation
 from console.gateway import gateway
 from console.masking import MaskedMessage, check_selector, masked
+from console.repair import editing
 from console.rights import Verb
 
 router = Router(tags=["messages"])
@@ -86,6 +87,12 @@ class Outgoing(Schema):
         )  # fmt: skip
 
 
+class Changed(Outgoing):
+    """A message to send in place of another."""
+
+    reason: str = Field(description="It stands in the record of the message")
+
+
 class Sent(Schema):
     """What became of it."""
 
@@ -123,15 +130,12 @@ def get_message(request: HttpRequest, name: str, seq: int) -> Any:
 
 
 @operation(router, "POST", "/{path:name}/messages/{int:seq}/edited", Verb.EDIT, of_address, response=Edited)
-def edit_message(request: HttpRequest, name: str, seq: int, wanted: Outgoing) -> Any:
+def edit_message(request: HttpRequest, name: str, seq: int, wanted: Changed) -> Any:
     """Send a message in place of one, which goes in the same moment."""
-    queue, message = Destination.queue(name), wanted.message()
-    for each in Destination.parse_list(message.destination):
-        require(request, Verb.EDIT, each)
-    with audit.recording(request, "edit message", queue, before={"seq": seq}) as change:
-        answer = gateway().edit(queue, seq, message.to_json(), request.user.get_username())
-        change.after = answer
-    return {"id": answer["id"], "places": [str(each) for each in answer["places"]]}
+    queue = Destination.queue(name)
+    return editing.send_instead(
+        request, queue, editing.to_edit(request, queue, seq), wanted.message(), wanted.reason.strip()
+    )
 
 
 @operation(sending, "POST", "/messages", Verb.SEND, response={201: Sent})

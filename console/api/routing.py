@@ -20,8 +20,8 @@ from console.gateway import gateway
 from console.rights import Verb
 from console.routing.changes import between
 from console.routing.sight import completed, known
+from console.routing.steps import rights_for
 from console.routing.versions import Version, said_to
-from console.views.routing_drafts import rights_for
 from console.views.routing_files import MAX_FILE, merged
 
 router = Router(tags=["routing"])
@@ -84,7 +84,7 @@ def get_definitions(request: HttpRequest, version: int | None = None) -> Any:
 @operation(router, "PUT", "", Verb.ROUTE, response=DefinitionsOut)
 def apply_definitions(request: HttpRequest, wanted: Proposed) -> Any:
     """Put definitions in force on all nodes, if the version they were derived from still is."""
-    proposed = completed(_read(wanted.definitions), gateway().definitions(), touched(request.user))
+    proposed = completed(read(wanted.definitions), gateway().definitions(), touched(request.user))
     return _apply(request, "apply", proposed, wanted.version, wanted.comment)
 
 
@@ -92,9 +92,9 @@ def apply_definitions(request: HttpRequest, wanted: Proposed) -> Any:
 def check_definitions(request: HttpRequest, wanted: Proposed) -> Any:
     """Whether definitions can work, and what they would change; nothing is changed."""
     current = gateway().definitions()
-    proposed = completed(_read(wanted.definitions), current, touched(request.user))
+    proposed = completed(read(wanted.definitions), current, touched(request.user))
     gateway().check(proposed)
-    return _difference(current, proposed)
+    return difference(current, proposed)
 
 
 @operation(router, "GET", "/history", Verb.SEE, response=list[VersionOut])
@@ -132,7 +132,7 @@ def import_definitions_file(request: HttpRequest, wanted: Imported) -> Any:
         version = _apply(request, "import", proposed, current.version, "Import of an ActiveMQ configuration")["version"]
     return {
         "report": [asdict(each) for each in report],
-        "difference": _difference(current, proposed),
+        "difference": difference(current, proposed),
         "version": version,
     }
 
@@ -148,15 +148,16 @@ def _apply(request: HttpRequest, action: str, proposed: Definitions, derived_fro
     return _shown(request, saved)
 
 
-def _difference(current: Definitions, proposed: Definitions) -> dict[str, list[str]]:
-    """Ids of what would change, by how."""
+def difference(current: Definitions, proposed: Definitions) -> dict[str, list[str]]:
+    """Ids of what would change, by how: as Checked has them."""
     found: dict[str, list[str]] = {"added": [], "changed": [], "removed": []}
     for each in between(current, proposed):
         found["added" if each.what == "new" else each.what].append(each.id)
     return found
 
 
-def _read(data: dict[str, Any]) -> Definitions:
+def read(data: dict[str, Any]) -> Definitions:
+    """Definitions that somebody sent. Raises DefinitionRefused, ConfigurationRefused."""
     try:
         return from_json(data)
     except BrokerError:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from csp.decorators import csp_update
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
+from analytics.catalogue import ANALYSES, Analysis, by_group
 from brokerapp.errors import RequestRefused
 from console import audit, runs
 from console.access import Verb, needs, require_everywhere
@@ -33,6 +35,7 @@ def _page(request: HttpRequest, error: str = "") -> HttpResponse:
     page = Paginator(AnalysisRun.objects.all(), PAGE_SIZE).get_page(request.GET.get("page"))
     context = {
         "catalogue": catalogue(),
+        "groups": by_group(),
         "page": page,
         "rows": [(run, runs.cells_of(run), words_for(run.kind, run.request)) for run in page],
         "schedules": schedules(),
@@ -40,6 +43,25 @@ def _page(request: HttpRequest, error: str = "") -> HttpResponse:
         "error": error,
     }
     return render(request, "console/analyses.html", context, status=400 if error else 200)
+
+
+@require_GET
+@needs(Verb.ANALYSE)
+def ask(request: HttpRequest, kind: str) -> HttpResponse:
+    """The form of one question."""
+    if kind not in ANALYSES:
+        raise Http404(f"There is no analysis {kind}.")
+    return _form(request, ANALYSES[kind], request.GET)
+
+
+def _form(request: HttpRequest, analysis: Analysis, given: Mapping[str, str], error: str = "") -> HttpResponse:
+    context = {
+        "analysis": analysis,
+        "fields": [(each, given.get(each.name) or each.default) for each in analysis.parameters],
+        "last": AnalysisRun.objects.filter(kind=analysis.kind, state=AnalysisRun.State.DONE)[:3],
+        "error": error,
+    }
+    return render(request, "console/ask.html", context, status=400 if error else 200)
 
 
 @require_POST
@@ -50,6 +72,8 @@ def start(request: HttpRequest) -> HttpResponse:
     try:
         title, parameters = request_for(kind, request.POST.dict())
     except RequestRefused as error:
+        if kind in ANALYSES:
+            return _form(request, ANALYSES[kind], request.POST, str(error))
         return _page(request, str(error))
     with audit.recording(request, "analyse", kind) as change:
         run = runs.start(kind, title, parameters, request.user.get_username())

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from brokerapp.destination import Destination
-from brokerapp.snapshot import BrowsePage
-from console.access import AnyUser, Verb, may, needs, visible
-from console.dead_letters import BARS, Browse, histogram, is_dead_letter_queue, survey
-from console.gateway import gateway
-from console.live.mirror import mirror
-from console.masking import masked, rules
+from console.access import Verb, may, needs, visible
+from console.dead_letters import BARS, histogram
 from console.repair.jobs import FEW
 from console.repair.models import Job
+from console.surveying import survey_for
 
 #: Times that the trend can show, in words and seconds.
 WINDOWS = (("1h", "Hour", 3600), ("24h", "Day", 86400), ("7d", "Week", 7 * 86400), ("30d", "Month", 30 * 86400))
@@ -40,18 +34,13 @@ SEEN = "dlq_seen"
 @needs(Verb.BROWSE)
 def dead_letters(request: HttpRequest) -> HttpResponse:
     """All dead-letter queues that one may browse, their messages in groups of those that failed alike."""
-    sees = visible(request.user, Verb.BROWSE)
-    stats = [
-        each for each in mirror().current().stats.values() if is_dead_letter_queue(each) and sees(each.destination)
-    ]
-    door = gateway()
-    found = survey(stats, door.place, _browse_as(request.user))
+    found, sees = survey_for(request.user), visible(request.user, Verb.BROWSE)
     window = request.GET.get("window", "24h")
     seconds = {name: length for name, _, length in WINDOWS}.get(window, 86400)
     now_ms = time.time() * 1000
     since_ms = now_ms - seconds * 1000
     order, text = request.GET.get("sort", "last"), request.GET.get("q", "").strip()
-    wanted = [each for each in found.clusters if text.lower() in f"{each.pattern} {each.origin} {each.queue}".lower()]
+    wanted = found.matching(text)
     keys = {"count": lambda each: -each.count, "first": lambda each: min(each.times, default=0)}
     if order in keys:
         wanted.sort(key=keys[order])
@@ -69,19 +58,6 @@ def dead_letters(request: HttpRequest) -> HttpResponse:
         "few": FEW,
     }  # fmt: skip
     return render(request, "console/dead_letters.html", context)
-
-
-def _browse_as(user: AnyUser) -> Browse:
-    """Browsing as this user may see headers; bodies are not looked at."""
-    door = gateway()
-    if not rules():
-        return door.browse
-
-    def browse(queue: Destination, *where: Any) -> BrowsePage:
-        page = door.browse(queue, *where)
-        return replace(page, messages=[masked(user, replace(each, body=b""), queue) for each in page.messages])
-
-    return browse
 
 
 def _row(request: HttpRequest, cluster, since_ms: float, now_ms: float, seen_ms: float) -> dict:

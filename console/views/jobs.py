@@ -11,9 +11,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import RequestRefused
-from console import audit
-from console.access import Verb, may, needs, require, visible
-from console.repair import jobs
+from console.access import Verb, may, needs, visible
+from console.repair import asking, jobs
 from console.repair.models import Job, JobOutcome
 
 State, Outcome = Job.State, JobOutcome.Outcome
@@ -89,29 +88,7 @@ def detail(request: HttpRequest, job_id: str) -> HttpResponse:
 def control(request: HttpRequest, job_id: str, action: str) -> HttpResponse:
     """Approve, pause, go on with, slow down, cancel a job, or try again what failed in it."""
     job = _existing(request, job_id)
-    for place in jobs.places(job):
-        require(request, jobs.verb_to(action, job), place)
-    user = request.user.get_username()
-    with audit.recording(
-        request, f"{action} job", job.queue, before={"job": str(job.id), "state": job.state}
-    ) as change:
-        match action:
-            case "approve":
-                is_done = jobs.approve(job, user)
-            case "pause":
-                is_done = jobs.pause(job, user)
-            case "resume":
-                is_done = jobs.go_on(job)
-            case "cancel":
-                is_done = jobs.cancel(job, user)
-            case "rate":
-                is_done = jobs.slow_down(job, _rate(request.POST.get("rate", "")))
-            case "retry":
-                job = jobs.retry_failed(job, user)
-                is_done = True
-            case _:
-                raise Http404(f"A job knows no {action!r}.")
-        change.after = {"job": str(job.id), "state": job.state}
+    job, is_done = asking.control(request, job, action, _rate(request.POST.get("rate", "")))
     if not is_done:
         messages.error(request, f"It is {State(job.state).label.lower()} already.")
     return redirect("job", job_id=job.id)

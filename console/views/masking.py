@@ -12,11 +12,12 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError
 from brokerapp.snapshot import BrowsedMessage
-from console import audit
+from console import masking_changes
 from console.access import ROLES_BY_VERB, Role, Verb, needs
 from console.bodies import readings
 from console.login import recently_proved
 from console.masking import masked_for, rules
+from console.masking_changes import CHANGES, FIELDS, facts
 from console.masking_rules import MAX_BODY, Action, Place, Rule
 from console.models import MaskingRule
 from console.rights import MASKED
@@ -33,7 +34,6 @@ ACTIONS = [
     (Action.LAST4, "show its last four characters"),
     (Action.SHOW, "show it to a role that reads bodies masked"),
 ]
-FIELDS = ("role", "scope", "place", "pattern", "action", "replacement", "comment")
 SAMPLE_HEADERS = "region: eu\ncustomer: 4711"
 SAMPLE_BODY = '{"order": 4711, "customer": {"name": "Ada", "card": "4111111111111111"}}'
 
@@ -65,7 +65,9 @@ def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
         try:
             rule = Rule.of(*(typed[name] for name in FIELDS[:-1]))
             if "test" not in request.POST:
-                return _save(request, existing, typed)
+                masking_changes.save(request, existing, typed)
+                messages.success(request, "The rule is in force.")
+                return redirect("masking")
             context["result"] = _result(request, rule, existing)
         except BrokerError as error:
             context["error"] = str(error)
@@ -76,26 +78,7 @@ def _typed(request: HttpRequest, existing: MaskingRule | None) -> dict[str, str]
     if request.method == "POST":
         return {name: request.POST.get(name, "").strip()[:500] for name in FIELDS}
     defaults = MaskingRule(role=Role.SUPPORT, place=Place.JSON, action=Action.LAST4)
-    return _facts(existing or defaults)
-
-
-def _facts(rule: MaskingRule) -> dict[str, str]:
-    return {name: getattr(rule, name) for name in FIELDS}
-
-
-def _save(request: HttpRequest, existing: MaskingRule | None, typed: dict[str, str]) -> HttpResponse:
-    typed["scope"] = typed["scope"] or ">"
-    typed["comment"], typed["replacement"] = typed["comment"][:200], typed["replacement"][:200]
-    about = f"masking rule {existing.pk}" if existing else "masking rule"
-    before = _facts(existing) if existing else None
-    with audit.recording(request, "change masking" if existing else "add masking", about, before=before) as change:
-        rule = existing or MaskingRule(order=MaskingRule.objects.count())
-        for name, value in typed.items():
-            setattr(rule, name, value)
-        rule.save()
-        change.after = _facts(rule)
-    messages.success(request, "The rule is in force.")
-    return redirect("masking")
+    return facts(existing or defaults)
 
 
 # -- the test
@@ -135,25 +118,7 @@ def _shown(message: Any) -> dict[str, Any]:
 def change(request: HttpRequest, rule_id: int, action: str) -> HttpResponse:
     """Switch a rule on or off, put it before others, delete it."""
     rule = get_object_or_404(MaskingRule, pk=rule_id)
-    before = _facts(rule) | {"active": rule.active, "order": rule.order}
     if action not in CHANGES:
         raise Http404(f"{action} is nothing one can do to a rule.")
-    with audit.recording(request, f"{action} masking", f"masking rule {rule_id}", before=before) as done:
-        CHANGES[action](rule)
-        done.after = None if action == "delete" else before | {"active": rule.active, "order": rule.order}
+    masking_changes.change(request, rule, action)
     return redirect("masking")
-
-
-def _switch(rule: MaskingRule) -> None:
-    rule.active = not rule.active
-    rule.save()
-
-
-def _first(rule: MaskingRule) -> None:
-    """Before all others: the first rule about a place counts."""
-    top = MaskingRule.objects.first()
-    rule.order = (top.order if top else 0) - 1
-    rule.save()
-
-
-CHANGES: dict[str, Any] = {"switch": _switch, "first": _first, "delete": MaskingRule.delete}

@@ -266,13 +266,14 @@ def _back_to(holder: str, holder_id: int) -> HttpResponse:
 def groups(request: HttpRequest) -> HttpResponse:
     """All groups with their roles; a new one by its name."""
     if request.method == "POST":
-        name = request.POST.get("name", "").strip()[:150]
-        if name and not Group.objects.filter(name=name).exists():
+        name = request.POST.get("name", "")
+        try:
             with audit.recording(request, "create group", f"group {name}"):
-                made = Group.objects.create(name=name)
-            messages.success(request, f"The group {name} exists now. Give it a role, then put users in it.")
+                made = accounts.create_group(name)
+            messages.success(request, f"The group {made} exists now. Give it a role, then put users in it.")
             return redirect("group", group_id=made.pk)
-        messages.error(request, f"There is a group {name} already." if name else "Give the group a name.")
+        except RequestRefused as error:
+            messages.error(request, str(error))
     found = Group.objects.annotate(members=Count("user")).order_by("name").prefetch_related("assignments")
     rows = [(each, [words for _, words in _listed(each)]) for each in found]
     return render(request, "console/people/groups.html", {"rows": rows})

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
@@ -14,22 +10,16 @@ from django.views.decorators.http import require_http_methods
 
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError, RequestRefused
-from brokerapp.selectors import compile_selector
-from brokerapp.snapshot import BrowsedMessage
-from console import audit, trace
-from console.access import Verb, lacking, may, needs, queue_named, require, visible
+from console.access import Verb, lacking, may, needs, queue_named, visible
 from console.bodies import as_typed
 from console.figures import counted
-from console.gateway import gateway
 from console.listed import Listed
 from console.live.mirror import mirror
-from console.masking import check_selector, masked
-from console.repair import jobs
-from console.repair.blast import MAX_ROUTED, Radius, radius
+from console.masking import masked
+from console.repair import asking, editing
 from console.repair.draft import Draft
 from console.repair.jobs import FEW, MAX_SELECTION, Wish
-from console.repair.models import Edit, Job
-from console.repair.work import work
+from console.repair.models import Job
 
 Action = Job.Action
 
@@ -42,15 +32,6 @@ LEADS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """The messages somebody chose: a few to look at, and how many there are."""
-
-    sample: list[BrowsedMessage]
-    count: int
-    at_least: bool = False  #: whether there may be more
-
-
 @require_http_methods(["GET", "POST"])
 @needs(Verb.BROWSE, queue_named)
 def act(request: HttpRequest, name: str) -> HttpResponse:
@@ -60,18 +41,18 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
     error = ""
     try:
         wish = _wish(queue, given)
-        if wish.selector:  # what it finds must not tell what its user may not see
-            check_selector(request.user, compile_selector(wish.selector), queue)
+        asking.check(request, wish)
         if request.method == "POST" and not (error := _not_typed(wish, given)):
             return _asked(request, wish)
     except BrokerError as refused:
         error, wish = str(refused), _wish(queue, given, lenient=True)
-    chosen = _chosen(wish)
-    _allowed(request, wish)
+    chosen = asking.chosen(wish)
+    asking.at_once(request, wish)
     sees = visible(request.user, wish.verb)
     context = {
         "destination": queue, "wish": wish, "action": Action(wish.action), "lead": LEADS[wish.action], "error": error,
-        "chosen": chosen, "radius": _radius(wish, chosen), "few": FEW, "given": given, "must_type": _must_type(wish),
+        "chosen": chosen, "radius": asking.blast_radius(wish, chosen), "few": FEW, "given": given,
+        "must_type": _must_type(wish),
         "may_at_once": may(request.user, wish.verb, queue), "needs": lacking(wish.verb, queue),
         "destinations": sorted(each.name for each in mirror().current().stats if each.is_queue and sees(each))[:1000],
         "one": Listed(masked(request.user, chosen.sample[0], queue)) if wish.seqs and len(chosen.sample) == 1 else None,
@@ -118,32 +99,10 @@ def _not_typed(wish: Wish, given: QueryDict) -> str:
     return f"{typed!r} is not {wish.queue.name!r}." if _must_type(wish) and typed != wish.queue.name else ""
 
 
-def _allowed(request: HttpRequest, wish: Wish) -> bool:
-    """Whether it may be done at once. A retry beyond one's limit may be asked for; anything else is denied."""
-    if may(request.user, wish.verb, wish.queue):
-        return True
-    if wish.action == Action.RETRY:
-        require(request, Verb.RESUBMIT, wish.queue)
-        return False
-    require(request, wish.verb, wish.queue)
-    return True
-
-
 def _asked(request: HttpRequest, wish: Wish) -> HttpResponse:
-    at_once = _allowed(request, wish)
-    for target in jobs.targets(wish):
-        if at_once:
-            require(request, wish.verb, target)
-    about = {"target": str(wish.target or ""), "selector": wish.selector, "messages": list(wish.seqs)[:100]}
-    user = request.user.get_username()
-    with audit.recording(request, wish.action, wish.queue, before=about) as change:
-        is_few = at_once and 0 < len(wish.seqs) <= FEW
-        job = jobs.start(wish, user, needs_approval=not at_once, call=not is_few)
-        if is_few:  # nobody waits for a worker to have a few messages dealt with
-            work(str(job.id))
-            job.refresh_from_db()
-        change.after = {"job": str(job.id), "state": job.state, "done": job.done, "reason": wish.reason}
-    if not at_once:
+    job = asking.ask(request, wish)
+    is_few = job.state != Job.State.ASKED and 0 < len(wish.seqs) <= FEW
+    if job.state == Job.State.ASKED:
         messages.info(request, "It is above your limit: an operator is asked to approve it.")
     elif is_few and not request.htmx:
         _tell(request, job)
@@ -165,28 +124,6 @@ def _tell(request: HttpRequest, job: Job) -> None:
         messages.error(request, each)
 
 
-def _chosen(wish: Wish) -> Chosen:
-    """What was chosen, as far as a page needs it."""
-    door, sample = gateway(), []
-    if wish.seqs:
-        for seq in wish.seqs[:MAX_ROUTED]:
-            sample += door.message(wish.queue, seq).messages
-        return Chosen(sample, len(wish.seqs))
-    try:
-        page = door.browse(wish.queue, 0, MAX_ROUTED, wish.selector or None)
-    except RequestRefused:  # a selector that is none
-        return Chosen([], 0)
-    count = door.depth(wish.queue) if not wish.selector else len(page.messages)
-    return Chosen(page.messages, count, bool(wish.selector) and page.next is not None)
-
-
-def _radius(wish: Wish, chosen: Chosen) -> Radius | None:
-    if wish.action == Action.REMOVE or (wish.action != Action.RETRY and wish.target is None):
-        return None
-    stats = mirror().current().stats
-    return radius(chosen.sample, chosen.count, wish.queue, wish.target, gateway().routes, trace.processed, stats.get)
-
-
 # -- edit one and send it again
 
 
@@ -195,20 +132,15 @@ def _radius(wish: Wish, chosen: Chosen) -> Radius | None:
 def edit(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     """Change a message and send it, in its own place or elsewhere; the old one goes in the same moment."""
     queue = Destination.queue(name)
-    require(request, Verb.READ, queue)
-    found = gateway().message(queue, seq).messages
-    if not found:
-        raise Http404("This message is gone: it was consumed, it expired, or somebody removed it.")
-    shown = masked(request.user, found[0], queue)
-    if shown.masked or shown.withheld:
-        raise RequestRefused("parts of this message are masked for your role: whoever edits one must see all of it")
-    message, error, reason = found[0], "", request.POST.get("reason", "").strip()
+    message, error, reason = editing.to_edit(request, queue, seq), "", request.POST.get("reason", "").strip()
     draft = Draft.read(request.POST) if request.method == "POST" else Draft.of(message)
     if request.method == "POST":
         try:
-            if not reason:
-                raise RequestRefused("say why: the reason stands in the record of the message")
-            return _edited(request, queue, message, draft, reason)
+            answer = editing.send_instead(request, queue, message, draft.message(), reason)
+            messages.success(
+                request, f"Sent as {answer['id']} to {', '.join(answer['places']) or 'nowhere: nothing keeps it'}."
+            )
+            return redirect(reverse("message-page", kwargs={"id": answer["id"]}))
         except BrokerError as refused:
             error = str(refused)
     context = {
@@ -216,23 +148,3 @@ def edit(request: HttpRequest, name: str, seq: int) -> HttpResponse:
         "is_text": as_typed(message.body) is not None,
     }  # fmt: skip
     return render(request, "console/edit_message.html", context, status=400 if error else 200)
-
-
-def _edited(
-    request: HttpRequest, queue: Destination, message: BrowsedMessage, draft: Draft, reason: str
-) -> HttpResponse:
-    test = draft.message()
-    for each in Destination.parse_list(test.destination):
-        require(request, Verb.EDIT, each)
-    user = request.user.get_username()
-    before = {"message": message.id, "reason": reason}
-    with audit.recording(request, "edit", queue, before=before) as change:
-        answer = gateway().edit(queue, message.seq, test.to_json(), user)
-        change.after = {"message": answer["id"], "places": answer["places"]}
-    Edit.objects.create(
-        queue=str(queue), message_id=message.id, new_id=answer["id"], places=", ".join(answer["places"]),
-        edited_by=user, reason=reason,
-    )  # fmt: skip
-    places: Sequence[Any] = answer["places"]
-    messages.success(request, f"Sent as {answer['id']} to {', '.join(places) or 'nowhere: nothing keeps it'}.")
-    return redirect(reverse("message-page", kwargs={"id": answer["id"]}))

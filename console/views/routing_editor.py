@@ -29,7 +29,7 @@ from console.routing.fragment import fragment_difference, fragment_of
 from console.routing.matching import matched, targets_of
 from console.routing.models import Draft
 from console.routing.sight import is_known, known
-from console.views.routing_drafts import apply_draft, rights_for
+from console.routing.steps import apply_draft, rights_for
 
 #: What the editor can look like: steps with questions, or every option by ActiveMQ's names.
 LOOKS = ("guided", "expert")

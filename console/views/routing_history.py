@@ -20,8 +20,8 @@ from console.routing.facts import rows_of
 from console.routing.fragment import file_difference
 from console.routing.models import Draft
 from console.routing.sight import known
+from console.routing.steps import rights_for
 from console.routing.versions import Version, latest, said_to, undo_of
-from console.views.routing_drafts import rights_for
 
 #: Versions on a page, and drafts that are shown.
 PAGE_SIZE, MAX_DRAFTS = 25, 50

@@ -17,7 +17,7 @@ from analytics.archiver import FAULT_VARIABLE, Archiver, fault_of
 from analytics.stream import TraceStream
 from brokerapp.errors import StoreUnavailable
 from brokerapp.recording.recorder import Recorder
-from brokerapp.recording.schema import ACK, FORWARD
+from brokerapp.recording.schema import ACK, FORWARD, VERSION
 from brokerapp.store.keys import trace_key
 
 HOUR_US = 3_600_000_000
@@ -243,4 +243,4 @@ def test_the_commit_record_is_plain_json(store, store_url, archive):
     flush(store_url, archive)
     fields = json.loads((archive.folder / "_commit.json").read_text())
     assert fields["events"] == EVENTS_A_MESSAGE
-    assert fields["schema"] == 1
+    assert fields["schema"] == VERSION

@@ -1,8 +1,11 @@
 """Requests travel as dicts and are refused with a sentence when they make no sense."""
 
+import re
+
 import pytest
 
-from analytics.catalogue import ANALYSES, analysis_for
+from analytics.catalogue import ANALYSES, GROUPS, analysis_for
+from analytics.parameters import DESTINATION, number, one_of
 from analytics.request import AnalysisRequest, Window
 from brokerapp.errors import RequestRefused
 
@@ -17,6 +20,7 @@ NOW = 1_760_000_000_000_000
         AnalysisRequest("traffic", "7d"),
         AnalysisRequest("traffic", since_us=1, until_us=2),
         AnalysisRequest("traffic", parameters={"destination": "queue://a"}),
+        AnalysisRequest("traffic", routing={"virtualDestinations": []}),
     ],
 )
 def test_a_request_comes_back_from_its_dict(request_):
@@ -50,8 +54,27 @@ def test_a_window_with_both_ends_stays_where_it_is():
 
 
 @pytest.mark.parametrize("analysis", ANALYSES.values(), ids=lambda each: each.kind)
-def test_defaults_of_the_catalogue_are_choices_and_make_a_request(analysis):
+def test_defaults_and_choices_of_the_catalogue_make_a_request(analysis):
+    assert analysis.group in GROUPS
     for parameter in analysis.parameters:
-        assert parameter.default in dict(parameter.choices)
-        for value, _ in parameter.choices:
-            AnalysisRequest.from_dict({"kind": analysis.kind, parameter.name: value})
+        for value, _ in parameter.choices or [(parameter.default, "")]:
+            analysis_for(AnalysisRequest.from_dict({"kind": analysis.kind, parameter.name: value}))
+
+
+@pytest.mark.parametrize(
+    ("parameter", "given", "said"),
+    [
+        (DESTINATION, "queue://", "destination: 'queue://' is not valid: expected a name, or a pattern"),
+        (number("days", "Days", 14, 1, 90), "91", "days: '91' is not valid: expected a whole number from 1 to 90"),
+        (number("days", "Days", 14, 1, 90), "²", "days: '²' is not valid"),
+        (one_of("part", "Percentile", "p95", ("p50", "half"), ("p95", "most")), "p96", "expected one of p50, p95"),
+    ],
+)
+def test_a_parameter_that_breaks_its_rule_is_refused_with_the_rule(parameter, given, said):
+    with pytest.raises(RequestRefused, match=re.escape(said)):
+        parameter.value(given)
+
+
+def test_a_parameter_nobody_gave_is_its_default():
+    days = number("days", "Days", 14, 1, 90)
+    assert [days.value(given) for given in (None, "", " 7 ", 30)] == ["14", "14", "7", "30"]

@@ -1,6 +1,7 @@
 """Transforms on a session of the test's own, compared with DuckDB on the same files."""
 
 from datetime import UTC, datetime
+from functools import partial
 
 import duckdb
 import generated_events
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pytest
 from generated_events import CONSUMER_QUEUES, QUEUES, TOPIC, WINDOW
 
+from analytics.question import Question
 from analytics.request import Window
 
 pytestmark = pytest.mark.spark
@@ -122,7 +124,7 @@ def test_the_job_says_charts_and_lists_what_the_transforms_found(events):
         steps.append(title)
         return frame.toArrow()
 
-    findings = job.run(events, WINDOW, collect)
+    findings = job.run(Question(WINDOW, lambda *_: events), collect)
     assert len(steps) == job.STEPS
     assert findings.rows_read == events.count()
     assert "5 destinations" in findings.sentence
@@ -140,8 +142,8 @@ def test_the_job_says_so_when_nothing_was_recorded(spark, archive):
     from analytics.events import read_events
     from analytics.jobs import traffic as job
 
-    window = Window(0, 60_000_000)
-    findings = job.run(read_events(spark, archive, window), window, lambda _, frame: frame.toArrow())
+    question = Question(Window(0, 60_000_000), partial(read_events, spark, archive))
+    findings = job.run(question, lambda _, frame: frame.toArrow())
     assert (findings.sentence, findings.rows_read) == ("Nothing was recorded in this window.", 0)
 
 

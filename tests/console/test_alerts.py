@@ -235,6 +235,7 @@ def test_a_name_that_stands_for_another_machine_by_now_is_not_sent_to(receiver, 
 
 
 def test_a_worker_is_asked_through_celery(admin, console):
+    waiting_tasks("default")  # what others left there
     rule(hold=0, mail="ada@example.org")
     looks(11)
     assert waiting_tasks("default") == [("console.deliver_alert", [AlertDelivery.objects.get().pk])]

@@ -7,8 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import escape
 from django_celery_beat.models import PeriodicTask
 
+from analytics.catalogue import ANALYSES
 from console import runs, schedules, tasks
 from console.models import AnalysisRun, AuditEntry
 from tests.console.conftest import waiting_tasks
@@ -59,6 +61,20 @@ def test_what_cannot_be_asked_is_refused_with_the_reason(kind, window, admin, db
     assert response.status_code == 400
     assert response.context["error"]
     assert not AnalysisRun.objects.exists()
+
+
+def test_every_question_has_a_form_that_keeps_what_was_refused(admin, db):
+    for analysis in ANALYSES.values():
+        page = admin.get(reverse("ask-analysis", kwargs={"kind": analysis.kind})).content.decode()
+        assert escape(analysis.question) in page
+        assert all(f'name="{each.name}"' in page for each in analysis.parameters)
+    response = admin.post(reverse("start-run"), {"kind": "traffic", "window": "6h", "destination": "queue://"})
+    assert response.status_code == 400
+    page = response.content.decode()
+    assert "expected a name, or a pattern" in page
+    assert '<option value="6h" selected>' in page
+    assert 'value="queue://"' in page
+    assert admin.get(reverse("ask-analysis", kwargs={"kind": "weather"})).status_code == 404
 
 
 def test_a_run_whose_task_cannot_be_sent_has_failed_and_says_why(admin, lonely_console):

@@ -4,17 +4,20 @@ import json
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
+from brokerapp.definitions import Composite, Definitions, Leg, to_json
 from brokerapp.destination import Destination
 from console.api import auth
 from console.gateway import gateway
-from console.models import AuditEntry
+from console.models import AlertFiring, AuditEntry
 from console.rate_limit import RateLimit
 from console.repair.models import Job
 from tests.conftest import until
 from tests.console.test_tokens import caller, token_of
 
 API = "/api/v1"
+Q = Destination.queue
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +30,7 @@ def plenty(monkeypatch):
 def program(db) -> Client:
     """A program with an admin's token for nearly everything."""
     verbs = ["see", "browse", "read", "resubmit", "bulk", "edit", "send", "remove", "pause", "close", "create", "route",
-             "draft", "analyse", "schedule", "users", "audit"]  # fmt: skip
+             "draft", "alert", "analyse", "schedule", "users", "audit"]  # fmt: skip
     return caller(token_of("admin", *verbs))
 
 
@@ -255,7 +258,103 @@ def test_an_edited_message_takes_the_place_of_the_old_one(program, console, seen
     console.send("/queue/api.edit", "old")
     seen("api.edit", 1)
     [message] = call(program, "get", "/queues/api.edit/messages")["items"]
-    wanted = {"destination": "/queue/api.edit", "body": "new"}
-    call(program, "post", f"/queues/api.edit/messages/{message['seq']}/edited", wanted)
+    wanted, address = (
+        {"destination": "/queue/api.edit", "body": "new"},
+        f"/queues/api.edit/messages/{message['seq']}/edited",
+    )
+    call(program, "post", address, {**wanted, "reason": ""}, 409)
+    call(program, "post", address, {**wanted, "reason": "it was misspelt"})
     found = gateway().browse(Destination.queue("api.edit"), 0, 10, None).messages
     assert [each.body for each in found] == [b"new"]
+
+
+def test_an_alert_rule_is_made_tried_silenced_and_deleted(program, console):
+    rule = {"name": "deep", "metric": "depth", "threshold": 100, "pattern": "api.>", "webhook": ""}
+    assert "metric" in call(program, "post", "/alerts/rules", {**rule, "metric": "mood"}, 409)["detail"]
+    made = call(program, "post", "/alerts/rules", rule, 201)
+    assert (made["sentence"], bool(made["secret"])) == ("depth of api.> above 100 messages", True)
+    assert "secret" not in call(program, "get", "/alerts/rules")[0]
+    assert call(program, "post", "/alerts/test", rule)["cannot"] == ""
+    step = call(program, "post", f"/alerts/rules/{made['id']}", {"action": "silence", "hours": 8})
+    assert step["silenced_until"] > timezone.now().isoformat()
+    changed = call(program, "put", f"/alerts/rules/{made['id']}", {**rule, "below": True, "hold": 60})
+    assert changed["sentence"] == "depth of api.> below 100 messages for 1 min"
+    call(program, "delete", f"/alerts/rules/{made['id']}", status=204)
+    assert call(program, "get", "/alerts/firings?state=firing")["total"] == 0
+    done = AuditEntry.objects.filter(via="api", outcome="done", action__endswith="alert rule").order_by("id")
+    assert [each.action.split()[0] for each in done] == ["create", "silence", "change", "delete"]
+
+
+def test_firings_about_what_one_does_not_see_are_not_told(console, db):
+    now = timezone.now()
+    for subject in ("queue://api.mine", "queue://api.theirs", "broker"):
+        AlertFiring.objects.create(rule_name="deep", subject=subject, state="firing", since=now, value=1, worst=1)
+    narrow = caller(token_of("operator", "see", scopes=("api.mine",)))
+    found = call(narrow, "get", "/alerts/firings")["items"]
+    assert {each["subject"] for each in found} == {"queue://api.mine", "broker"}
+    hidden = AlertFiring.objects.get(subject="queue://api.theirs")
+    call(narrow, "get", f"/alerts/firings/{hidden.pk}/deliveries", status=404)
+
+
+def test_a_draft_is_begun_compared_asked_for_and_applied(program, console):
+    now = call(program, "get", "/routing")
+    wanted = now["definitions"]
+    composite = to_json(Definitions(virtual_destinations=(Composite(Q("api.draft"), (Leg(Q("api.leg")),)),)))
+    wanted["virtualDestinations"] = composite["virtualDestinations"]
+    draft = call(
+        program, "post", "/routing/drafts", {"name": "d", "definitions": wanted, "version": now["version"]}, 201
+    )
+    address = f"/routing/drafts/{draft['id']}"
+    diff = call(program, "get", f"{address}/diff")
+    assert (len(diff["difference"]["added"]), diff["can_apply"], diff["clashes"]) == (1, True, [])
+    assert call(program, "post", f"{address}/ask", {"text": "please"})["state"] == "asked"
+    assert call(program, "get", f"{address}/remarks")[-1]["text"] == "please"
+    applied = call(program, "post", f"{address}/apply", {})
+    assert (applied["state"], applied["applied_version"]) == ("applied", now["version"] + 1)
+    assert call(program, "get", "/routing/drafts?state=applied")["total"] == 1
+    call(program, "post", f"{address}/drop", {}, 409)
+    call(program, "post", f"/routing/revert/{now['version']}")
+
+
+def test_dead_letters_come_in_groups_with_the_way_back_of_each(program, console, seen):
+    console.send("/queue/DLQ.api", "1", dlqDeliveryFailureCause="boom", **{"original-destination": "/queue/api.home"})
+    seen("DLQ.api", 1)
+    found = call(program, "get", "/dead-letters?q=boom")
+    [group] = found["items"]
+    assert (group["count"], group["cause"], group["queue"]) == (1, "boom", "queue://DLQ.api")
+    radius = call(program, "get", f"/dead-letters/DLQ.api/radius?selector={group['selector']}")
+    assert (radius["of"], radius["looked_at"]) == (1, 1)
+    moved = call(program, "get", "/dead-letters/DLQ.api/radius?action=move&target=queue://api.home")
+    assert moved["blasts"][0]["reaches"][0]["queue"] == "queue://api.home"
+
+
+def test_few_messages_are_dealt_with_at_once(program, console, seen):
+    console.send("/queue/api.few", "1")
+    seen("api.few", 1)
+    [message] = call(program, "get", "/queues/api.few/messages")["items"]
+    job = call(program, "post", "/jobs", {"action": "remove", "queue": "api.few", "seqs": [message["seq"]]}, 201)
+    assert (job["state"], job["done"]) == ("done", 1)
+
+
+def test_masking_rules_keep_their_order(program, console):
+    rule = {"role": "support", "place": "header", "pattern": "card*", "action": "remove"}
+    assert "colour" in call(program, "post", "/masking", {**rule, "place": "colour"}, 409)["detail"]
+    first, second = (call(program, "post", "/masking", {**rule, "comment": text}, 201) for text in "ab")
+    call(program, "post", f"/masking/{second['id']}", {"action": "first"})
+    assert [each["comment"] for each in call(program, "get", "/masking")] == ["b", "a"]
+    assert call(program, "put", f"/masking/{first['id']}", {**rule, "comment": "c"})["comment"] == "c"
+    assert call(program, "post", f"/masking/{first['id']}", {"action": "switch"})["active"] is False
+    call(program, "delete", f"/masking/{first['id']}", status=204)
+
+
+def test_a_group_gives_its_members_a_role(program, console):
+    group = call(program, "post", "/groups", {"name": "night shift"}, 201)
+    call(program, "post", "/groups", {"name": "night shift"}, 409)
+    user = call(program, "post", "/users", {"name": "nora"}, 201)
+    address = f"/groups/{group['id']}"
+    given = call(program, "post", f"{address}/assignments", {"role": "support", "scopes": ["api.>"]}, 201)
+    assert call(program, "put", f"{address}/members/{user['id']}", {"member": True}) == {"member": True}
+    [shown] = [each for each in call(program, "get", "/groups") if each["id"] == group["id"]]
+    assert (shown["members"], shown["assignments"][0]["role"]) == ([user["id"]], "support")
+    call(program, "delete", f"{address}/assignments/{given['assignments'][0]['id']}")
+    call(program, "delete", address, status=204)

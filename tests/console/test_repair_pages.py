@@ -213,7 +213,7 @@ def test_dead_letters_are_grouped_by_cause_and_origin(browser_of, dead):
 
 
 def test_without_dead_letters_that_is_good_news(admin, console, monkeypatch):
-    monkeypatch.setattr("console.views.dead_letters.is_dead_letter_queue", lambda stats: False)
+    monkeypatch.setattr("console.surveying.is_dead_letter_queue", lambda stats: False)
     assert "Nothing has failed" in text(admin.get(reverse("dlq")))
 
 

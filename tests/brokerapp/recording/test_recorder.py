@@ -51,7 +51,7 @@ def row(ts, kind, id, destination, original, consumer=None, reason=None, size=5,
     return {
         "ts": moment(ts), "kind": KINDS[kind], "msg_id": f"ID:sluice-1:{id}", "destination": destination,
         "original": original, "consumer": consumer, "broker": "sluice", "size": size, "born": moment(START + id),
-        "reason": reason, "ps": ps, "pn": pn,
+        "reason": reason, "ps": ps, "pn": pn, "weight": 1,
     }  # fmt: skip
 
 

@@ -1,0 +1,101 @@
+"""Groups of users, with their roles and members."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from ninja import Router, Schema, Status
+
+from console import accounts, audit
+from console.api.operations import operation
+from console.api.people import AssignmentOut, NewAssignment
+from console.models import Assignment
+from console.rights import Verb
+
+router = Router(tags=["people"])
+
+
+class GroupOut(Schema):
+    """A group."""
+
+    id: int
+    name: str
+    assignments: list[AssignmentOut]
+    members: list[int]
+
+
+class NewGroup(Schema):
+    """A group to make."""
+
+    name: str
+
+
+class Membership(Schema):
+    """Whether somebody is in it."""
+
+    member: bool
+
+
+@operation(router, "GET", "", Verb.USERS, response=list[GroupOut])
+def list_user_groups(request: HttpRequest) -> Any:
+    """List groups, by name."""
+    return [_shown(each) for each in Group.objects.order_by("name").prefetch_related("assignments", "user_set")]
+
+
+@operation(router, "POST", "", Verb.USERS, response={201: GroupOut})
+def create_group(request: HttpRequest, wanted: NewGroup) -> Any:
+    """Make a group, without roles and members."""
+    with audit.recording(request, "create group", f"group {wanted.name}"):
+        made = accounts.create_group(wanted.name)
+    return Status(201, _shown(made))
+
+
+@operation(router, "DELETE", "/{int:group_id}", Verb.USERS, response={204: None})
+def delete_group(request: HttpRequest, group_id: int) -> Any:
+    """Remove a group; its members lose its roles."""
+    found = get_object_or_404(Group, pk=group_id)
+    with audit.recording(request, "delete group", f"group {found}", before=accounts.described(found)):
+        accounts.delete_group(found)
+    return Status(204, None)
+
+
+@operation(router, "POST", "/{int:group_id}/assignments", Verb.USERS, response={201: GroupOut})
+def assign_group_role(request: HttpRequest, group_id: int, wanted: NewAssignment) -> Any:
+    """Give a group a role."""
+    found = get_object_or_404(Group, pk=group_id)
+    with audit.recording(request, "give role", f"group {found}", before=accounts.described(found)) as change:
+        accounts.assign(found, accounts.checked(wanted.role, wanted.scopes, wanted.extras))
+        change.after = accounts.described(found)
+    return Status(201, _shown(found))
+
+
+@operation(router, "DELETE", "/{int:group_id}/assignments/{int:assignment_id}", Verb.USERS, response=GroupOut)
+def withdraw_group_role(request: HttpRequest, group_id: int, assignment_id: int) -> Any:
+    """Take a role from a group."""
+    found = get_object_or_404(Group, pk=group_id)
+    assignment = get_object_or_404(Assignment, pk=assignment_id, group=found)
+    with audit.recording(request, "take role", f"group {found}", before=accounts.described(found)) as change:
+        accounts.withdraw(assignment)
+        change.after = accounts.described(found)
+    return _shown(found)
+
+
+@operation(router, "PUT", "/{int:group_id}/members/{int:user_id}", Verb.USERS, response=Membership)
+def set_membership(request: HttpRequest, group_id: int, user_id: int, wanted: Membership) -> Any:
+    """Put a user into a group, or take one out."""
+    found, user = get_object_or_404(Group, pk=group_id), get_object_or_404(User, pk=user_id)
+    others = Group.objects.filter(user=user).exclude(pk=found.pk)
+    with audit.recording(request, "set groups", f"user {user}", before=accounts.described(user)) as change:
+        accounts.set_groups(user, [*others, *([found] if wanted.member else [])])
+        change.after = accounts.described(User.objects.get(pk=user.pk))
+    return wanted
+
+
+def _shown(group: Group) -> dict[str, Any]:
+    return {
+        "id": group.pk, "name": group.name, "assignments": list(group.assignments.all()),
+        "members": sorted(each.pk for each in group.user_set.all()),
+    }  # fmt: skip

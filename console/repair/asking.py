@@ -1,0 +1,121 @@
+"""Asking for work on messages, and control of it, on a page or through the API: with rights, and in the audit trail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.http import Http404, HttpRequest
+
+from brokerapp.errors import RequestRefused
+from brokerapp.selectors import compile_selector
+from brokerapp.snapshot import BrowsedMessage
+from console import audit, trace
+from console.access import Verb, may, require
+from console.gateway import gateway
+from console.live.mirror import mirror
+from console.masking import check_selector
+from console.repair import jobs
+from console.repair.blast import MAX_ROUTED, Radius, radius
+from console.repair.jobs import FEW, Wish
+from console.repair.models import Job
+from console.repair.work import work
+
+Action = Job.Action
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The messages somebody chose: a few to look at, and how many there are."""
+
+    sample: list[BrowsedMessage]
+    count: int
+    at_least: bool = False  #: whether there may be more
+
+
+def check(request: HttpRequest, wish: Wish) -> None:
+    """Whether the selector may be asked for: what it finds must not tell what its user may not see."""
+    if wish.selector:
+        check_selector(request.user, compile_selector(wish.selector), wish.queue)
+
+
+def at_once(request: HttpRequest, wish: Wish) -> bool:
+    """Whether it may be done at once. A retry beyond one's limit may be asked for; anything else is denied."""
+    if may(request.user, wish.verb, wish.queue):
+        return True
+    if wish.action == Action.RETRY:
+        require(request, Verb.RESUBMIT, wish.queue)
+        return False
+    require(request, wish.verb, wish.queue)
+    return True
+
+
+def ask(request: HttpRequest, wish: Wish) -> Job:
+    """Have it done: a few messages now, more by a worker, and what is above one's limit when it is approved."""
+    is_allowed = at_once(request, wish)
+    if is_allowed:
+        for target in jobs.targets(wish):
+            require(request, wish.verb, target)
+    about = {"target": str(wish.target or ""), "selector": wish.selector, "messages": list(wish.seqs)[:100]}
+    with audit.recording(request, wish.action, wish.queue, before=about) as change:
+        is_few = is_allowed and 0 < len(wish.seqs) <= FEW
+        job = jobs.start(wish, request.user.get_username(), needs_approval=not is_allowed, call=not is_few)
+        if is_few:  # nobody waits for a worker to have a few messages dealt with
+            work(str(job.id))
+            job.refresh_from_db()
+        change.after = {"job": str(job.id), "state": job.state, "done": job.done, "reason": wish.reason}
+    return job
+
+
+def chosen(wish: Wish) -> Chosen:
+    """What was chosen, as far as somebody needs to see it before. A selector that is none chooses nothing."""
+    door = gateway()
+    if wish.seqs:
+        return Chosen(_one_by_one(wish), len(wish.seqs))
+    try:
+        page = door.browse(wish.queue, 0, MAX_ROUTED, wish.selector or None)
+    except RequestRefused:
+        return Chosen([], 0)
+    count = door.depth(wish.queue) if not wish.selector else len(page.messages)
+    return Chosen(page.messages, count, bool(wish.selector) and page.next is not None)
+
+
+def blast_radius(wish: Wish, found: Chosen) -> Radius | None:
+    """Where the messages would come; None where they would come nowhere, or nobody said where."""
+    if wish.action == Action.REMOVE or (wish.action != Action.RETRY and wish.target is None):
+        return None
+    stats = mirror().current().stats
+    return radius(found.sample, found.count, wish.queue, wish.target, gateway().routes, trace.processed, stats.get)
+
+
+def _one_by_one(wish: Wish) -> list[BrowsedMessage]:
+    door = gateway()
+    return [message for seq in wish.seqs[:MAX_ROUTED] for message in door.message(wish.queue, seq).messages]
+
+
+def control(request: HttpRequest, job: Job, action: str, rate: int = 0) -> tuple[Job, bool]:
+    """Approve, pause, go on with, slow down, cancel a job, or try again what failed in it, in a job of its own.
+
+    The job, and whether anything changed: it may have been over. Raises Http404 for another action.
+    """
+    for place in jobs.places(job):
+        require(request, jobs.verb_to(action, job), place)
+    by, before = request.user.get_username(), {"job": str(job.id), "state": job.state}
+    with audit.recording(request, f"{action} job", job.queue, before=before) as change:
+        is_done = True
+        match action:
+            case "approve":
+                is_done = jobs.approve(job, by)
+            case "pause":
+                is_done = jobs.pause(job, by)
+            case "resume":
+                is_done = jobs.go_on(job)
+            case "cancel":
+                is_done = jobs.cancel(job, by)
+            case "rate":
+                is_done = jobs.slow_down(job, rate)
+            case "retry":
+                job = jobs.retry_failed(job, by)
+            case _:
+                raise Http404(f"A job knows no {action!r}.")
+        change.after = {"job": str(job.id), "state": job.state}
+    return job, is_done

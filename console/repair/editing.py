@@ -1,0 +1,49 @@
+"""Editing a message that is there: it is sent changed, and the old one goes in the same moment. For page and API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpRequest
+
+from brokerapp.destination import Destination
+from brokerapp.errors import RequestRefused
+from brokerapp.sending import TestSend
+from brokerapp.snapshot import BrowsedMessage
+from console import audit
+from console.access import Verb, require
+from console.gateway import gateway
+from console.masking import masked
+from console.repair.models import Edit
+
+
+def to_edit(request: HttpRequest, queue: Destination, seq: int) -> BrowsedMessage:
+    """The message, for somebody who may see all of it. Raises Http404, RequestRefused, PermissionDenied."""
+    require(request, Verb.READ, queue)
+    found = gateway().message(queue, seq).messages
+    if not found:
+        raise Http404("This message is gone: it was consumed, it expired, or somebody removed it.")
+    shown = masked(request.user, found[0], queue)
+    if shown.masked or shown.withheld:
+        raise RequestRefused("parts of this message are masked for your role: whoever edits one must see all of it")
+    return found[0]
+
+
+def send_instead(
+    request: HttpRequest, queue: Destination, message: BrowsedMessage, changed: TestSend, reason: str
+) -> dict[str, Any]:
+    """Send `changed` in place of the message; the `id` of what was sent, and its `places`. Raises RequestRefused."""
+    if not reason:
+        raise RequestRefused("say why: the reason stands in the record of the message")
+    for each in Destination.parse_list(changed.destination):
+        require(request, Verb.EDIT, each)
+    user = request.user.get_username()
+    with audit.recording(request, "edit", queue, before={"message": message.id, "reason": reason}) as change:
+        answer = gateway().edit(queue, message.seq, changed.to_json(), user)
+        answer["places"] = list(map(str, answer["places"]))
+        change.after = {"message": answer["id"], "places": answer["places"]}
+    Edit.objects.create(
+        queue=str(queue), message_id=message.id, new_id=answer["id"], places=", ".join(answer["places"]),
+        edited_by=user, reason=reason,
+    )  # fmt: skip
+    return answer
