@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from analytics.selector_column import NotRecorded, to_column
 from analytics.whatif.coding import PER_WORD, Coding
-from analytics.whatif.questions import Question
+from analytics.whatif.conditions import Condition
 
 #: Headers of a message that are columns of the record, as texts; see docs/data.md.
 _COLUMNS = {
@@ -27,20 +27,26 @@ _UNKNOWN = 2
 def flows(events: DataFrame, bucket_seconds: int) -> DataFrame:
     """By destination and bucket (seconds since the epoch): what was sent there, stored there, and left.
 
-    Columns `destination`, `bucket`, `sent`, `bytes` (of what was sent), `stored`, `acked`, `gone` (otherwise), `events`.
+    Columns `destination`, `bucket`, `sent`, `bytes` (of what was sent), `stored`, `acked`, `waiting` (the first depth
+    noted in it, if any), `newest` (when the last was sent, microseconds since the epoch), `weight` (the greatest),
+    `events`.
     """
+    kind, weight = F.col("kind"), F.col("weight")
+    depth = F.when(kind == "depth", F.unix_micros("ts"))
     return events.groupBy("destination", _bucket(bucket_seconds)).agg(
-        F.count_if(F.col("kind") == "enqueue").alias("sent"),
-        F.sum(F.when(F.col("kind") == "enqueue", F.col("size")).otherwise(0)).alias("bytes"),
-        F.count_if(F.col("kind") == "forward").alias("stored"),
-        F.count_if(F.col("kind") == "ack").alias("acked"),
-        F.count_if(F.col("kind").isin("expire", "dead_letter", "drop")).alias("gone"),
+        _sum(kind == "enqueue", weight).alias("sent"),
+        _sum(kind == "enqueue", F.col("size") * weight).alias("bytes"),
+        _sum(kind == "forward", weight).alias("stored"),
+        _sum(kind == "ack", weight).alias("acked"),
+        F.min_by("size", depth).alias("waiting"),
+        F.max(F.when(kind == "enqueue", F.unix_micros("ts"))).alias("newest"),
+        F.max("weight").alias("weight"),
         F.count("*").alias("events"),
     )
 
 
 def classes(events: DataFrame, coding: Coding, bucket_seconds: int) -> DataFrame:
-    """Messages sent to destinations that ask questions, by destination, bucket and answers.
+    """Messages sent to destinations that ask conditions, by destination, bucket and answers.
 
     Columns `destination`, `bucket`, a word each of the answers (see Coding), `sent`, `bytes`, `newest` (when the last
     of them was sent, microseconds since the epoch), `bare` (those recorded without properties).
@@ -50,10 +56,10 @@ def classes(events: DataFrame, coding: Coding, bucket_seconds: int) -> DataFrame
         _sent(events, coding.destinations)
         .groupBy("destination", _bucket(bucket_seconds), *words)
         .agg(
-            F.count("*").alias("sent"),
-            F.sum("size").alias("bytes"),
+            F.sum("weight").alias("sent"),
+            F.sum(F.col("size") * F.col("weight")).alias("bytes"),
             F.max(F.unix_micros("ts")).alias("newest"),
-            F.count_if(F.col("ps").isNull()).alias("bare"),
+            _sum(F.col("ps").isNull(), F.col("weight")).alias("bare"),
         )
     )
 
@@ -69,13 +75,17 @@ def sent_at(events: DataFrame, coding: Coding, destinations: Sequence[str], mome
     )
 
 
-def is_recorded(question: Question) -> bool:
+def is_recorded(condition: Condition) -> bool:
     """Whether what a selector asks for is recorded of messages."""
     try:
-        _answer(question)
+        _answer(condition)
     except NotRecorded:
         return False
     return True
+
+
+def _sum(condition: Column, value: Column) -> Column:
+    return F.sum(F.when(condition, value).otherwise(0))
 
 
 def _sent(events: DataFrame, destinations: Sequence[str]) -> DataFrame:
@@ -88,35 +98,33 @@ def _bucket(seconds: int) -> Column:
 
 
 def _words(coding: Coding) -> Mapping[str, Column]:
-    """Each word of the answers: that of the questions which the message's own destination asks."""
+    """Each word of the answers: that of the conditions which the message's own destination asks."""
     found = {}
     for number, name in enumerate(coding.words):
         chosen: Column = F.lit(0).cast("bigint")
-        for destinations, questions in coding.groups:
-            asked = questions[number * PER_WORD : (number + 1) * PER_WORD]
-            if asked and len(coding.groups) == 1:
-                chosen = _packed(asked)
-            elif asked:
+        for destinations, conditions in coding.groups:
+            asked = conditions[number * PER_WORD : (number + 1) * PER_WORD]
+            if asked:
                 chosen = F.when(F.col("destination").isin(list(destinations)), _packed(asked)).otherwise(chosen)
         found[name] = chosen
     return found
 
 
-def _packed(questions: Sequence[Question]) -> Column:
-    digits = [F.shiftleft(_digit(each), 2 * place) for place, each in enumerate(questions)]
+def _packed(conditions: Sequence[Condition]) -> Column:
+    digits = [F.shiftleft(_digit(each), 2 * place) for place, each in enumerate(conditions)]
     return reduce(lambda left, right: left.bitwiseOR(right), digits)
 
 
-def _digit(question: Question) -> Column:
+def _digit(condition: Condition) -> Column:
     """0 for FALSE, 1 for TRUE, 2 for unknown, and for what is not recorded."""
     try:
-        return F.coalesce(_answer(question).cast("bigint"), F.lit(_UNKNOWN).cast("bigint"))
+        return F.coalesce(_answer(condition).cast("bigint"), F.lit(_UNKNOWN).cast("bigint"))
     except NotRecorded:
         return F.lit(_UNKNOWN).cast("bigint")
 
 
-def _answer(question: Question) -> Column:
+def _answer(condition: Condition) -> Column:
     """The selector over the columns of a recorded message."""
     known = {name: column() for name, column in _COLUMNS.items()}
-    known |= {name: F.lit(text) for name, text in question.headers.items()}
-    return to_column(question.selector.tree, known=known)
+    known |= {name: F.lit(text) for name, text in condition.headers.items()}
+    return to_column(condition.selector.tree, known=known)

@@ -1,11 +1,11 @@
-"""Coding: the answers to all questions of a destination in a few whole numbers, two bits an answer. Pure."""
+"""Coding: the answers to all conditions of a destination in a few whole numbers, two bits an answer. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from analytics.whatif.questions import Answer, Question
+from analytics.whatif.conditions import Answer, Condition
 
 #: Answers in a word: twice as many bits, and a long has 63 beside its sign.
 PER_WORD = 31
@@ -14,18 +14,18 @@ _ANSWERS: tuple[Answer, ...] = (False, True, None)
 
 @dataclass(frozen=True, slots=True)
 class Coding:
-    """Which questions are asked where. Destinations that ask the same stand together, in `groups`."""
+    """Which conditions are asked where. Destinations that ask the same stand together, in `groups`."""
 
-    groups: tuple[tuple[tuple[str, ...], tuple[Question, ...]], ...]
+    groups: tuple[tuple[tuple[str, ...], tuple[Condition, ...]], ...]
 
     @staticmethod
-    def of(asked: Mapping[str, Sequence[Question]]) -> Coding:
-        """From the questions of each destination; those that ask nothing are left out."""
-        together: dict[tuple[Question, ...], list[str]] = {}
-        for destination, questions in asked.items():
-            if questions:
-                together.setdefault(tuple(questions), []).append(destination)
-        return Coding(tuple((tuple(destinations), questions) for questions, destinations in together.items()))
+    def of(asked: Mapping[str, Sequence[Condition]]) -> Coding:
+        """From the conditions of each destination; those that ask nothing are left out."""
+        together: dict[tuple[Condition, ...], list[str]] = {}
+        for destination, conditions in asked.items():
+            if conditions:
+                together.setdefault(tuple(conditions), []).append(destination)
+        return Coding(tuple((tuple(destinations), conditions) for conditions, destinations in together.items()))
 
     @property
     def destinations(self) -> tuple[str, ...]:
@@ -33,23 +33,23 @@ class Coding:
         return tuple(each for destinations, _ in self.groups for each in destinations)
 
     @property
-    def questions(self) -> tuple[Question, ...]:
+    def conditions(self) -> tuple[Condition, ...]:
         """All that is asked anywhere, each once."""
-        return tuple(dict.fromkeys(each for _, questions in self.groups for each in questions))
+        return tuple(dict.fromkeys(each for _, conditions in self.groups for each in conditions))
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The columns that hold the answers: as many as the destination with the most questions needs."""
-        most = max((len(questions) for _, questions in self.groups), default=0)
+        """The columns that hold the answers: as many as the destination with the most conditions needs."""
+        most = max((len(conditions) for _, conditions in self.groups), default=0)
         return tuple(f"answers_{number}" for number in range(-(-most // PER_WORD)))
 
-    def questions_of(self, destination: str) -> tuple[Question, ...]:
+    def conditions_of(self, destination: str) -> tuple[Condition, ...]:
         """What is asked of messages sent there."""
-        return next((questions for destinations, questions in self.groups if destination in destinations), ())
+        return next((conditions for destinations, conditions in self.groups if destination in destinations), ())
 
-    def answers(self, destination: str, words: Sequence[int]) -> dict[Question, Answer]:
+    def answers(self, destination: str, words: Sequence[int]) -> dict[Condition, Answer]:
         """What words mean there."""
         return {
-            question: _ANSWERS[words[number // PER_WORD] >> 2 * (number % PER_WORD) & 3]
-            for number, question in enumerate(self.questions_of(destination))
+            condition: _ANSWERS[words[number // PER_WORD] >> 2 * (number % PER_WORD) & 3]
+            for number, condition in enumerate(self.conditions_of(destination))
         }

@@ -1,4 +1,4 @@
-"""Depths: what would wait at a target, bucket by bucket, when so much arrives and its consumers go on as they did. Pure.
+"""Depths: what would wait at a target, bucket by bucket, when so much arrives and consumers go on as they did. Pure.
 
 The model is a queue that is served at a constant rate: depth = max(0, depth before + arrivals - served), Lindley's
 recursion, here in its closed form.

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from analytics.whatif.coding import Coding
-from analytics.whatif.questions import Answer, Routing
+from analytics.whatif.conditions import Answer, Routing
 from analytics.whatif.ways import Leg, Way, way_of
 from brokerapp.destination import Destination
 
@@ -38,7 +38,7 @@ class Classes:
     """Messages of the window by class and bucket: rows of equal length, and what each class is."""
 
     keys: list[tuple[str, tuple[int, ...]]]  #: destination and words of the answers
-    newest: np.ndarray  #: of each class, when its last message was sent; 0 where nobody asked
+    newest: np.ndarray  #: of each class, when its last message was sent, microseconds since the epoch
     of_row: np.ndarray  #: the class of each row
     bucket: np.ndarray
     sent: np.ndarray
@@ -47,26 +47,34 @@ class Classes:
 
     @staticmethod
     def of(flows: pa.Table, counted: pa.Table | None, coding: Coding, buckets: Buckets) -> Classes:
-        """From what Spark counted; `counted` is of the destinations that ask questions."""
+        """From what Spark counted; `counted` is of the destinations that ask conditions."""
         asking = set(coding.destinations)
         plain = flows.filter(pa.array([each not in asking for each in flows["destination"].to_pylist()], pa.bool_()))
         plain = plain.filter(np.asarray(plain["sent"]) > 0)
         words = [np.zeros(plain.num_rows, np.int64) for _ in coding.words]
-        rows = [(plain, words, np.zeros(plain.num_rows, np.int64))]
+        rows = [(plain, words)]
         if counted is not None:
-            rows.append((counted, [_integers(counted[name]) for name in coding.words], _integers(counted["newest"])))
-        names = np.concatenate([np.asarray(table["destination"].to_pylist(), object) for table, _, _ in rows])
-        destinations, place = np.unique(names.astype(str), return_inverse=True)
-        columns = [place, *(np.concatenate(each) for each in zip(*(words for _, words, _ in rows), strict=True))]
+            rows.append((counted, [_integers(counted[name]) for name in coding.words]))
+        names = pa.chunked_array([pa.concat_arrays(table["destination"].chunks) for table, _ in rows if table.num_rows])
+        coded = names.combine_chunks().dictionary_encode()
+        columns = [
+            coded.indices.to_numpy(),
+            *(np.concatenate(each) for each in zip(*(each for _, each in rows), strict=True)),
+        ]
         different, of_row = np.unique(np.stack(columns), axis=1, return_inverse=True)
+
+        def all_of(name: str) -> np.ndarray:
+            return np.concatenate([_integers(table[name]) for table, _ in rows])
+
         newest = np.zeros(different.shape[1], np.int64)
-        np.maximum.at(newest, of_row, np.concatenate([each for _, _, each in rows]))
+        np.maximum.at(newest, of_row, all_of("newest"))
         return Classes(
-            [(str(destinations[first]), tuple(map(int, rest))) for first, *rest in different.T],
-            newest,
-            of_row,
-            buckets.place(np.concatenate([_integers(table["bucket"]) for table, _, _ in rows])),
-            *(np.concatenate([_integers(table[name]) for table, _, _ in rows]) for name in ("sent", "bytes")),
+            keys=[(coded.dictionary[int(first)].as_py(), tuple(map(int, rest))) for first, *rest in different.T],
+            newest=newest,
+            of_row=of_row,
+            bucket=buckets.place(all_of("bucket")),
+            sent=all_of("sent"),
+            bytes=all_of("bytes"),
             bare=0 if counted is None else int(_integers(counted["bare"]).sum()),
         )
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from analytics.whatif.questions import Answer, Answers, Routing
+from analytics.whatif.conditions import Answer, Answers, Routing
 from brokerapp.destination import Destination
 from brokerapp.engine.routing import Hop
 

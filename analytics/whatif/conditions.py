@@ -1,4 +1,4 @@
-"""Questions: what the selectors on a message's way ask. Pure.
+"""Conditions: what the selectors on a message's way ask. Pure.
 
 The broker's own walk is led through the definitions with selectors that answer as they are told and note what they were
 asked, so that no second reading of the definitions is needed.
@@ -6,7 +6,8 @@ asked, so that no second reading of the definitions is needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from brokerapp.destination import Destination
@@ -16,8 +17,8 @@ from brokerapp.errors import BrokerError
 from brokerapp.selectors import Selector, compile_selector
 from brokerapp.selectors.identifiers import identifier
 
-#: Walks through the definitions for one destination; each way that opens only where filters say no takes one more.
-MAX_WALKS = 512
+#: Walks through the definitions for one destination, beside one for each way that opens where filters say no.
+MAX_COMBINATIONS = 64
 
 #: Headers that say where a message is: the walk sets them.
 PLACE = ("destination", "original-destination")
@@ -30,7 +31,7 @@ class TooEntangled(BrokerError):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Condition:
     """A selector, asked of a message where it is. `place` (values of PLACE) is empty where that does not matter."""
 
     text: str
@@ -49,16 +50,16 @@ class Question:
 
 
 Answer = bool | None
-Answers = Mapping[Question, Answer]
+Answers = Mapping[Condition, Answer]
 
 
 @dataclass(slots=True)
 class Oracle:
-    """Makes selectors that answer what they are told to; `asked` are the questions since it was told."""
+    """Makes selectors that answer what they are told to; `asked` are the conditions since it was told."""
 
     answers: Answers = field(default_factory=dict)
     otherwise: Answer = None
-    asked: dict[Question, None] = field(default_factory=dict)
+    asked: dict[Condition, None] = field(default_factory=dict)
 
     def told(self, answers: Answers, otherwise: Answer = None) -> None:
         """Answer so from now on."""
@@ -68,10 +69,10 @@ class Oracle:
         """For a topology: its selectors."""
         return Told(self, compile_selector(text, strict), strict)
 
-    def answer(self, question: Question) -> Answer:
+    def answer(self, condition: Condition) -> Answer:
         """What the selector says."""
-        self.asked[question] = None
-        return self.answers.get(question, self.otherwise)
+        self.asked[condition] = None
+        return self.answers.get(condition, self.otherwise)
 
 
 class Told(Selector):
@@ -86,12 +87,12 @@ class Told(Selector):
 
     def evaluate(self, headers: Mapping[str, str]) -> Answer:
         """The answer for a message that is where these headers say."""
-        return self._oracle.answer(self.question(headers))
+        return self._oracle.answer(self.condition(headers))
 
-    def question(self, headers: Mapping[str, str]) -> Question:
+    def condition(self, headers: Mapping[str, str]) -> Condition:
         """What is asked of a message there."""
         place = tuple(headers.get(name) for name in PLACE) if self._asks_place else ()
-        return Question(self.text, self._strict, place)
+        return Condition(self.text, self._strict, place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ class Routing:
     oracle: Oracle
 
     def way(self, destination: Destination, answers: Answers) -> tuple[Route, list[Hop], str]:
-        """The way of a message of which the selectors say this, see `examine`. Raises TooEntangled for a new question.
+        """The way of a message of which the selectors say this, see `examine`. Raises TooEntangled for a new condition.
 
         Nobody's turn changes by it, and nothing is remembered.
         """
@@ -112,39 +113,41 @@ class Routing:
             raise TooEntangled(f"what is sent to {destination} is asked {unforeseen.text!r} only in rare combinations")
         return found
 
-    def questions(self, destination: Destination) -> tuple[Question, ...]:
+    def conditions(self, destination: Destination) -> tuple[Condition, ...]:
         """All that may be asked of a message sent there.
 
         A walk on which every selector says yes sees all ways but those that open where none of a composite's filters
-        does (sendWhenNotMatched): those are walked with these filters saying no.
+        does (sendWhenNotMatched): those are walked with these filters saying no. What opens behind one of these places
+        is seen when each was walked once; that combinations open more takes equal filters at several of them, so of
+        combinations only some are tried. `way` notices what was overlooked.
         """
-        found: dict[Question, None] = {}
-        waiting: list[frozenset[Question]] = [frozenset()]
-        walked = set(waiting)
-        while waiting:
-            refusing = waiting.pop()
+        found: dict[Condition, None] = {}
+        first, others = deque([frozenset()]), deque()  # conditions that say no: new places are looked behind first
+        places, walked, budget = set(), {frozenset()}, MAX_COMBINATIONS
+        while first or (others and budget):
+            budget -= not first
+            refusing = (first or others).popleft()
             self.oracle.told(dict.fromkeys(refusing, False), otherwise=True)
             _, hops, _ = examine({}, destination, self.topology)
             found |= self.oracle.asked
-            for filters in self._exclusive(hops):
+            for place, filters in self._exclusive(hops).items():
                 more = refusing | filters
                 if more not in walked:
                     walked.add(more)
-                    waiting.append(more)
-            if len(walked) > MAX_WALKS:
-                raise TooEntangled(f"the ways of what is sent to {destination} are too entangled to be overlooked")
+                    (others if place in places else first).append(more)
+                    places.add(place)
         return tuple(found)
 
-    def _exclusive(self, hops: list[Hop]) -> Iterator[frozenset[Question]]:
-        """The filters of each composite on a way that keeps a message only when none of them takes it."""
+    def _exclusive(self, hops: list[Hop]) -> dict[tuple[str, Destination], set[Condition]]:
+        """The filters of each composite on a way that keeps a message only when none of them takes it; by place."""
         exclusive = {
             each.id: each
             for each in self.topology.definitions.virtual_destinations
             if getattr(each, "send_when_not_matched", False)
         }
-        filters: dict[tuple[str, Destination], set[Question]] = {}
+        filters: dict[tuple[str, Destination], set[Condition]] = {}
         for hop in hops:
             if hop.definition in exclusive and hop.selector is not None:
                 told = self.oracle.compiling(hop.selector, exclusive[hop.definition].strict)
-                filters.setdefault((hop.definition, hop.at), set()).add(told.question(hop.seen or {}))
-        yield from map(frozenset, filters.values())
+                filters.setdefault((hop.definition, hop.at), set()).add(told.condition(hop.seen or {}))
+        return filters
