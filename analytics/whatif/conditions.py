@@ -120,6 +120,8 @@ class Routing:
         does (sendWhenNotMatched): those are walked with these filters saying no. What opens behind one of these places
         is seen when each was walked once; that combinations open more takes equal filters at several of them, so of
         combinations only some are tried. `way` notices what was overlooked.
+
+        Raises TooEntangled for a way without an end.
         """
         found: dict[Condition, None] = {}
         first, others = deque([frozenset()]), deque()  # conditions that say no: new places are looked behind first
@@ -128,7 +130,9 @@ class Routing:
             budget -= not first
             refusing = (first or others).popleft()
             self.oracle.told(dict.fromkeys(refusing, False), otherwise=True)
-            _, hops, _ = examine({}, destination, self.topology)
+            _, hops, problem = examine({}, destination, self.topology)
+            if problem:
+                raise TooEntangled(problem)
             found |= self.oracle.asked
             for place, filters in self._exclusive(hops).items():
                 more = refusing | filters

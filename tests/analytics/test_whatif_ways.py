@@ -156,6 +156,15 @@ def test_a_way_that_was_overlooked_is_an_error_not_a_wrong_figure():
         way_of(routing, Destination.queue("in"), {})
 
 
+def test_a_way_without_an_end_is_named():
+    oracle = Oracle()
+    legs = (Leg(Destination.queue("in.again"), "red"), Leg(Destination.queue("x"), "blue"))
+    definitions = Definitions(1, (Composite(Destination.queue("in.*"), legs),))
+    routing = Routing(Circumstances().topology(definitions, oracle.compiling), oracle)
+    with pytest.raises(TooEntangled, match="the definitions form a loop"):
+        routing.conditions(Destination.queue("in.one"))
+
+
 def test_circumstances_travel_as_plain_values():
     found = random_circumstances(Random(3))
     assert Circumstances.from_json(found.to_json()) == found
