@@ -19,8 +19,9 @@ from brokerapp.delivery import entry_of
 from brokerapp.destination import Destination
 from brokerapp.engine.choosing import selector_headers
 from brokerapp.engine.entry import Entry
-from brokerapp.engine.message_log import PAGE, MessageLog
+from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
+from brokerapp.engine.window import PAGE
 from brokerapp.errors import RequestRefused
 from brokerapp.settling import take
 from brokerapp.store import StoredEntry

@@ -21,8 +21,6 @@ PATIENCE, MAX_READ = 2.0, 50_000
 PAGE = 500
 #: Bars of a history.
 BARS = 48
-#: Names that dead-letter queues have without a policy.
-DEFAULT_NAMES = re.compile(r"(ActiveMQ\.)?DLQ(\..*)?")
 #: What differs between failures that are alike: ids, words and numbers with a digit in them, what stands in quotes. A
 #: word is tried from its beginning only, so that a long one takes no longer than a short one for each of its letters.
 _VARIABLE = re.compile(r"ID:\S+|\"[^\"]{0,200}\"|'[^']{0,200}'|(?<![\w-])[\w-]*\d[\w-]*(?:[.,:]\d+)*")
@@ -30,8 +28,8 @@ GAP = "…"
 
 
 def is_dead_letter_queue(stats: DestinationStats) -> bool:
-    """Whether failed messages are kept there: they came since the node started, or its name says so."""
-    return stats.destination.is_queue and (stats.DLQ or DEFAULT_NAMES.fullmatch(stats.destination.name) is not None)
+    """Whether failed messages are kept there."""
+    return stats.destination.is_queue and stats.DLQ
 
 
 def pattern_of(cause: str) -> str:
