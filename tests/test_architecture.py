@@ -115,7 +115,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.steps": (*PARTS_OF_CORE, "brokerapp.sending", "brokerapp.transfers"),
     "brokerapp.transfers": PARTS_OF_CORE,
     "brokerapp.admin": (
-        *VALUES, "brokerapp.engine.bindings", "brokerapp.engine.job", "brokerapp.engine.loops", "brokerapp.selectors",
+        *VALUES, "brokerapp.engine.bindings", "brokerapp.engine.circumstances", "brokerapp.engine.job",
+        "brokerapp.engine.loops", "brokerapp.selectors",
         "=brokerapp.store", "brokerapp.store.redis", "brokerapp.store.rings", "brokerapp.history",
         "brokerapp.clock", "brokerapp.peers_admin",
     ),
@@ -132,7 +133,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.management": ("brokerapp",),
     "brokerapp": (),
     "analytics": (
-        "analytics", "brokerapp.definitions", "brokerapp.destination", "brokerapp.engine.destination_map",
+        "analytics", "brokerapp.definitions", "brokerapp.destination", "brokerapp.engine",
         "brokerapp.environment", "brokerapp.errors", "brokerapp.recording", "brokerapp.selectors",
         "brokerapp.store.keys",
     ),

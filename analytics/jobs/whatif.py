@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +32,9 @@ MINUTE = 60
 LENGTHS = tuple(minutes * MINUTE for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440))
 #: Rows of classes and buckets that one process takes in: some 100 bytes each.
 MAX_ROWS = 2_000_000
+
+#: Messages looked at for each sample: of one moment there may be many.
+PER_MOMENT = 100
 
 Collect = Callable[[str, DataFrame], pa.Table]
 
@@ -78,7 +82,7 @@ def _judged(question: Question, trial: Trial, flow: pa.Table, buckets: Buckets, 
         waiting_at_first(flow),
         _sharing(routings),
     )
-    samples = _samples(question.events, comparison, coding, collect)
+    samples = _samples(question, comparison, coding, collect)
     unknown = [each for each in coding.conditions if not is_recorded(each)]
     return report.findings(
         comparison, trial, samples, rows_read=pc.sum(flow["events"]).as_py(),
@@ -129,20 +133,24 @@ def _sharing(routings: Sequence[Routing]) -> dict[str, list[str]]:
     }
 
 
-def _samples(events: DataFrame, comparison: Comparison, coding: Coding, collect: Collect) -> list[report.Sample]:
-    """A message of each class that is to be shown."""
+def _samples(question: Question, comparison: Comparison, coding: Coding, collect: Collect) -> list[report.Sample]:
+    """A message of each class that is to be shown: one of those sent when the last of the class was."""
     wanted = comparison.sampled
     if not wanted:
         return []
     found = comparison.draft.classes
     keys = {number: found.keys[number] for _, number in wanted}
     moments = sorted({int(found.newest[number]) for number in keys})
-    frame = sent_at(events, coding, sorted({destination for destination, _ in keys.values()}), moments)
-    by_class: dict[tuple, tuple[str, int]] = {}
-    for row in collect("samples", frame.limit(100 * len(moments))).to_pylist():
-        by_class[row["destination"], tuple(row[name] for name in coding.words)] = (row["msg_id"], row["us"])
-    return [
-        report.Sample(what, *by_class[keys[number]], keys[number][0])
-        for what, number in wanted
-        if keys[number] in by_class
-    ]
+    frame = sent_at(question.events, sorted({destination for destination, _ in keys.values()}), moments)
+    by_class = {
+        (row["destination"], coding.words_of(row["destination"], _headers(row))): report.Sample(
+            "", row["msg_id"], row["us"], row["destination"]
+        )
+        for row in collect("samples", frame.limit(PER_MOMENT * len(moments))).to_pylist()
+    }
+    return [replace(by_class[keys[number]], what=what) for what, number in wanted if keys[number] in by_class]
+
+
+def _headers(row: Mapping[str, Any]) -> dict[str, str]:
+    """Of a recorded message, as a selector asks for them."""
+    return {**dict(row["ps"] or ()), "message-id": row["msg_id"], "timestamp": str(row["born_ms"])}

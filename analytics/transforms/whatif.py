@@ -64,14 +64,15 @@ def classes(events: DataFrame, coding: Coding, bucket_seconds: int) -> DataFrame
     )
 
 
-def sent_at(events: DataFrame, coding: Coding, destinations: Sequence[str], moments: Sequence[int]) -> DataFrame:
-    """Single messages that were sent to these destinations at these moments (microseconds since the epoch), and their
-    answers: columns `destination`, `us`, `msg_id` and the words."""
-    words = [column.alias(name) for name, column in _words(coding).items()]
+def sent_at(events: DataFrame, destinations: Sequence[str], moments: Sequence[int]) -> DataFrame:
+    """Single messages that were sent to these destinations at these moments (microseconds since the epoch).
+
+    Columns `destination`, `us`, `msg_id`, `born_ms`, `ps`.
+    """
     return (
         _sent(events, destinations)
         .where(F.unix_micros("ts").isin(list(moments)))
-        .select("destination", F.unix_micros("ts").alias("us"), "msg_id", *words)
+        .select("destination", F.unix_micros("ts").alias("us"), "msg_id", F.unix_millis("born").alias("born_ms"), "ps")
     )
 
 

@@ -47,6 +47,14 @@ class Coding:
         """What is asked of messages sent there."""
         return next((conditions for destinations, conditions in self.groups if destination in destinations), ())
 
+    def words_of(self, destination: str, headers: Mapping[str, str]) -> tuple[int, ...]:
+        """The answers of the broker's own selectors for a message with these headers, sent there."""
+        words = [0] * len(self.words)
+        for number, each in enumerate(self.conditions_of(destination)):
+            answer = each.selector.evaluate({**headers, **each.headers})
+            words[number // PER_WORD] |= _ANSWERS.index(answer) << 2 * (number % PER_WORD)
+        return tuple(words)
+
     def answers(self, destination: str, words: Sequence[int]) -> dict[Condition, Answer]:
         """What words mean there."""
         return {

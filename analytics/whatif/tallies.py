@@ -140,7 +140,7 @@ class Tally:
                     _add(sums, name, series.messages * copies, series.bytes * copies)
         for address, series in shared.items():
             queues = sharing[address]
-            for name, part in zip(queues, _parts(series, len(queues)), strict=True):
+            for name, part in zip(queues, parts(series, len(queues)), strict=True):
                 _add(found, name, part.messages, part.bytes)
         return found
 
@@ -194,7 +194,7 @@ def _add(sums: dict[str, Series], name: str, messages: np.ndarray, bytes: np.nda
         sums[name] = Series(messages.copy(), bytes.copy())
 
 
-def _parts(series: Series, count: int) -> Iterable[Series]:
+def parts(series: Series, count: int) -> Iterable[Series]:
     """Equal parts, over the whole window to the message."""
     before = np.concatenate(([0], np.cumsum(series.messages)))
     for turn in range(count):
