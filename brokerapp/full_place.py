@@ -1,4 +1,4 @@
-"""Full places: a queue, topic or named subscription at its bound, or the whole store, each with those who wait there."""
+"""Full places: a queue, topic or named subscription at its bound, or the store, each with those who wait there."""
 
 from __future__ import annotations
 

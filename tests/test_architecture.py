@@ -121,7 +121,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.transfers": PARTS_OF_CORE,
     "brokerapp.admin": (
         *VALUES, "brokerapp.admin", "brokerapp.clock", "brokerapp.engine.bindings", "brokerapp.engine.checking",
-        "brokerapp.engine.job", "brokerapp.selectors", "=brokerapp.store", "brokerapp.store.redis",
+        "brokerapp.engine.circumstances", "brokerapp.engine.job", "brokerapp.selectors", "=brokerapp.store",
+        "brokerapp.store.redis",
     ),
     "brokerapp.node": (
         *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.peers", "brokerapp.requests", "brokerapp.listeners",
@@ -137,7 +138,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp": (),
     "analytics": (
         "analytics", "brokerapp.definitions", "brokerapp.definitions_json", "brokerapp.destination",
-        "brokerapp.engine.destination_map", "brokerapp.environment", "brokerapp.errors", "brokerapp.recording", "brokerapp.selectors",
+        "brokerapp.engine", "brokerapp.environment", "brokerapp.errors", "brokerapp.recording", "brokerapp.selectors",
         "brokerapp.store.keys",
     ),
     "console": ("console", "brokerapp", "analytics"),
