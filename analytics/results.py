@@ -25,11 +25,16 @@ SHOWN_ROWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table as people read it; `unit` is one of messages, bytes, ms, or empty."""
+    """A column of a table as people read it.
+
+    `unit` says how its values read: messages, bytes, ms, seconds, rate (a second), part (of 1), times, time (when),
+    or nothing for text. `about` says what its texts name, so that a page links them: destination, client, message.
+    """
 
     name: str
     label: str
     unit: str = ""
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,10 @@ class Table:
         columns = [[_plain(value) for value in column.to_pylist()] for column in shown.columns]
         return {
             "title": self.title,
-            "columns": [{"name": each.name, "label": each.label, "unit": each.unit} for each in self.columns],
+            "columns": [
+                {"name": each.name, "label": each.label, "unit": each.unit, "about": each.about}
+                for each in self.columns
+            ],
             "rows": [list(row) for row in zip(*columns, strict=True)],
             "total_rows": self.rows.num_rows,
             "file": f"{self.name}.parquet",
