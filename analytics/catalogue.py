@@ -26,6 +26,7 @@ class Analysis:
     parameters: tuple[Parameter, ...] = ()
     group: str = FLOW
     reads_routing: bool = False  #: whether the request must bring the definitions in force
+    version: int = 1  #: of the definition: raised when the same traffic gives other numbers than before
 
     def values(self, given: Mapping[str, Any]) -> dict[str, str]:
         """Every parameter with what was given for it, or its default; raises RequestRefused."""

@@ -17,6 +17,7 @@ from analytics import results
 from analytics.archive import BrokerArchive
 from analytics.catalogue import analysis_for
 from analytics.events import read_events
+from analytics.extent import rows_within
 from analytics.outcome import AnalysisFailed, RunCancelled
 from analytics.question import Question
 from analytics.request import AnalysisRequest
@@ -26,8 +27,9 @@ from analytics.session import SparkUnavailable, connected, interrupt_elsewhere, 
 from brokerapp.definitions import from_json
 from brokerapp.environment import Environment
 
-#: Told how a run goes: what it does, in words, and which part of it is done (0 to 1).
-Report = Callable[[str, float], None]
+#: Told how a run goes: `stage`, what it does, in words; `progress`, which part of it is done (0 to 1); `rows`, how many
+#: events the files have that it reads, when that is known.
+Report = Callable[..., None]
 
 _PATH_NOT_FOUND = "PATH_NOT_FOUND"
 _LONGEST_REASON = 300
@@ -42,6 +44,7 @@ class Execution:
         self._job: Any = import_module(self._analysis.module)
         self._runs = Runs(environment)
         self._step, self._title, self._part = 0, "", 0.0
+        self._rows: dict[str, int] = {}
 
     def run(self) -> dict[str, Any]:
         """The stored result."""
@@ -49,6 +52,8 @@ class Execution:
         window = self._request.window_at(time.time_ns() // 1000)
         archive = BrokerArchive(self._environment.archive, self._environment.broker_name)
         as_of_us = archive.as_of_us  # before reading: what is archived meanwhile is a gift
+        rows = rows_within(self._environment.archive, window)
+        self._rows = {} if rows is None else {"rows": rows}
         findings = self._findings(self._session(), window)
         return results.store(
             self._environment.results,
@@ -56,6 +61,7 @@ class Execution:
             findings,
             window=window,
             as_of_us=as_of_us,
+            definition=analysis_for(self._request).version,
             seconds=time.monotonic() - started,
         )
 
@@ -115,7 +121,8 @@ class Execution:
 
     def _tell(self, detail: str) -> None:
         steps = self._job.STEPS
-        self._report(f"{self._step} of {steps}: {self._title}{detail}", (self._step - 1 + self._part) / steps)
+        stage = f"{self._step} of {steps}: {self._title}{detail}"
+        self._report(stage=stage, progress=(self._step - 1 + self._part) / steps, **self._rows)
 
 
 def interrupt_run(run_id: str, environment: Environment) -> bool:

@@ -49,7 +49,7 @@ class Table:
     def to_json(self) -> dict[str, Any]:
         """The table as a page shows it."""
         shown = self.rows.select([column.name for column in self.columns]).slice(0, SHOWN_ROWS)
-        columns = [[_plain(value) for value in column.to_pylist()] for column in shown.columns]
+        columns = [[plain(value) for value in column.to_pylist()] for column in shown.columns]
         return {
             "title": self.title,
             "columns": [
@@ -86,14 +86,25 @@ def stored(root: Path, run_id: str) -> dict[str, Any] | None:
 
 
 def store(
-    root: Path, run_id: str, findings: Findings, *, window: Window, as_of_us: int | None, seconds: float
+    root: Path,
+    run_id: str,
+    findings: Findings,
+    *,
+    window: Window,
+    as_of_us: int | None,
+    seconds: float,
+    definition: int = 1,
 ) -> dict[str, Any]:
-    """Keep the result of a run and give it back; `as_of_us` is the moment up to which all traffic was archived."""
+    """Keep the result of a run and give it back.
+
+    `as_of_us` is the moment up to which all traffic was archived, `definition` the version of the analysis.
+    """
     result = {
         "sentence": findings.sentence,
         "window": {"since_us": window.since_us, "until_us": window.until_us},
         "rows_read": findings.rows_read,
         "freshness_us": as_of_us,
+        "definition": definition,
         "charts": [{"title": title, "figure": figure} for title, figure in findings.charts],
         "tables": [table.to_json() for table in findings.tables],
         "seconds": round(seconds, 3),
@@ -114,5 +125,6 @@ def store(
     return result
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value as JSON has it: moments as ISO 8601."""
     return value.isoformat().replace("+00:00", "Z") if hasattr(value, "isoformat") else value

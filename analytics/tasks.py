@@ -2,8 +2,8 @@
 
 How a run goes is told to the console by its task `console.run_changed(run_id, state, info)`, states in lower case:
 
-    starting    a worker has it and waits for Spark
-    running     info: stage (in words), progress (0 to 1)
+    starting    a worker has it and waits for Spark; info: worker (its name in Celery)
+    running     info: stage (in words), progress (0 to 1), rows (events in the files it reads; where that is known)
     done        info: result (path under the folder of results), sentence
     failed      info: reason
     cancelled   info: reason
@@ -11,14 +11,16 @@ How a run goes is told to the console by its task `console.run_changed(run_id, s
 
 from __future__ import annotations
 
+import errno
 import logging
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from billiard.exceptions import WorkerLostError
 from celery import Task, current_app, shared_task
 from celery.exceptions import SoftTimeLimitExceeded
-from celery.signals import task_failure
+from celery.signals import task_failure, worker_ready
 
 from analytics import results
 from analytics.outcome import AnalysisFailed, RunCancelled
@@ -27,13 +29,17 @@ from analytics.runs import Runs
 from brokerapp.environment import Environment
 from brokerapp.errors import RequestRefused
 
+#: Errors of a disk, or of one's share of it, that is full.
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 log = logging.getLogger(__name__)
 
 #: How long an analysis may take, in seconds; after the second limit its process is killed.
-SOFT_LIMIT = 15 * 60
+SOFT_LIMIT = Environment.read().analysis_seconds
 HARD_LIMIT = SOFT_LIMIT + 60
 
 TELL = "console.run_changed"
+STARTED = "console.worker_started"
 
 
 @shared_task(
@@ -51,9 +57,10 @@ def analyse(self: Task, run_id: str, request: Mapping[str, Any]) -> str | None:
         return None
     if result := results.stored(environment.results, run_id):
         return _done(run_id, result)
-    _tell(run_id, "starting")
+    _tell(run_id, "starting", worker=self.request.hostname or "")
+    limit = (self.request.timelimit or (None, None))[1] or SOFT_LIMIT
     try:
-        return _done(run_id, _execute(run_id, request, environment))
+        return _done(run_id, _execute(run_id, request, environment, limit))
     except RunCancelled:
         _tell(run_id, "cancelled", reason="Cancelled while it ran.")
         raise
@@ -84,16 +91,16 @@ def sweep(run_id: str) -> bool:
     return interrupt_run(run_id, Environment.read())
 
 
-def _execute(run_id: str, request: Mapping[str, Any], environment: Environment) -> dict[str, Any]:
-    """The stored result; every error but a cancellation as AnalysisFailed."""
+def _execute(run_id: str, request: Mapping[str, Any], environment: Environment, limit: float) -> dict[str, Any]:
+    """The stored result; every error but a cancellation as AnalysisFailed. `limit` is the time it has, in seconds."""
     from analytics.execution import Execution
 
-    told: list[tuple[str, float]] = []
+    told: list[dict[str, Any]] = []
 
-    def report(stage: str, progress: float) -> None:
-        if told != [(stage, progress)]:
-            told[:] = [(stage, progress)]
-            _tell(run_id, "running", stage=stage, progress=progress)
+    def report(**info: Any) -> None:
+        if told != [info]:
+            told[:] = [info]
+            _tell(run_id, "running", **info)
 
     try:
         return Execution(run_id, AnalysisRequest.from_dict(request), environment, report).run()
@@ -102,10 +109,26 @@ def _execute(run_id: str, request: Mapping[str, Any], environment: Environment) 
     except RequestRefused as error:
         raise AnalysisFailed(str(error)) from None
     except SoftTimeLimitExceeded:
-        raise AnalysisFailed(f"It took longer than {SOFT_LIMIT // 60} minutes and was stopped.") from None
+        raise AnalysisFailed(
+            f"It took longer than {_words(limit)} and was stopped: ask about a shorter window."
+        ) from None
+    except OSError as error:
+        log.exception("run %s failed", run_id)
+        raise AnalysisFailed(_trouble(error)) from None
     except Exception as error:  # top of the run: the trace goes to the log, the reason to the page
         log.exception("run %s failed", run_id)
         raise AnalysisFailed(f"{type(error).__name__}: {error}".partition("\n")[0][:300]) from None
+
+
+def _words(seconds: float) -> str:
+    return f"{seconds / 60:g} minutes" if seconds >= 120 else f"{seconds:g} seconds"
+
+
+def _trouble(error: OSError) -> str:
+    """What an operating system's error means to somebody who waits for a result."""
+    if error.errno in NO_ROOM:
+        return f"There is no room on the disk for the result ({error.strerror}): make room, then run it anew."
+    return f"{type(error).__name__}: {error}".partition("\n")[0][:300]
 
 
 def _done(run_id: str, result: Mapping[str, Any]) -> str:
@@ -127,3 +150,10 @@ def _child_was_lost(sender: Task, exception: BaseException, args: Any, **_: Any)
     if not Runs(Environment.read()).is_cancelled(run_id):
         _tell(run_id, "failed", reason="The worker's process was killed; the machine may have run out of memory.")
     sweep.delay(run_id)
+
+
+@worker_ready.connect
+def _worker_started(sender: Any, **_: Any) -> None:
+    """What a worker of this name had before it ended is lost: the console is told at once, not after a long silence."""
+    if "analytics.tasks.analyse" in sender.app.tasks and "spark" in sender.app.amqp.queues.consume_from:
+        sender.app.send_task(STARTED, args=[sender.hostname, time.time()], queue="default")

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from brokerapp.clock import now_ms
 from brokerapp.definitions import Definitions, from_json, to_json
 from brokerapp.destination import Destination
 from brokerapp.engine.bindings import Binding, is_at
@@ -38,7 +39,7 @@ from brokerapp.snapshot import (
     WaitingMessage,
 )
 from brokerapp.store import DISCARDED, StoredEntry, StoredJob
-from brokerapp.store.redis import RedisStore, now_ms
+from brokerapp.store.redis import RedisStore
 
 #: Seconds a node may take over a request; a purge of a million messages takes some ten.
 REQUEST_SECONDS = 60.0

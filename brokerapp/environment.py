@@ -45,6 +45,13 @@ class Environment:
     proxies: str = ""
     #: Days for which the audit trail is kept; 0: for ever.
     audit_days: int = 0
+    #: Days for which results of analyses are kept that nobody pinned; 0: for ever.
+    result_days: int = 90
+    #: Seconds an analysis may take.
+    analysis_seconds: int = 15 * 60
+    #: Analyses that run at once: in all, and for one person.
+    analyses_at_once: int = 2
+    analyses_of_one: int = 1
 
     @staticmethod
     def read(variables: Mapping[str, str] = os.environ) -> Environment:
@@ -68,6 +75,10 @@ class Environment:
             indexed=_indexed(variables.get("SLUICE_INDEXED", INDEXED)),
             proxies="".join(variables.get("SLUICE_PROXIES", "").split()),
             audit_days=int(variables.get("SLUICE_AUDIT_DAYS", 0)),
+            result_days=int(variables.get("SLUICE_RESULT_DAYS", 90)),
+            analysis_seconds=int(variables.get("SLUICE_ANALYSIS_SECONDS", 15 * 60)),
+            analyses_at_once=int(variables.get("SLUICE_ANALYSES", 2)),
+            analyses_of_one=int(variables.get("SLUICE_ANALYSES_OF_ONE", 1)),
         )
 
     @property

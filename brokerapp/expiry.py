@@ -1,8 +1,8 @@
 """Expiry: messages that nobody reads and whose time is over leave their queues.
 
-The store keeps, for each log, which entries expire when (see broker.lua), so that a log without such messages costs
-nothing and a late message among millions is found at once. What a consumer holds stays with it until it is acknowledged
-or comes back; what is about to be given out is looked at in `Delivery.give`.
+The store keeps, for each log, which entries expire when (store/functions/moments.lua), so that a log without such
+messages costs nothing and a late message among millions is found at once. What a consumer holds stays with it until
+it is acknowledged or comes back; what is about to be given out is looked at in `Delivery.give`.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from brokerapp.allocator import keep_freed_memory
 from brokerapp.broker import Broker
+from brokerapp.clock import now_ms
 from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions, from_json, to_json
 from brokerapp.destination import Destination
@@ -33,7 +34,8 @@ from brokerapp.snapshot import NodeStatus
 from brokerapp.stats import Stats
 from brokerapp.stomp.endpoint import Authenticate
 from brokerapp.store import Limits, LogState
-from brokerapp.store.redis import NODE_TIMEOUT_MS, RedisStore, now_ms
+from brokerapp.store.nodes import NODE_TIMEOUT_MS
+from brokerapp.store.redis import RedisStore
 from brokerapp.store.room import server_limit, store_limit
 
 logger = logging.getLogger(__name__)

@@ -44,6 +44,7 @@ COMMANDS = (
     Command("Scheduled messages", "scheduled", "clock", Verb.BROWSE, keys="g w"),
     Command("Send a test message", "send", "play", Verb.SEND, keys="g m"),
     Command("Analyses", "analyses", "analysis", keys="g a"),
+    Command("Runs of analyses", "runs", "analysis"),
     Command("Audit trail", "audit", "audit", Verb.AUDIT, keys="g u"),
     Command("Users, roles and masking", "users", "people", Verb.USERS),
     Command("New queue", "new-queue", "queue", Verb.CREATE),

@@ -51,7 +51,11 @@ class AnalysisRun(models.Model):
     reason = models.TextField(blank=True)  #: why it failed or was cancelled
     sentence = models.TextField(blank=True)  #: its result in one sentence
     asked_by = models.CharField(max_length=150)  #: a user name, or the name of a schedule
+    worker = models.CharField(max_length=150, blank=True)  #: the worker that has it, by its name in Celery
+    rows = models.PositiveBigIntegerField(null=True)  #: recorded events in the files that its window touches
+    pinned = models.BooleanField(default=False)  #: kept for ever
     created = models.DateTimeField(auto_now_add=True)
+    sent = models.DateTimeField(null=True)  #: to the workers; until then it waits for its turn
     started = models.DateTimeField(null=True)
     changed = models.DateTimeField(auto_now=True)
     finished = models.DateTimeField(null=True)
@@ -60,6 +64,9 @@ class AnalysisRun(models.Model):
     class Meta:
         ordering = ["-created"]
         indexes = [models.Index(fields=["-created"]), models.Index(fields=["state"])]
+
+    def __str__(self) -> str:
+        return f"{self.title}, {self.created:%Y-%m-%d %H:%M}"
 
     @property
     def is_final(self) -> bool:

@@ -17,7 +17,7 @@ ASK_SECONDS = 1.0
 CLOSING_SECONDS = 5  # for browsers' WebSockets and STOMP clients to be told that the process ends
 WEB_GRACE_SECONDS = 20.0  # closing, and then the node stores all it was asked to
 
-WORKER_PROCESSES = {"default": 2, "spark": 2}  # by queue: so many tasks at once; the demo is a task that lasts
+SHORT_TASKS = 2  # at once; the demo is a task that lasts
 DATABASE_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY = "celery --quiet -A console.celery"
 WORKER_ENVIRONMENT = {
@@ -67,7 +67,7 @@ def parts(environment: Environment) -> list[Part]:
                 _module(f"{WORKER} -Q {queue} -c {processes} -n {queue}@%h"),
                 environment=WORKER_ENVIRONMENT,
             )
-            for queue, processes in WORKER_PROCESSES.items()
+            for queue, processes in (("default", SHORT_TASKS), ("spark", environment.analyses_at_once))
         ),
         Part("beat", _module(f"{CELERY} beat --loglevel INFO --scheduler {DATABASE_SCHEDULER}")),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import uuid
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from channels.layers import get_channel_layer
 from django.conf import settings
 from django.utils import timezone
 
-from brokerapp.errors import StoreUnavailable
-from console import figures
+from brokerapp.errors import RequestRefused, StoreUnavailable
+from console import figures, turns
 from console.models import AnalysisRun
 from console.workers import ask
 
@@ -26,7 +27,7 @@ State = AnalysisRun.State
 
 #: States in words.
 LABELS = {
-    State.QUEUED: "Waiting for a worker",
+    State.QUEUED: "Waiting",
     State.STARTING: "Starting Spark",
     State.RUNNING: "Running",
     State.DONE: "Done",
@@ -35,19 +36,33 @@ LABELS = {
 }
 
 
+#: Runs of one person that may wait: what is beyond is a mistake in a loop somewhere.
+MAX_WAITING = 20
+#: What `changed` may be told beside the state.
+TOLD = ("stage", "progress", "reason", "sentence", "result", "worker", "rows")
+
+
 def start(kind: str, title: str, parameters: dict[str, Any], asked_by: str) -> AnalysisRun:
-    """Ask a worker for an analysis; the run that will tell how it goes."""
+    """Ask for an analysis; the run that will tell how it goes. Raises RequestRefused when too many wait."""
+    if AnalysisRun.objects.filter(asked_by=asked_by, state=State.QUEUED).count() >= MAX_WAITING:
+        raise RequestRefused(f"{MAX_WAITING} analyses of {asked_by} wait already: cancel some, or wait for them")
+    request = {"kind": kind, **parameters}
+    run = AnalysisRun.objects.create(kind=kind, title=title, request=request, asked_by=asked_by)
+    send_next()
+    run.refresh_from_db()
+    return run
+
+
+def send_next() -> None:
+    """Give workers the runs whose turn it is."""
     from console.analyses import with_routing  # needs the catalogue of analytics, which a web worker may do without
 
-    run_id = uuid.uuid4()
-    request = {"kind": kind, **parameters}
-    run = AnalysisRun.objects.create(id=run_id, kind=kind, title=title, request=request, asked_by=asked_by)
-    try:
-        ask("analytics.tasks.analyse", str(run_id), with_routing(request), queue="spark", task_id=str(run_id))
-    except StoreUnavailable as error:
-        changed(str(run_id), State.FAILED, {"reason": str(error)})
-        run.refresh_from_db()
-    return run
+    for run in turns.take(settings.SLUICE):
+        try:
+            ask("analytics.tasks.analyse", str(run.id), with_routing(run.request), queue="spark", task_id=str(run.id))
+        except StoreUnavailable as error:
+            _record(str(run.id), State.FAILED, {"reason": str(error)})
+        notify(str(run.id))
 
 
 def cancel(run: AnalysisRun, by: str) -> None:
@@ -59,11 +74,21 @@ def cancel(run: AnalysisRun, by: str) -> None:
 def changed(run_id: str, state: str, info: dict[str, Any]) -> bool:
     """Record that a run reached a state; False when it is unknown or over already.
 
-    `info` may hold stage (text), progress (0 to 1), reason, sentence and result (path under the folder of results).
+    `info` may hold stage (text), progress (0 to 1), reason, sentence, result (path under the folder of results), worker
+    and rows.
     """
+    is_new = _record(run_id, state, info)
+    if is_new:
+        notify(run_id)
+        if state in AnalysisRun.FINAL:
+            send_next()
+    return is_new
+
+
+def _record(run_id: str, state: str, info: dict[str, Any]) -> bool:
     now = timezone.now()
     fields: dict[str, Any] = {"state": state, "changed": now}
-    fields |= {name: info[name] for name in ("stage", "progress", "reason", "sentence", "result") if name in info}
+    fields |= {name: info[name] for name in TOLD if name in info}
     if state in AnalysisRun.FINAL:
         fields["finished"] = now
     if state == State.DONE:
@@ -73,8 +98,40 @@ def changed(run_id: str, state: str, info: dict[str, Any]) -> bool:
     is_new = unfinished.update(**fields) == 1
     if state in (State.STARTING, State.RUNNING):
         AnalysisRun.objects.filter(id=run_id, started=None).update(started=now)
-    if is_new:
-        notify(run_id)
+    return is_new
+
+
+def worker_started(worker: str, moment: datetime) -> int:
+    """A worker of this name begins anew: what it had before is lost; how many runs that ended."""
+    lost = AnalysisRun.objects.filter(state__in=(State.STARTING, State.RUNNING), worker=worker, started__lt=moment)
+    reason = "The worker was killed or restarted while the analysis ran. It is there again: run the analysis anew."
+    return sum(_lose(str(run.id), reason) for run in lost)
+
+
+def reap(silence: timedelta, patience: timedelta) -> int:
+    """End runs of which nothing was heard for a silence, or that no worker took with patience; how many."""
+    now = timezone.now()
+    silent = AnalysisRun.objects.filter(state__in=(State.STARTING, State.RUNNING), changed__lt=now - silence)
+    untaken = AnalysisRun.objects.filter(state=State.QUEUED, sent__lt=now - patience)
+    ended = [
+        *(_lose(str(run.id), f"Its worker was lost: nothing was heard for {_minutes(silence)}.") for run in silent),
+        *(_lose(str(run.id), f"No worker took it within {_minutes(patience)}: does one run?") for run in untaken),
+    ]  # fmt: skip
+    send_next()
+    return sum(ended)
+
+
+def _minutes(span: timedelta) -> str:
+    return f"{span.total_seconds() / 60:.0f} minutes"
+
+
+def _lose(run_id: str, reason: str) -> bool:
+    """Nobody knows whether somebody still works on it: so it is stopped, too, and not begun again."""
+    is_new = changed(run_id, State.FAILED, {"reason": reason})
+    try:
+        ask("analytics.tasks.cancel", run_id)
+    except StoreUnavailable as error:
+        logger.warning("run %s could not be stopped: %s", run_id, error)
     return is_new
 
 
@@ -87,11 +144,18 @@ def result_of(run: AnalysisRun) -> dict[str, Any] | None:
     return json.loads(path.read_text())
 
 
+def window_of(result: dict[str, Any]) -> tuple[datetime, datetime]:
+    """The stretch of time that a result is about."""
+    window = result["window"]
+    return tuple(datetime.fromtimestamp(window[end] / 1e6, UTC) for end in ("since_us", "until_us"))
+
+
 def cells(run_id: str, rows: tuple[str, ...]) -> dict[str, Any]:
     """The live cells of one run (by id), or of the rows of the list of runs."""
+    line = turns.line()
     if not rows:
-        return {name: text for run in _find([run_id]) for name, text in cells_of(run).items()}
-    return {f"{run.id}#{name}": text for run in _find(rows) for name, text in cells_of(run).items()}
+        return {name: text for run in _find([run_id]) for name, text in cells_of(run, line).items()}
+    return {f"{run.id}#{name}": text for run in _find(rows) for name, text in cells_of(run, line).items()}
 
 
 def _find(ids: list[str] | tuple[str, ...]) -> list[AnalysisRun]:
@@ -104,18 +168,25 @@ def _find(ids: list[str] | tuple[str, ...]) -> list[AnalysisRun]:
     return list(AnalysisRun.objects.filter(id__in=valid))
 
 
-def cells_of(run: AnalysisRun) -> dict[str, Any]:
-    """How one run stands, in texts."""
+def cells_of(run: AnalysisRun, line: list[str] | None = None) -> dict[str, Any]:
+    """How one run stands, in texts; `line` is `turns.line()` where somebody has it already."""
     end = run.finished or timezone.now()
     return {
         "state": run.state,
         "label": LABELS[State(run.state)],
-        "stage": "" if run.is_final else run.stage,
+        "stage": _stage(run, line),
+        "rows": f"{run.rows:,} recorded events in its window" if run.rows and not run.is_final else "",
         "progress": round(run.progress, 3),
         "reason": run.reason,
         "took": figures.span((end - run.created).total_seconds()),
         "final": run.is_final,
     }
+
+
+def _stage(run: AnalysisRun, line: list[str] | None) -> str:
+    if run.is_final or run.state != State.QUEUED:
+        return "" if run.is_final else run.stage
+    return turns.place(str(run.id), turns.line() if line is None else line)
 
 
 def notify(run_id: str) -> None:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from celery import shared_task
 from django.conf import settings
-from django.utils import timezone
 
-from console import audit_retention, runs
+from console import audit_retention, run_retention, runs
 from console.alerts import sending
-from console.models import AnalysisRun
 from console.repair import jobs
 from console.repair.work import rouse_lost, work
 
 #: A run of which nothing was heard for so long has lost its worker. Spark reports at least once a minute.
 SILENCE = timedelta(minutes=10)
+#: A run that was given to workers and that none took for so long is not waited for any more.
+PATIENCE = timedelta(minutes=60)
 
 
 @shared_task(name="console.run_changed")
@@ -37,13 +37,15 @@ def start_scheduled(kind: str, window: str, schedule: str = "schedule") -> str:
 @shared_task(name="console.reap")
 def reap() -> int:
     """Fail runs whose worker is gone, how many; let other workers go on with jobs on messages."""
-    silent = AnalysisRun.objects.filter(
-        state__in=[AnalysisRun.State.STARTING, AnalysisRun.State.RUNNING], changed__lt=timezone.now() - SILENCE
-    )
-    reason = {"reason": "Its worker was lost: nothing was heard of it for ten minutes."}
     jobs.forget_old()
     rouse_lost()
-    return sum(runs.changed(str(run.id), AnalysisRun.State.FAILED, reason) for run in silent)
+    return runs.reap(SILENCE, PATIENCE)
+
+
+@shared_task(name="console.worker_started")
+def worker_started(worker: str, seconds: float) -> int:
+    """A worker of analyses began at this moment (seconds since the epoch); how many runs of the one before are lost."""
+    return runs.worker_started(worker, datetime.fromtimestamp(seconds, UTC))
 
 
 @shared_task(name="console.work")
@@ -70,3 +72,9 @@ def demo(**options: Any) -> str:
 def deliver_alert(delivery_id: int) -> str:
     """Tell somebody outside about an alert, once; what came of it."""
     return sending.deliver(delivery_id)
+
+
+@shared_task(name="console.forget_runs")
+def forget_runs() -> int:
+    """Delete runs of analyses that are older than SLUICE_RESULT_DAYS and not pinned; how many."""
+    return run_retention.forget(settings.SLUICE.result_days)

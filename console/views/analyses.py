@@ -7,21 +7,21 @@ from datetime import UTC, datetime
 
 from csp.decorators import csp_update
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from analytics.catalogue import ANALYSES, Analysis, by_group
 from brokerapp.errors import RequestRefused
-from console import audit, runs
+from console import audit, runs, turns
 from console.access import Verb, needs, require_everywhere
 from console.analyses import catalogue, request_for, words_for
 from console.assets import PLOTLY_STYLES
 from console.models import AnalysisRun
 from console.schedules import RHYTHMS, schedules
 
-PAGE_SIZE = 20
+#: Runs shown below the catalogue.
+LATEST = 6
 
 
 @require_GET
@@ -32,12 +32,11 @@ def analyses(request: HttpRequest) -> HttpResponse:
 
 
 def _page(request: HttpRequest, error: str = "") -> HttpResponse:
-    page = Paginator(AnalysisRun.objects.all(), PAGE_SIZE).get_page(request.GET.get("page"))
+    line, latest = turns.line(), AnalysisRun.objects.all()[:LATEST]
     context = {
         "catalogue": catalogue(),
         "groups": by_group(),
-        "page": page,
-        "rows": [(run, runs.cells_of(run), words_for(run.kind, run.request)) for run in page],
+        "rows": [(run, runs.cells_of(run, line), words_for(run.kind, run.request)) for run in latest],
         "schedules": schedules(),
         "rhythms": [(name, words) for name, (words, _) in RHYTHMS.items()],
         "error": error,
@@ -101,6 +100,7 @@ def _shown(result: dict) -> dict:
         "since": _time(window["since_us"]),
         "until": _time(window["until_us"]),
         "fresh": _time(result.get("freshness_us")),
+        "files": [table["file"].removesuffix(".parquet") for table in result["tables"] if "file" in table],
         "charts": [(f"figure-{number}", chart) for number, chart in enumerate(result["charts"])],
         "tables": [(table, _rows(table)) for table in result["tables"]],
     }

@@ -171,7 +171,7 @@ def test_a_run_nothing_was_heard_of_has_lost_its_worker(run, console):
     assert tasks.reap() == 1
     run.refresh_from_db()
     assert run.state == "failed"
-    assert "worker was lost" in run.reason
+    assert run.reason == "Its worker was lost: nothing was heard for 10 minutes."
 
 
 # -- schedules

@@ -9,7 +9,7 @@ from brokerapp.message import Message
 from brokerapp.store import Batch, Limits, Unit
 
 UNLIMITED = Limits()
-#: Bytes an entry counts beside its message, see ENTRY_BYTES in broker.lua.
+#: Bytes an entry counts beside its message, see ENTRY_BYTES in accounting.lua.
 ENTRY = 64
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from brokerapp.errors import DefinitionConflict, Fenced, StoreUnavailable
 from brokerapp.store import STORE, Batch, Limits, Unit
-from brokerapp.store import redis as redis_store
+from brokerapp.store.keys import Keys
 from brokerapp.store.redis import RedisStore
 from tests.brokerapp.store.committing import ENTRY, Session, append, bodies, entries, message, payloads, used
 
@@ -48,7 +48,7 @@ async def test_reading_goes_on_after_a_number_and_stops_at_a_count(store, sessio
 
 @pytest.mark.parametrize("queues", [("q",), ("q", "other")], ids=["inline", "referenced"])
 async def test_a_read_is_bounded_by_bytes_but_always_gets_on(store, session, monkeypatch, queues):
-    monkeypatch.setattr(redis_store, "READ_BYTES", 10_000)
+    monkeypatch.setattr("brokerapp.store.entries.READ_BYTES", 10_000)
     sizes = [100] * 50 + [30_000] * 3 + [100] * 50
     for size in sizes:
         await session.append(*queues, body=b"x" * size)
@@ -318,7 +318,7 @@ async def test_logs_are_declared_found_again_with_depth_and_mark_and_removed_whe
 
 
 async def test_dropping_a_log_removes_it_with_what_only_it_held(store, session, monkeypatch):
-    monkeypatch.setattr(redis_store, "DROP_BATCH", 3)
+    monkeypatch.setattr("brokerapp.store.logs.DROP_BATCH", 3)
     await session.commit(declarations=[("a", "{}")], marks=[("a", "open")])
     for _ in range(5):
         await session.append("a")
@@ -373,7 +373,7 @@ async def test_a_replaced_node_beats_no_more_and_takes_nothing_along(store, sess
 
 
 async def test_a_node_is_seen_until_it_leaves_or_beats_no_more(store, session, monkeypatch):
-    monkeypatch.setattr(redis_store, "NODE_TIMEOUT_MS", 50)
+    monkeypatch.setattr("brokerapp.store.nodes.NODE_TIMEOUT_MS", 50)
     await store.beat("me", {"node": "me"})
     assert (await store.node())["node"] == "me"
     await store.leave("me")
@@ -501,7 +501,7 @@ async def test_trace_batches_are_kept_for_the_archiver(store):
 
 
 def test_every_key_of_a_broker_carries_its_hash_tag(store_url):
-    keys = redis_store.Keys("b")
+    keys = Keys("b")
     names = [name for name in dir(type(keys)) if isinstance(getattr(type(keys), name), property)]
     values = [getattr(keys, name) for name in names] + [keys.log("q"), keys.reply("1"), keys.request("1")]
     assert len(values) > 10

@@ -8,7 +8,6 @@ from brokerapp.delivery import entry_of
 from brokerapp.engine.places import by_urgency
 from brokerapp.message import Message
 from brokerapp.store import DISCARDED, Limits, Unit
-from brokerapp.store import redis as driver
 from tests.brokerapp.store.committing import Session, used
 
 PRIORITIZED, PLAIN = (json.dumps({"kind": "queue", **more}) for more in ({"prioritized": True}, {}))
@@ -76,7 +75,7 @@ async def test_other_logs_have_none(store, session):
 
 
 async def test_a_log_that_held_messages_before_is_put_in_order_a_part_at_a_time(store, session, monkeypatch):
-    monkeypatch.setattr(driver, "PRIORITIZED_AT_ONCE", 2)
+    monkeypatch.setattr("brokerapp.store.logs.PRIORITIZED_AT_ONCE", 2)
     await session.commit(*(urgent(priority, "q") for priority in (1, 2, 3, 4, 5)))
     assert await put_in_order(store) == 1  # it is none of those yet
     before = await used(store)

@@ -1,0 +1,65 @@
+"""Entries: the messages of a log as they are read. Reads are bounded by a count and by bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from brokerapp.message import Message
+from brokerapp.store import StoredEntry
+from brokerapp.store.commit_call import ROWS_AT_ONCE
+from brokerapp.store.library import PREFIX
+from brokerapp.store.server import Server
+
+#: Bytes of messages after which a read gives no more: bounds what an answer takes in memory.
+READ_BYTES = 4 * 1024 * 1024
+
+
+class Entries(Server):
+    """See brokerapp.store, entries.lua and places.lua."""
+
+    async def read(self, log: str, after: int, count: int) -> list[StoredEntry]:
+        """Up to `count` entries with a number above `after`, in order.
+
+        Fewer when they are large, none only at the end.
+        """
+        arguments = [self.keys.payload_prefix, after, count, READ_BYTES]
+        rows = await self._call("read", [self.keys.log(log)], arguments)
+        return entries_of(rows)
+
+    async def read_urgent(self, log: str, after: int, count: int) -> list[StoredEntry]:
+        """Up to `count` entries of a prioritized log with a place (engine/places.py) after this one, in that order.
+
+        Fewer when they are large, none only at the end.
+        """
+        keys = [self.keys.log(log), self.keys.urgent_prefix + log]
+        rows = await self._call("urgent", keys, [self.keys.payload_prefix, after, count, READ_BYTES])
+        return entries_of(rows)
+
+    async def newest(self, log: str) -> int:
+        """The number of the newest entry; 0 when there is none."""
+        found = await self._do("XREVRANGE", self.keys.log(log), "+", "-", "COUNT", 1)
+        return int(found[0][0].partition(b"-")[0]) if found else 0
+
+    async def back(self, log: str, before: int | None, count: int) -> int:
+        """The number after which the last `count` entries before `before` (None: of all) begin."""
+        end = "+" if before is None else f"({before}-0"
+        found = await self._do("XREVRANGE", self.keys.log(log), end, "-", "COUNT", count)
+        return int(found[-1][0].partition(b"-")[0]) - 1 if found else 0
+
+    async def first_times(self, logs: Sequence[str]) -> list[int]:
+        """When the first message of each log came, milliseconds since the epoch; 0 where there is none."""
+        found: list[bytes | None] = []
+        for start in range(0, len(logs), ROWS_AT_ONCE):
+            part = logs[start : start + ROWS_AT_ONCE]
+            prefix = self.keys.payload_prefix
+            found += await self._many(("FCALL", f"{PREFIX}first", 1, self.keys.log(log), prefix) for log in part)
+        return [int(fields.split()[3]) // 1000 if fields else 0 for fields in found]
+
+
+def entries_of(rows: Sequence[Sequence[bytes]]) -> list[StoredEntry]:
+    """Rows as the server's functions give them (entries.lua, row_of), without those that are gone by now."""
+    return [
+        StoredEntry(int(seq), Message.load(stored), int(payload or 0), len(stored), original.decode(), shown.decode())
+        for seq, stored, payload, original, shown in rows
+        if stored
+    ]

@@ -1,0 +1,70 @@
+-- What a unit brings: messages, each with its copies, and jobs.
+
+-- Note when an entry expires.
+local function expires(batch, index, id, moment)
+  local name = name_of(batch, index)
+  redis.call('ZADD', batch.expiring_prefix .. name, moment, id)
+  redis.call('ZADD', batch.expiring_logs, 'LT', moment, name)
+  batch.expiring, batch.bytes = batch.expiring + 1, batch.bytes + EXPIRING_BYTES
+end
+
+-- Keep a message under the next number: in its log, or, when it has several, once as a payload and a reference in each.
+local function keep(batch, unit, m, message)
+  local stored, copies, first, out = message.stored, message.copies, message.first, message.out
+  local args, keys, grown = batch.args, batch.keys, batch.grown
+  local kept, size, seq = copies - (message.left_out or 0), #stored, batch.seq + 1
+  batch.seq = seq
+  local id, moment = string.format('%d-0', seq), expiry(stored)
+  local field, value = 'm', stored
+  if copies > 1 then field, value = 'r', seq end
+  if copies > 1 and kept > 0 then
+    redis.call('HSET', batch.payload_prefix .. string.format('%d', seq), 'm', stored, 'c', kept)
+  end
+  if kept > 0 then batch.bytes, batch.temp = batch.bytes + size + kept * ENTRY_BYTES, batch.temp + volatile(stored) end
+  for c = 1, copies do
+    if out and out[c] then
+      table.insert(batch.dropped, { unit, m, c })
+    else
+      local at = first + 3 * (c - 1)
+      local index, original, shown = tonumber(args[at]) + FIRST_LOG, args[at + 1], args[at + 2]
+      if original == '' and shown == '' then
+        redis.call('XADD', keys[index], id, field, value)
+      else
+        redis.call('XADD', keys[index], id, field, value, 'o', original, 'd', shown)
+      end
+      grown[index] = (grown[index] or 0) + size
+      if moment then expires(batch, index, id, moment) end
+      if batch.some_prioritized and urgent_of(batch, index) then
+        redis.call('ZADD', urgent_of(batch, index), place_of(stored, seq), id)
+        batch.bytes = batch.bytes + PLACE_BYTES
+      end
+    end
+  end
+end
+
+-- Keep a job, change it, or end it.
+local function change(batch, job)
+  local before = redis.call('HSTRLEN', batch.jobs, job.id)
+  if before > 0 then batch.bytes = batch.bytes - before - JOB_BYTES end
+  if job.record == '' then
+    redis.call('HDEL', batch.jobs, job.id)
+    redis.call('ZREM', batch.due, job.id)
+  else
+    redis.call('HSET', batch.jobs, job.id, job.record)
+    redis.call('ZADD', batch.due, job.due, job.id)
+    batch.bytes = batch.bytes + #job.record + JOB_BYTES
+  end
+end
+
+-- Append what a unit brings, unless something refuses it: then say what. `messages` are {stored form, how many copies, where they
+-- begin}, and know the copies to leave out, and how many those are, once they were judged.
+local function append(batch, unit, messages, limited, settles_at)
+  local refused = refusal(batch, unit, messages, limited, settles_at)
+  if refused then
+    refuse(batch, unit, messages, refused)
+  else
+    for m, message in ipairs(messages) do keep(batch, unit, m, message) end
+    for _, job in ipairs(batch.jobs_of[unit] or {}) do change(batch, job) end
+  end
+  return refused
+end

@@ -1,0 +1,29 @@
+-- What a batch says of logs, before its units: which exist, how far they were delivered, what was returned.
+
+local function declare(batch, name, key, attributes)
+  if attributes ~= '' then
+    redis.call('HSET', batch.logs, name, attributes)
+    if cjson.decode(attributes).prioritized then
+      make_prioritized(batch.state, batch.prioritized, name)
+      batch.some_prioritized = true
+    elseif batch.some_prioritized then
+      batch.bytes = batch.bytes - unprioritize(batch.state, batch.prioritized, batch.urgent_prefix .. name, name)
+    end
+  elseif redis.call('XLEN', key) == 0 then
+    if batch.some_prioritized then unprioritize(batch.state, batch.prioritized, batch.urgent_prefix .. name, name) end
+    redis.call('DEL', key)
+    redis.call('HDEL', batch.logs, name)
+    redis.call('HDEL', batch.used, key)
+    redis.call('HDEL', batch.marks, name)
+  end
+end
+
+local function declare_logs(batch)
+  local args = batch.args
+  for at in rows(batch, 3) do declare(batch, args[at], args[at + 1], args[at + 2]) end
+  for at in rows(batch, 2) do redis.call('HSET', batch.marks, args[at], args[at + 1]) end
+  for at in rows(batch, 3) do
+    local returned = redis.call('HSET', batch.returned_prefix .. args[at], args[at + 1] .. '-0', args[at + 2])
+    batch.returned = batch.returned + returned
+  end
+end

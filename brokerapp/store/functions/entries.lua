@@ -1,0 +1,55 @@
+-- Reading logs. Answers are bounded by a count and by bytes, and are empty only at the end of what is read.
+
+-- An entry with what it refers to: {SEQ, stored form ('': it is gone), payload's SEQ or '', original or '', shown or ''}.
+local function row_of(entry, payload_prefix)
+  local fields = {}
+  for i = 1, #entry[2], 2 do fields[entry[2][i]] = entry[2][i + 1] end
+  local stored = fields.m
+  if fields.r then stored = redis.call('HGET', payload_prefix .. fields.r, 'm') end
+  return { seq_of(entry[1]), stored or '', fields.r or '', fields.o or '', fields.d or '' }
+end
+
+-- The rows of the entries with these ids, as far as they are there, and no more once they have that many bytes.
+local function rows_of(log, ids, payload_prefix, room)
+  local result, bytes = {}, 0
+  for _, id in ipairs(ids) do
+    local entry = redis.call('XRANGE', log, id, id)[1]
+    if entry then
+      local row = row_of(entry, payload_prefix)
+      result[#result + 1] = row
+      bytes = bytes + #row[2]
+      if bytes >= room then break end
+    end
+  end
+  return result
+end
+
+-- read(KEYS = log, ARGV = payload prefix, SEQ to read after, count, bytes)
+-- Returns entries, see row_of, in order.
+local function read(keys, args)
+  local after, left, room = args[2], tonumber(args[3]), tonumber(args[4])
+  local result, bytes = {}, 0
+  local step = 1 -- grows as far as what was seen so far allows: sizes are not known before
+  repeat
+    local entries = redis.call('XRANGE', keys[1], '(' .. after .. '-0', '+', 'COUNT', step)
+    for _, entry in ipairs(entries) do
+      local row = row_of(entry, args[1])
+      result[#result + 1] = row
+      after, bytes = row[1], bytes + #row[2]
+      if bytes >= room then return result end
+    end
+    local at_end = #entries < step
+    left = left - #entries
+    step = math.min(left, step * 4, math.ceil((room - bytes) * #result / math.max(bytes, 1)))
+  until at_end or step < 1
+  return result
+end
+reads('read', read)
+
+-- first(KEYS = log, ARGV = payload prefix): the broker's fields of the first message, or nothing.
+local function first(keys, args)
+  local entry = redis.call('XRANGE', keys[1], '-', '+', 'COUNT', 1)[1]
+  local stored = entry and row_of(entry, args[1])[2]
+  return stored and string.match(stored, '^[^\n]*') or false
+end
+reads('first', first)

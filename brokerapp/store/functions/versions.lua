@@ -1,0 +1,14 @@
+-- The definitions, each change a version.
+
+-- define(KEYS = definitions, ARGV = expected version, JSON, JSON about the change, channel, 1 if a file says so)
+-- Returns the new version, or minus the current one (minus 1 when there is none) if it is not the expected one.
+local function define(keys, args)
+  local current = tonumber(redis.call('HGET', keys[1], 'current')) or 0
+  if current ~= tonumber(args[1]) then return -math.max(current, 1) end
+  local new = current + 1
+  redis.call('HSET', keys[1], new, args[2], 'meta:' .. new, args[3], 'current', new)
+  if args[5] == '1' then redis.call('HSET', keys[1], 'imported', args[2]) end
+  redis.call('PUBLISH', args[4], 'definitions')
+  return new
+end
+writes('define', define)

@@ -1,0 +1,95 @@
+"""Logs: which there are, with their attributes, and what they hold in all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from brokerapp.store import LogState
+from brokerapp.store.server import Server, pairs
+
+#: Entries removed in one call of `drop`: some milliseconds of the server's time.
+DROP_BATCH = 5_000
+#: Entries given places by priority in one call, for the same reason.
+PRIORITIZED_AT_ONCE = 5_000
+
+
+class Logs(Server):
+    """See brokerapp.store, dropping.lua and places.lua."""
+
+    async def logs(self) -> dict[str, dict[str, Any]]:
+        """The logs that exist, with their attributes."""
+        found = await self._do("HGETALL", self.keys.logs)
+        return {name.decode(): json.loads(attributes) for name, attributes in pairs(found)}
+
+    async def attributes(self, log: str) -> dict[str, Any]:
+        """The attributes of one log; none of one that does not exist."""
+        found = await self._do("HGET", self.keys.logs, log)
+        return json.loads(found) if found else {}
+
+    async def attributes_of(self, logs: Sequence[str]) -> list[dict[str, Any]]:
+        """The same of several, in one round trip."""
+        found = await self._do("HMGET", self.keys.logs, *logs) if logs else []
+        return [json.loads(each) if each else {} for each in found]
+
+    async def depths(self, logs: Sequence[str]) -> dict[str, int]:
+        """Messages in each log."""
+        counts = await self._many(("XLEN", self.keys.log(log)) for log in logs)
+        return dict(zip(logs, counts, strict=True))
+
+    async def used(self) -> tuple[int, dict[str, int]]:
+        """Bytes of messages: of all that is stored, and of each log."""
+        total, by_log = await self._many([("HGET", self.keys.state, "bytes"), ("HGETALL", self.keys.used)])
+        return int(total or 0), {name.decode(): int(size) for name, size in pairs(by_log)}
+
+    async def temp_used(self) -> int:
+        """Bytes of messages that are not persistent."""
+        return int(await self._do("HGET", self.keys.state, "temp") or 0)
+
+    async def recover(self) -> list[LogState]:
+        """All logs as the last node left them."""
+        logs = await self.logs()
+        depths = await self.depths(list(logs))
+        marks = {name.decode(): mark.decode() for name, mark in pairs(await self._do("HGETALL", self.keys.marks))}
+        returned = await self._returned(list(logs))
+        return [
+            LogState(name, each, depths[name], marks.get(name, ""), returned.get(name, {}))
+            for name, each in logs.items()
+        ]
+
+    async def _returned(self, logs: Sequence[str]) -> dict[str, dict[int, int]]:
+        """Deliveries of the entries that came back, by log."""
+        if not int(await self._do("HGET", self.keys.state, "returned") or 0):
+            return {}
+        found = await self._many(("HGETALL", self.keys.returned_prefix + log) for log in logs)
+        return {
+            log: {int(id.partition(b"-")[0]): int(count) for id, count in pairs(rows)}
+            for log, rows in zip(logs, found, strict=True)
+            if rows
+        }
+
+    async def prioritize(self, log: str, session: str, after: int) -> int:
+        """Give places to the next entries after this number of a log that was made a prioritized one.
+
+        The number it came to, to go on from there; 0 when all entries have places. May be repeated.
+        """
+        keys = self.keys
+        places = [keys.state, keys.prioritized, keys.log(log), keys.urgent_prefix + log]
+        return await self._call("prioritize", places, [session, log, keys.payload_prefix, after, PRIORITIZED_AT_ONCE])
+
+    async def drop(self, log: str, session: str, keep: bool = False) -> int:
+        """Remove a log with what it holds, or only what it holds (`keep`); how many messages that were.
+
+        `session` is the node's, or "" when no node runs; raises Fenced when one does.
+        """
+        keys = self.keys
+        places = (
+            keys.state, keys.logs, keys.used, keys.marks, keys.log(log), keys.node, keys.expiring_prefix + log,
+            keys.returned_prefix + log, keys.prioritized, keys.urgent_prefix + log,
+        )  # fmt: skip
+        removed, left = 0, 1
+        while left:
+            gone, left = await self._call("drop", places, [session, keys.payload_prefix, log, DROP_BATCH, int(keep)])
+            removed += gone
+        return removed

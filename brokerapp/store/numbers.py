@@ -1,0 +1,50 @@
+"""Numbers: the snapshots of all destinations that operators see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from brokerapp.store.commit_call import ROWS_AT_ONCE
+from brokerapp.store.server import Server
+
+
+class Numbers(Server):
+    """See brokerapp.store and numbers.lua."""
+
+    async def write_stats(
+        self, version: int, rows: Mapping[str, str], gone: Sequence[str], forgotten: Sequence[str] = ()
+    ) -> None:
+        """Publish changed destinations (JSON by native name) and deleted ones as snapshot `version`.
+
+        `forgotten` were deleted long ago: nobody who asks what changed is told of them any more.
+        """
+        keys = (self.keys.state, self.keys.stats, self.keys.stats_changed)
+        items = list(rows.items())
+        for start in range(0, len(items), ROWS_AT_ONCE):
+            part = items[start : start + ROWS_AT_ONCE]
+            await self._call("numbers", keys, [version, "", len(part), *(text for row in part for text in row), 0, 0])
+        words = [version, self.keys.signals, 0, len(gone), *gone, len(forgotten), *forgotten]
+        await self._call("numbers", keys, words)
+
+    async def clear_stats(self) -> int:
+        """Forget all numbers (a node that starts counts anew); returns the last snapshot's version."""
+        keys = self.keys
+        version, *_ = await self._many(
+            [("HGET", keys.state, "snapshot"), ("DEL", keys.stats), ("DEL", keys.stats_changed)]
+        )
+        return int(version or 0)
+
+    async def stats(self, since: int) -> tuple[int, list[str], list[str]]:
+        """Snapshot version, JSON of the destinations changed after `since`, names of those deleted after it."""
+        keys = self.keys
+        version = int(await self._do("HGET", keys.state, "snapshot") or 0)
+        if since <= 0 or since > version:
+            rows = await self._do("HVALS", keys.stats)
+            return version, [row.decode() for row in rows], []
+        names = await self._do("ZRANGE", keys.stats_changed, f"({since}", "+inf", "BYSCORE")
+        if not names:
+            return version, [], []
+        rows = await self._do("HMGET", keys.stats, *names)
+        present = [row.decode() for row in rows if row is not None]
+        gone = [name.decode() for name, row in zip(names, rows, strict=True) if row is None]
+        return version, present, gone

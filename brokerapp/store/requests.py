@@ -1,0 +1,42 @@
+"""Requests: what operators ask of the node, its answers, and what it signals to all."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from brokerapp.errors import StoreUnavailable
+from brokerapp.store.server import Server
+
+#: Answers nobody fetches are forgotten after this.
+REPLY_SECONDS = 60
+
+
+class Requests(Server):
+    """See brokerapp.store and requests.lua."""
+
+    async def request(self, verb: str, args: Mapping[str, Any], timeout: float) -> Any:
+        """Ask the node; its answer, or StoreUnavailable when none comes in time (seconds)."""
+        id = uuid.uuid4().hex
+        asked = json.dumps({"id": id, "verb": verb, "args": dict(args)})
+        await self._call("ask", [self.keys.request(id), self.keys.requests], [id, asked, int(timeout * 1000)])
+        answer = await self._do("BLPOP", self.keys.reply(id), timeout)
+        if answer is None:
+            raise StoreUnavailable(f"the broker node did not answer {verb} within {timeout:g} seconds")
+        return json.loads(answer[1])
+
+    async def next_request(self, wait: float) -> dict[str, Any] | None:
+        """The next thing asked of the node, waiting up to `wait` seconds; what nobody waits for any more is skipped."""
+        found = await self._do("BLPOP", self.keys.requests, wait)
+        asked = await self._do("GETDEL", self.keys.request(found[1].decode())) if found else None
+        return json.loads(asked) if asked else None
+
+    async def answer(self, id: str, answer: Any) -> None:
+        """Answer a request."""
+        await self._call("answer", [self.keys.reply(id)], [json.dumps(answer), REPLY_SECONDS])
+
+    def signals(self) -> AsyncIterator[str]:
+        """`definitions` and `stats VERSION` as they are published. Ends with StoreUnavailable."""
+        return self._published(self.keys.signals)

@@ -1,0 +1,34 @@
+"""How long runs of analyses and their results are kept."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from console.models import AnalysisRun
+
+#: Runs deleted at a time, so that others may write in between.
+BATCH = 200
+
+
+def forget(days: int) -> int:
+    """Delete runs older than so many days (0: none ever) with their results, but those that are pinned; how many."""
+    if not days:
+        return 0
+    old = AnalysisRun.objects.filter(
+        created__lt=timezone.now() - timedelta(days=days), pinned=False, state__in=AnalysisRun.FINAL
+    )
+    count = 0
+    while batch := list(old.order_by("created")[:BATCH]):
+        count += delete(batch)
+    return count
+
+
+def delete(runs: list[AnalysisRun]) -> int:
+    """Delete runs: the results first, so that nothing is left behind that nobody knows of."""
+    for run in runs:
+        shutil.rmtree(settings.SLUICE.results / str(run.id), ignore_errors=True)
+    return AnalysisRun.objects.filter(pk__in=[run.pk for run in runs]).delete()[0]
