@@ -20,7 +20,7 @@ BAR, AROUND, SHORTEST = 26, 96, 170
 def over_time(times: Sequence[str], series: Mapping[str, Sequence[float]], unit: str) -> dict[str, Any]:
     """Stacked areas over time, the greatest series first, the small ones summed; `times` are ISO 8601."""
     figure = go.Figure()
-    for name, values in _greatest(series).items():
+    for name, values in greatest(series).items():
         figure.add_scatter(x=list(times), y=values, name=name, mode="lines", stackgroup="one", line={"width": 1})
     return _plain(figure, x={"type": "date"}, y={"title": {"text": unit}, "rangemode": "tozero"})
 
@@ -50,7 +50,8 @@ def bars(
     return _plain(figure, x=axis, y={"autorange": "reversed", "automargin": True})
 
 
-def _greatest(series: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
+def greatest(series: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
+    """The greatest series by their sums, and the rest as one; as many as there are colours."""
     ordered = sorted(series, key=lambda name: (-sum(series[name]), name))
     shown = {name: list(series[name]) for name in ordered[:MAX_SERIES]}
     if rest := [series[name] for name in ordered[MAX_SERIES:]]:

@@ -100,9 +100,8 @@ def _course(log: _Log, slots: int, parts: int) -> Course:
     return found
 
 
-def outlook(course: Course, slot_seconds: float, last_slots: int, limit: int) -> Outlook:
-    """Where it goes from here at the rates of the last slots; `limit` in messages, 0 for none."""
-    seconds = slot_seconds * last_slots
+def outlook(course: Course, seconds: float, last_slots: int, limit: int) -> Outlook:
+    """Where it goes from here at the rates of the last slots, which took so long; `limit` in messages, 0 for none."""
     came, went = (sum(each[-last_slots:]) / seconds for each in (course.came, course.went))
     depth, growth = course.depths[-1], came - went
     drained = depth / -growth if depth and growth < 0 else None

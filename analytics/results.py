@@ -27,8 +27,9 @@ SHOWN_ROWS = 1000
 class Column:
     """A column of a table as people read it.
 
-    `unit` says how its values read: messages, bytes, ms, seconds, rate (a second), part (of 1), times, time (when),
-    or nothing for text. `about` says what its texts name, so that a page links them: destination, client, message.
+    `unit` says how its values read: messages, bytes, ms, seconds, rate (a second), part (of 1), change (a part, more or
+    less), times, count, time (when), or nothing for text. `about` says what its texts name, so that a page links them:
+    destination, client, message.
     """
 
     name: str

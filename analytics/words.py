@@ -36,6 +36,11 @@ def counted(count: float, noun: str) -> str:
     return f"{count:,.0f} {noun}" + ("" if count == 1 else "s")
 
 
+def form(count: float, one: str, many: str) -> str:
+    """The form of a verb that goes with so many."""
+    return one if count == 1 else many
+
+
 def size(count: float) -> str:
     """512 B, 1.4 MiB"""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):

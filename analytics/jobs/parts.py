@@ -46,8 +46,9 @@ def table_of(rows: Iterable[Mapping[str, object]], columns: Sequence[Column]) ->
 
 
 _TYPES = {
-    "": pa.string(), "messages": pa.int64(), "bytes": pa.int64(), "ms": pa.float64(), "seconds": pa.float64(),
-    "rate": pa.float64(), "part": pa.float64(), "times": pa.float64(), "time": pa.timestamp("us", "UTC"),
+    "": pa.string(), "count": pa.int64(), "messages": pa.int64(), "bytes": pa.int64(), "ms": pa.float64(),
+    "seconds": pa.float64(), "rate": pa.float64(), "part": pa.float64(), "change": pa.float64(), "times": pa.float64(),
+    "time": pa.timestamp("us", "UTC"),
 }  # fmt: skip
 
 

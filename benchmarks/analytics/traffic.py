@@ -34,8 +34,10 @@ REGIONS = ("eu", "us", "apac")
 #: Part of a message's traffic that a week earlier has of today's.
 WEEK_EARLIER = 0.6
 #: Parts of copies to which this happens.
-FAILING, DEAD, EXPIRING, DROPPED, DUPLICATED, BRIDGED = 0.03, 0.4, 0.004, 0.002, 0.002, 0.01
+FAILING, DEAD, EXPIRING, DROPPED, DUPLICATED, BRIDGED = 0.03, 0.4, 0.004, 0.002, 0.002, 0.05
 MOST_REDELIVERIES = 6
+#: Producers of each destination; the first sends most.
+SENDERS = 2
 
 _KIND = {name: code for code, name in enumerate(KINDS)}
 _EVENTS_A_MESSAGE = 5.4  # about
@@ -177,7 +179,10 @@ class Stretch:
         chosen = np.flatnonzero((np.arange(len(self.born)) * 0.6180339887 + self._next) % 1 < share)
         self._next += share
         sent_to = self.events.name(original)
-        self._note("enqueue", self.born[chosen], chosen, sent_to, sent_to)
+        first = len(self.events.consumers)
+        self.events.consumers += [f"{original.partition('://')[2]}-sender-{number}" for number in range(SENDERS)]
+        by = first + (chosen % 7 == 0)
+        self._note("enqueue", self.born[chosen], chosen, sent_to, sent_to, consumer=by)
         for name, regions in legs:
             reached = chosen
             if regions is not None:
@@ -214,7 +219,8 @@ class Stretch:
         by = who + first
         at = {"consumer": by}
         self._note("dispatch", given, copies, log, sent_to, **at)
-        failing = dice.random(count) < FAILING
+        stuck = pool.stuck & late & (who == 0)
+        failing = (dice.random(count) < FAILING) & ~stuck
         dead = failing & (dice.random(count) < DEAD)
         times = dice.integers(1, MOST_REDELIVERIES + 1, count)
         for again in range(1, MOST_REDELIVERIES + 1):
@@ -227,7 +233,7 @@ class Stretch:
         why = 2 + dice.integers(0, len(CAUSES), dead.sum())
         self._note("dead_letter", over[dead], lost, log, sent_to, consumer=by[dead], reason=why)
         self._note("forward", over[dead], lost, to, sent_to)
-        acked = ~dead & ~(pool.stuck & late & (who == 0))
+        acked = ~dead & ~stuck
         self._note("ack", over[acked], copies[acked], log, sent_to, consumer=by[acked])
         twice = acked & (dice.random(count) < DUPLICATED)
         for kind, after in (("forward", 2000), ("dispatch", 2500), ("ack", 3000)):
