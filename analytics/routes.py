@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from brokerapp.definitions import Composite, Definitions, VirtualTopic
 from brokerapp.destination import Destination
 from brokerapp.engine.destination_map import matches
-
-#: Names that dead-letter queues have without a policy.
-_DEFAULT = re.compile(r"(ActiveMQ\.)?DLQ(\..*)?")
+from brokerapp.stats import DEAD_LETTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +76,7 @@ def keeps_dead_letters(definitions: Definitions | None) -> Callable[[str], bool]
 
     def is_one(destination: str) -> bool:
         name = destination.partition("://")[2]
-        return bool(_DEFAULT.fullmatch(name)) or name in names or name.startswith(prefixes or ("\0",))
+        return bool(DEAD_LETTERS.fullmatch(name)) or name in names or name.startswith(prefixes or ("\0",))
 
     return is_one
 

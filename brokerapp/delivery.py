@@ -19,8 +19,9 @@ from brokerapp.engine.choosing import Wants
 from brokerapp.engine.destination_map import DestinationMap
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.eviction import OLDEST, evict
-from brokerapp.engine.message_log import PAGE, MessageLog
+from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
+from brokerapp.engine.window import PAGE
 from brokerapp.message import Copy, Message, Sizes
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recording.schema import ACK, DISPATCH, DROP

@@ -39,7 +39,7 @@ class DestinationStats:
     MaxEnqueueTime: int = 0
     Options: str = ""  #: written behind its name by the first who named it, `consumer.priority=1&...`
     Paused: bool = False
-    DLQ: bool = False  #: whether dead letters arrived here
+    DLQ: bool = False  #: whether dead letters arrived here, or its name says that they do
     version: int = 0  #: of the snapshot in which these numbers last changed
 
     def arrived(self, sizes: Sizes) -> None:

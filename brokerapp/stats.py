@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable
 from operator import attrgetter
 
@@ -16,6 +17,9 @@ MOST_AT_ONCE = 2_000
 #: Destinations that have numbers before the idle topics among them are looked for: some 1 KB each. Their names come
 #: from clients.
 MAX_DESTINATIONS = 100_000
+
+#: Queues that hold dead letters unless a policy names others: so after a restart, too, before the next failure.
+DEAD_LETTERS = re.compile(r"(ActiveMQ\.)?DLQ(\..*)?")
 
 
 class Stats:
@@ -112,4 +116,5 @@ def _new(destination: Destination) -> DestinationStats:
     """Numbers of a new destination, and what the options behind its name say about it."""
     options = destination.options
     text = "&".join(f"{name}={value}" for name, value in options.items())
-    return DestinationStats(destination, Options=text, DLQ=options.get("isDLQ") == "true")
+    is_dead = destination.is_queue and DEAD_LETTERS.fullmatch(destination.name) is not None
+    return DestinationStats(destination, Options=text, DLQ=is_dead or options.get("isDLQ") == "true")

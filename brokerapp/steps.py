@@ -20,7 +20,8 @@ from brokerapp.delivery import entry_of
 from brokerapp.destination import Destination
 from brokerapp.engine.dead_letters import CAUSE
 from brokerapp.engine.entry import Entry
-from brokerapp.engine.message_log import PAGE, MessageLog
+from brokerapp.engine.message_log import MessageLog
+from brokerapp.engine.window import PAGE
 from brokerapp.errors import RequestRefused
 from brokerapp.recording.schema import DROP
 from brokerapp.sending import TestSend

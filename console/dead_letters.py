@@ -22,13 +22,11 @@ PATIENCE, MAX_READ = 2.0, 50_000
 PAGE = 500
 #: Bars of a history.
 BARS = 48
-#: Names that dead-letter queues have without a policy.
-DEFAULT_NAMES = re.compile(r"(ActiveMQ\.)?DLQ(\..*)?")
 
 
 def is_dead_letter_queue(stats: DestinationStats) -> bool:
-    """Whether failed messages are kept there: they came since the node started, or its name says so."""
-    return stats.destination.is_queue and (stats.DLQ or DEFAULT_NAMES.fullmatch(stats.destination.name) is not None)
+    """Whether failed messages are kept there."""
+    return stats.destination.is_queue and stats.DLQ
 
 
 @dataclass(slots=True)

@@ -15,6 +15,15 @@ def whole(value: int | float) -> str:
     return f"{value:,.0f}"
 
 
+def short(value: int) -> str:
+    """4,210, 12.8k, 1.2M: five characters at most, for a picture."""
+    for length, letter in ((1_000_000, "M"), (10_000, "k")):
+        if value >= length:
+            thousands = value / (1_000 if letter == "k" else length)
+            return f"{thousands:.0f}{letter}" if thousands >= 100 else f"{thousands:.1f}{letter}"
+    return whole(value)
+
+
 def rate(value: float) -> str:
     """12.4 (messages a second); 1,204 from a thousand on, where a decimal says nothing."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:,.1f}"

@@ -19,6 +19,8 @@ STANDARD = frozenset(
 )  # fmt: skip
 #: Standard headers and properties of the broker that are moments, in milliseconds since the epoch.
 MOMENTS = frozenset({"timestamp", "expires", "dlqTime", "resubmittedTime", "originalExpiration"})
+#: Properties of a dead letter that a list says in words, or its selector asked for.
+FAILURE = frozenset({"dlqDeliveryFailureCause", "dlqRoute", "dlqConsumer"})
 #: Properties shown in the list, and how long their values may be there.
 MAX_SHOWN, MAX_VALUE = 3, 24
 
@@ -104,10 +106,11 @@ class Listed:
 
     @property
     def shown(self) -> list[tuple[str, str]]:
-        """The first properties, shortened."""
+        """The first properties, shortened; the failure's own are said in words."""
+        told = [(name, value) for name, value in self.properties if name not in FAILURE]
         return [
             (name, value if len(value) <= MAX_VALUE else value[: MAX_VALUE - 1] + "…")
-            for name, value in self.properties[:MAX_SHOWN]
+            for name, value in told[:MAX_SHOWN]
         ]
 
 

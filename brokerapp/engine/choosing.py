@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.message_groups import MessageGroups, group_of, position_in_group
+from brokerapp.engine.turns import rank_by
 from brokerapp.selectors import Seen
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ class Choosing:
         self._log, self._destination, self._groups, self._rules = log, destination, groups, rules
         self._place = place
         self._room = dict(able)
-        rank = _priority if rules.consumer_priority else _nothing
-        self._ranks = [deque(same) for _, same in groupby(self._room, key=rank)]
+        self._ranks = [deque(same) for _, same in groupby(self._room, key=rank_by(rules))]
         self._given: dict[Subscription, list[Entry]] = {consumer: [] for consumer, _ in able}
         self._after = 0
 
@@ -150,10 +149,3 @@ def selector_headers(entry: Entry, destination: Destination) -> Seen:
     if entry.deliveries:
         headers["redelivered"] = "true"
     return headers
-
-
-_priority = attrgetter("priority")
-
-
-def _nothing(_consumer: Subscription) -> int:
-    return 0

@@ -1,1 +1,1 @@
-"""Trace events: what happened to every message, recorded as Arrow record batches (design, section 9)."""
+"""Trace events: what happened to every message, recorded in batches (docs/data.md)."""

@@ -1,8 +1,8 @@
-"""Recorder: takes trace events on the broker's hot path and gives them back as Arrow batches.
+"""Recorder: takes trace events on the broker's hot path and gives them back in batches.
 
 Events come in *runs*: the same happened to some messages, each at some destinations, at one time. A run costs little
-however many events it stands for: adding converts nothing, it appends references to flat lists, of which `take` makes
-Arrow arrays, a column at a time.
+however many events it stands for: adding converts nothing, it appends references to flat lists, which are packed as
+they are (encoding.py).
 
     _runs       7 references each: ts, kind, destinations, original, consumer, reason, number of messages
     _facts      (id, size, born) of each message of a run
@@ -21,10 +21,11 @@ from brokerapp.recording.encoding import encode
 from brokerapp.recording.properties import bounded
 from brokerapp.recording.schema import ENQUEUE
 
-#: Events in a batch. A run is never cut, so a batch may hold one run more.
-BATCH = 32_768
+#: Events in a batch: packing them stops the event loop for a millisecond, some when each is a run of its own. A run is
+#: never cut, so a batch may hold one run more.
+BATCH = 16_384
 #: Events that may wait to be taken; beyond it the oldest are dropped and counted.
-MAX_PENDING = 8 * BATCH
+MAX_PENDING = 16 * BATCH
 #: How late an event may be noted after it happened. What is later was stamped by a clock that was set back since.
 LATEST_US = 60_000_000
 
@@ -33,7 +34,7 @@ RUN = 7
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Events that were taken, as they were noted. It is encoded by whoever has time, in any thread."""
+    """Events that were taken, as they were noted."""
 
     broker: str
     runs: list
@@ -42,7 +43,7 @@ class Batch:
     count: int  #: of the events
 
     def encode(self) -> bytes:
-        """An Arrow IPC stream of one batch."""
+        """The batch as bytes."""
         return encode(self.broker, self.runs, self.facts, self.heads)
 
 
@@ -106,7 +107,7 @@ class Recorder:
             self._bound()
 
     def take(self, limit: int = BATCH) -> tuple[bytes, int] | None:
-        """The oldest waiting events, about `limit`, as an Arrow IPC stream of one batch, and how many they are."""
+        """The oldest waiting events, about `limit`, as the bytes of one batch, and how many they are."""
         batch = self.cut(limit)
         return batch and (batch.encode(), batch.count)
 

@@ -46,13 +46,29 @@ class Meaning:
     explanation: str
     of_broker: bool = False
     kinds: tuple[Kind, ...] = (Kind.QUEUE,)
+    noun: str = ""  #: within a sentence, where the label makes none
+
+    @property
+    def said(self) -> str:
+        """What it is called within a sentence."""
+        return self.noun or self.label.lower()
 
 
 MEANINGS: dict[Metric, Meaning] = {
     Metric.DEPTH: Meaning("Depth", "messages", "Messages pending in a queue"),
     Metric.OLDEST: Meaning("Oldest message", "s", "How long the first message of a queue waits"),
-    Metric.NO_CONSUMER: Meaning("Nobody consumes", "messages", "Messages pending in a queue without any consumer"),
-    Metric.DEAD: Meaning("Dead letters", "messages", "By how many a dead-letter queue grew within ten minutes"),
+    Metric.NO_CONSUMER: Meaning(
+        "Nobody consumes",
+        "messages",
+        "Messages pending in a queue without any consumer",
+        noun="depth without a consumer",
+    ),
+    Metric.DEAD: Meaning(
+        "Dead letters",
+        "messages",
+        "By how many a dead-letter queue grew within ten minutes",
+        noun="growth of dead letters",
+    ),
     Metric.RATE_IN: Meaning("Rate in", "msg/s", "Messages a second that arrive", kinds=(Kind.QUEUE, Kind.TOPIC)),
     Metric.RATE_OUT: Meaning("Rate out", "msg/s", "Messages a second that leave", kinds=(Kind.QUEUE, Kind.TOPIC)),
     Metric.STORE: Meaning("Store", "%", "How full the store is, of its limit", of_broker=True),
@@ -98,7 +114,7 @@ class Rule:
         of = "" if meaning.of_broker else f" of {self.pattern}"
         sense = "below" if self.below else "above"
         held = f" for {figures.span(self.hold)}" if self.hold else ""
-        return f"{meaning.label.lower()}{of} {sense} {amount(self.metric, self.threshold)}{held}"
+        return f"{meaning.said}{of} {sense} {amount(self.metric, self.threshold)}{held}"
 
 
 def amount(metric: Metric, value: float) -> str:
@@ -106,6 +122,8 @@ def amount(metric: Metric, value: float) -> str:
     unit = MEANINGS[metric].unit
     if unit == "s":
         return figures.span(value)
+    if unit in ("messages", "connections"):
+        return figures.counted(round(value), unit.removesuffix("s"))
     text = figures.whole(value) if unit != "msg/s" else figures.rate(value)
     return f"{text} {unit}"
 
@@ -192,9 +210,7 @@ def concerned(rule: Rule, picture: Picture) -> list[DestinationStats]:
 def sentence(rule: Rule, subject: str, value: float) -> str:
     """What to tell somebody: `queue://orders: depth is 1,204 messages, above 1,000 messages`."""
     sense = "below" if rule.below else "above"
-    said = (
-        f"{rule.meaning.label.lower()} is {amount(rule.metric, value)}, {sense} {amount(rule.metric, rule.threshold)}"
-    )
+    said = f"{rule.meaning.said} is {amount(rule.metric, value)}, {sense} {amount(rule.metric, rule.threshold)}"
     return f"{subject}: {said}"
 
 

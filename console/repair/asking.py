@@ -87,6 +87,13 @@ def blast_radius(wish: Wish, found: Chosen) -> Radius | None:
     return radius(found.sample, found.count, wish.queue, wish.target, gateway().routes, trace.processed, stats.get)
 
 
+def radius_of(job: Job) -> Radius | None:
+    """Where the messages of a job would come, as far as they are still there: what who approves it has to see."""
+    seqs = tuple(job.outcomes.values_list("seq", flat=True)[:MAX_ROUTED]) if job.is_selection else ()
+    wish = Wish(job.action, job.source, job.goal, seqs, job.selector)
+    return blast_radius(wish, chosen(wish))
+
+
 def _one_by_one(wish: Wish) -> list[BrowsedMessage]:
     door = gateway()
     return [message for seq in wish.seqs[:MAX_ROUTED] for message in door.message(wish.queue, seq).messages]

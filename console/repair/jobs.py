@@ -246,7 +246,7 @@ def cells_of(job: Job) -> dict[str, Any]:
         "done": figures.whole(job.done),
         "failed": figures.whole(job.failed),
         "has_failed": bool(job.failed),
-        "speed": figures.rate(dealt / seconds) if seconds >= 1 and not job.is_final else "",
+        "speed": figures.rate(dealt / seconds) if seconds >= 1 and not job.is_final else "–",
         "took": figures.span(seconds),
         "note": job.note,
         "final": job.is_final,

@@ -34,7 +34,7 @@ def flow_of(picture: Picture, destination: Destination) -> dict[str, str | int]:
     rates = picture.rates(destination)
     is_queue = destination.kind is Kind.QUEUE
     return {
-        "text": figures.whole(stats.QueueSize) if is_queue else f"{figures.rate(rates.enqueue)}/s",
+        "text": figures.short(stats.QueueSize) if is_queue else f"{figures.rate(rates.enqueue)}/s",
         "grade": _grade(picture, stats, rates),
         "in": stream(rates.enqueue),
         "out": stream(rates.dequeue if is_queue else rates.dispatch),

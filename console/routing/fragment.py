@@ -21,6 +21,8 @@ _SECTIONS = {
 _INTERCEPTORS = "destinationInterceptors"
 #: Unchanged lines around a change that are shown.
 CONTEXT = 3
+#: Deepest step of indentation that has a style.
+MAX_DEPTH = 8
 
 
 def fragment_of(item: Item | None) -> str:
@@ -47,6 +49,11 @@ class Line:
     def what(self) -> str:
         """For style and for those who do not see colours."""
         return {"+": "added", "-": "removed", "@": "gap"}.get(self.sign, "same")
+
+    @property
+    def depth(self) -> int:
+        """How deep it is indented, in steps of two blanks: so far what does not fit a line is indented, too."""
+        return min(MAX_DEPTH, (len(self.text) - len(self.text.lstrip())) // 2)
 
 
 def lines_between(old: str, new: str) -> list[Line]:

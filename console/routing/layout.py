@@ -6,16 +6,17 @@ A node's layer is the longest way to it. Groups that would overlap are spread ar
 from __future__ import annotations
 
 from collections import defaultdict
+from math import ceil
 
 from console.routing.graph import Edge, Graph, Node, Role, neighbours
 
-#: Sizes in the picture's own units. A virtual topic with its consumers takes about 1,000: what a window 1,280 wide has.
-WIDTHS = {Role.DESTINATION: 252, Role.RULE: 112, Role.PRODUCERS: 112, Role.CONSUMERS: 124}
+#: Sizes in the picture's own units. A virtual topic with its consumers takes less than 1,000; a usual window has 970.
+WIDTHS = {Role.DESTINATION: 240, Role.RULE: 112, Role.PRODUCERS: 112, Role.CONSUMERS: 124}
 #: A destination is as wide as the longest name of its layer needs, within bounds: icon and number, and each letter.
-NARROWEST, BESIDE_NAME, LETTER = 150, 84, 7
+NARROWEST, BESIDE_NAME, LETTER = 150, 94, 7.6
 NODE_HEIGHT, ROW, MARGIN = 38, 50, 10
 #: Between two layers, without and with selectors written along the way.
-GAP, GAP_LABELLED = 38, 172
+GAP, GAP_LABELLED = 34, 172
 #: How far an edge goes before it is on the height of its target.
 BEND = 36
 #: Sweeps that bring connected nodes to the same height.
@@ -87,12 +88,12 @@ def _width(node: Node, layer: list[Node]) -> int:
     if node.role is not Role.DESTINATION:
         return WIDTHS[node.role]
     longest = max(len(each.title) for each in layer if each.role is Role.DESTINATION)
-    return max(NARROWEST, min(WIDTHS[node.role], BESIDE_NAME + LETTER * longest))
+    return max(NARROWEST, min(WIDTHS[node.role], ceil(BESIDE_NAME + LETTER * longest)))
 
 
 def fits(node: Node) -> int:
     """Letters of a destination's name for which it has room."""
-    return (node.width - BESIDE_NAME) // LETTER
+    return int((node.width - BESIDE_NAME) / LETTER)
 
 
 def _path(edge: Edge) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from django import template
 from django.templatetags.static import static
+from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
@@ -18,6 +19,11 @@ from console import figures
 from console.alerts import rules
 
 register = template.Library()
+
+#: Browsers as their words in User-Agent tell them apart, and the systems they run on; the first that is there counts.
+_BROWSERS = ("Edg", "OPR", "Firefox", "Chrome", "Safari")
+_SYSTEMS = ("Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux")
+_CALLED = {"Edg": "Edge", "OPR": "Opera", "Mac OS X": "macOS"}
 
 for _filter in (figures.whole, figures.rate, figures.size, figures.span, figures.ago, figures.figure):
     register.filter(_filter.__name__, _filter)
@@ -44,6 +50,25 @@ def icon(name: str, extra: str = "") -> SafeString:
 def splitname(name: str) -> list[str]:
     """The elements of a destination name."""
     return name.split(".")
+
+
+@register.filter
+def since(moment: datetime) -> str:
+    """For how long it has been so: `4 min`."""
+    return figures.span(max(0, int((timezone.now() - moment).total_seconds())))
+
+
+@register.filter
+def unbroken(text: object) -> str:
+    """Text in which no line ends between a number and its unit."""
+    return re.sub(r"(?<=\d) (?=[^\W\d])", "\N{NO-BREAK SPACE}", str(text))
+
+
+@register.filter
+def browser(agent: str) -> str:
+    """A User-Agent in words: `Firefox on Windows`; one that is none of the usual as it is, shortened."""
+    found = [next((each for each in known if each in agent), "") for known in (_BROWSERS, _SYSTEMS)]
+    return " on ".join(_CALLED.get(each, each) for each in found) if all(found) else agent[:60]
 
 
 @register.filter

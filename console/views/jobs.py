@@ -79,6 +79,7 @@ def detail(request: HttpRequest, job_id: str) -> HttpResponse:
             if count
         ],
         "verb": jobs.verb_of(job), "parts": job.parts.all(),
+        "radius": asking.radius_of(job) if job.state == State.ASKED else None,
     }  # fmt: skip
     return render(request, "console/job.html", context)
 

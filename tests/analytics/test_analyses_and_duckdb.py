@@ -61,6 +61,26 @@ def ask(spark, archive, events):
     return carry_out
 
 
+def test_a_window_reads_the_events_in_it_and_no_others(events, duck):
+    counted = dict(events.groupBy("kind").count().collect())
+    assert counted == dict(duck.sql("SELECT kind, count(*) FROM events GROUP BY kind").fetchall())
+    assert sum(counted.values()) > EVENTS / 3
+
+
+def test_events_have_the_columns_that_were_recorded(events, duck):
+    query = "SELECT msg_id, destination, size, epoch_us(born), ps['region'], pn['n'], broker, weight FROM events"
+    expected = duck.sql(f"{query} WHERE kind = 'enqueue' ORDER BY msg_id LIMIT 50").fetchall()
+    names = ["msg_id", "destination", "size", "unix_micros(born)", "ps['region']", "pn['n']", "broker", "weight"]
+    found = events.where("kind = 'enqueue'").selectExpr(*names).orderBy("msg_id").limit(50)
+    assert [tuple(row) for row in found.collect()] == expected
+
+
+def test_an_archive_without_files_reads_as_nothing(spark, tmp_path):
+    from analytics.events import read_events
+
+    assert read_events(spark, tmp_path, WINDOW).count() == 0
+
+
 def check(frame, schema, query, duck, leave_out=()):
     """The frame has the schema, and the rows that DuckDB finds."""
     assert [(each.name, each.dataType) for each in frame.schema] == [(each.name, each.dataType) for each in schema]

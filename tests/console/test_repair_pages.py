@@ -45,6 +45,7 @@ def dead(console, name) -> str:
     client.unsubscribe(id="1")
     until(lambda: mirror().current().stats.get(queue("ActiveMQ.DLQ")) is not None, "the queue in the picture")
     until(lambda: mirror().current().stats[queue("ActiveMQ.DLQ")].DLQ, "that it holds dead letters")
+    until(lambda: (each := mirror().current().stats.get(queue(name))) and not each.ConsumerCount, "no consumer")
     return name
 
 
@@ -114,6 +115,7 @@ def test_a_retry_beyond_ones_limit_is_asked_of_an_operator(browser_of, dead, mon
     assert job.state == "asked"
     assert support.post(reverse("control-job", kwargs={"job_id": job.id, "action": "approve"})).status_code == 403
     assert "To approve" in text(operator.get(reverse("jobs") + "?show=asked"))
+    assert "goes to exactly one queue" in text(operator.get(asked["Location"])), "what the one who asked saw, too"
     operator.post(reverse("control-job", kwargs={"job_id": job.id, "action": "approve"}))
     job.refresh_from_db()
     assert (job.state, job.approved_by) == ("queued", "operator")

@@ -9,6 +9,7 @@ const TABLE_ROWS = 60;
 const SVG = "http://www.w3.org/2000/svg";
 const MARGIN = { left: 66, right: 14, top: 22, bottom: 24, between: 34 };
 const DEPTH_SHARE = 0.58;
+const LABEL = 62; // pixels of a label of the time axis, with the room beside it
 
 const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const decimal = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1, minimumFractionDigits: 1 });
@@ -34,11 +35,11 @@ function element(name, attributes, parent) {
   return made;
 }
 
-// Milliseconds between two labels of the time axis, so that there are some five.
-function tickOf(span) {
+// Milliseconds between two labels of the time axis, so that as many have room as there are.
+function tickOf(span, most) {
   const minute = 60000;
   return [minute, 2 * minute, 5 * minute, 10 * minute, 15 * minute, 30 * minute, 60 * minute, 120 * minute, 240 * minute, 360 * minute]
-    .find((step) => span / step <= 8) ?? 720 * minute;
+    .find((step) => span / step <= most) ?? 720 * minute;
 }
 
 class Chart {
@@ -182,7 +183,7 @@ class Chart {
 
   times(height) {
     const { from, to } = this.scale;
-    const tick = tickOf(to - from);
+    const tick = tickOf(to - from, Math.min(8, (this.scale.right - this.scale.left) / LABEL));
     const offset = new Date(from).getTimezoneOffset() * 60000;
     for (let at = Math.ceil((from - offset) / tick) * tick + offset; at <= to; at += tick) {
       const label = element("text", { x: this.x(at), y: height - 6, "text-anchor": "middle" }, this.svg);
@@ -219,8 +220,8 @@ class Chart {
       const label = element("text", { x: MARGIN.left - 10, y: at + 4, "text-anchor": "end" }, this.svg);
       label.textContent = format(value);
     }
-    // In the margin with the figures: flags stand above the panel, from its left edge on.
-    const name = element("text", { x: MARGIN.left - 10, y: panel.top - 10, "text-anchor": "end" }, this.svg);
+    // Where the heading begins; flags stand above the panel, from its left edge on.
+    const name = element("text", { x: 12, y: panel.top - 10 }, this.svg);
     name.textContent = unit;
   }
 

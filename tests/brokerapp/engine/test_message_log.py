@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from brokerapp.destination import Destination
-from brokerapp.engine import choosing, message_log
+from brokerapp.engine import choosing, window
 from brokerapp.engine.dispatch_rules import DispatchRules
 from brokerapp.engine.entry import COMING, Entry
-from brokerapp.engine.message_log import PAGE, WINDOW, MessageLog
+from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
+from brokerapp.engine.window import PAGE, WINDOW
 from brokerapp.message import Message
 from brokerapp.selectors import compile_selector
 from brokerapp.snapshot import DestinationStats
@@ -224,7 +225,7 @@ def test_a_prioritized_backlog_of_any_length_is_given_out_in_order():
 
 
 def test_an_urgent_message_overtakes_a_backlog_that_is_not_read(monkeypatch):
-    monkeypatch.setattr(message_log, "WINDOW", 10)
+    monkeypatch.setattr(window, "WINDOW", 10)
     log = prioritized(one := consumer("one", prefetch=1), depth=50)
     stored = [entry(seq) for seq in range(1, 51)]
     assert in_order(log, stored) == [1]
@@ -234,7 +235,7 @@ def test_an_urgent_message_overtakes_a_backlog_that_is_not_read(monkeypatch):
 
 
 def test_a_prioritized_window_gives_its_end_back_to_the_store(monkeypatch):
-    monkeypatch.setattr(message_log, "WINDOW", 10)
+    monkeypatch.setattr(window, "WINDOW", 10)
     log, stored = prioritized(one := consumer("one", prefetch=0)), []
     for seq in range(1, 60):
         stored.append(entry(seq, priority=str(seq % 10)))
@@ -410,6 +411,18 @@ def test_a_consumer_with_little_credit_goes_through_a_page_without_reading_it_ag
         assert log.wants_ahead is not None or seq == PAGE + 19 or log.ahead
 
 
+def test_a_page_past_the_window_disturbs_nobody_when_who_wanted_it_left():
+    log = blue_window(red := consumer("red", selector="colour = 'red'"), depth=2 * PAGE)
+    read_ahead(log, range(log.loaded + 1, 2 * PAGE + 1))
+    log.consumers.append(whole := consumer("any", prefetch=PAGE))
+    assert len(dispatched(log)) == PAGE
+    log.leave(red)
+    whole.credit += 1
+    assert dispatched(log) == []
+    page(log, range(1, 2 * PAGE + 1))
+    assert dispatched(log) == [("any", PAGE + 1)]
+
+
 def test_a_consumer_that_has_not_seen_what_lies_before_a_page_gets_nothing_of_it():
     log = blue_window(consumer("red", selector="colour = 'red'"), depth=3 * PAGE)
     stored = range(log.loaded + 1, 3 * PAGE + 1)
@@ -566,7 +579,7 @@ class LogUnderWork(RuleBasedStateMachine):
         self.names = 0
         self.patch = pytest.MonkeyPatch()
         for size in ("PAGE", "WINDOW"):
-            self.patch.setattr(message_log, size, self.page_size)
+            self.patch.setattr(window, size, self.page_size)
 
     def settle(self, seq):
         assert seq not in self.settled, "settled twice"

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 import pytest
 
 from brokerapp.message import Message
@@ -151,3 +152,25 @@ def test_a_batch_carries_the_schema_and_its_version():
 
 def test_nothing_noted_gives_nothing_to_take():
     assert Recorder("sluice").take() is None
+
+
+def test_what_is_no_batch_is_refused_with_the_reason():
+    good = a_batch()
+    for bad in (b"", b"SLT2", b"nonsense", good[:-3], good[:8], good[:4] + b"\xff\xff\xff\xff" + good[8:]):
+        with pytest.raises(ValueError, match="not a batch of trace events"):
+            decode(bad)
+
+
+def test_a_batch_of_version_1_is_read_as_one_of_today():
+    today = decode(a_batch())
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, (first := today.drop_columns("weight")).schema) as writer:
+        writer.write_table(first)
+    assert decode(sink.getvalue().to_pybytes()).equals(today)
+
+
+def a_batch() -> bytes:
+    recorder = Recorder("sluice")
+    recorder.enqueue(START, [message(1, region="eu")], TOPIC)
+    recorder.run(FORWARD, START, [message(1)], [EU, US], TOPIC)
+    return recorder.take()[0]
