@@ -11,9 +11,11 @@ from analytics.parameters import (
     DAY,
     DAYS,
     DESTINATION,
+    DRAFT,
     LIMIT,
     PERCENTILE,
     QUIET,
+    REVISION,
     WEEKS,
     WINDOW,
     Parameter,
@@ -35,7 +37,7 @@ class Analysis:
     question: str
     module: str
     parameters: tuple[Parameter, ...] = ()
-    group: str = FLOW
+    group: str = FLOW  #: "": it is not asked by itself, but from the page of what it is about
     reads_routing: bool = False  #: whether the request must bring the definitions in force
     version: int = 1  #: of the definition: raised when the same traffic gives other numbers than before
 
@@ -147,6 +149,14 @@ ANALYSES = _table(
         (DAYS,),
         NEED,
         reads_routing=True,
+    ),
+    Analysis(
+        "whatif",
+        "Try on recorded traffic",
+        "Where would recorded messages have gone, had a draft of the routing been in force?",
+        "analytics.jobs.whatif",
+        (WINDOW, DRAFT, REVISION),
+        group="",
     ),
 )
 

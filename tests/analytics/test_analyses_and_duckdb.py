@@ -14,7 +14,7 @@ from benchmarks.analytics import oracle, traffic
 pytestmark = pytest.mark.spark
 EVENTS = 30_000
 #: Analyses that are tested elsewhere.
-OTHERS = ("what-if",)
+OTHERS = ("whatif",)
 #: Today without its first and last ten minutes: windows begin and end anywhere.
 WINDOW = Window(traffic.START_US + 10 * traffic.MINUTE_US, traffic.START_US + 170 * traffic.MINUTE_US)
 SLOT = 60
