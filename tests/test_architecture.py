@@ -139,7 +139,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "analytics": (
         "analytics", "brokerapp.definitions", "brokerapp.definitions_json", "brokerapp.destination",
         "brokerapp.engine", "brokerapp.environment", "brokerapp.errors", "brokerapp.recording", "brokerapp.selectors",
-        "brokerapp.store.keys",
+        "brokerapp.stats", "brokerapp.store.keys",
     ),
     "console": ("console", "brokerapp", "analytics"),
 }  # fmt: skip
