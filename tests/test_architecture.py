@@ -134,7 +134,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "analytics": (
         "analytics", "brokerapp.definitions", "brokerapp.destination", "brokerapp.engine",
         "brokerapp.environment", "brokerapp.errors", "brokerapp.recording", "brokerapp.selectors",
-        "brokerapp.store.keys",
+        "brokerapp.stats", "brokerapp.store.keys",
     ),
     "console": ("console", "brokerapp", "analytics"),
 }  # fmt: skip
