@@ -27,7 +27,7 @@ from analytics.runs import Runs
 from analytics.session import SparkUnavailable, connected, interrupt_elsewhere, is_alive
 from analytics.stream import NODE_DELAY_US, TraceStream
 from analytics.whatif.trial import Trial
-from brokerapp.definitions import from_json
+from brokerapp.definitions_json import from_json
 from brokerapp.environment import Environment
 from brokerapp.errors import StoreUnavailable
 
