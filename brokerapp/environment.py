@@ -54,6 +54,8 @@ class Environment:
     archive_bytes: int = ARCHIVE_GIGABYTES * _GIGABYTE
     #: Days for which results of analyses are kept that nobody pinned; 0: for ever.
     result_days: int = 90
+    #: Where people find the console: links in mails begin so.
+    console_url: str = "http://localhost:8000"
     #: Seconds an analysis may take.
     analysis_seconds: int = 15 * 60
     #: Analyses that run at once: in all, and for one person.
@@ -84,6 +86,7 @@ class Environment:
             audit_days=int(variables.get("SLUICE_AUDIT_DAYS", 0)),
             archive_days=float(variables.get("SLUICE_ARCHIVE_DAYS", ARCHIVE_DAYS)),
             archive_bytes=int(float(variables.get("SLUICE_ARCHIVE_GB", ARCHIVE_GIGABYTES)) * _GIGABYTE),
+            console_url=variables.get("SLUICE_URL") or f"http://localhost:{variables.get('SLUICE_PORT', 8000)}",
             result_days=int(variables.get("SLUICE_RESULT_DAYS", 90)),
             analysis_seconds=int(variables.get("SLUICE_ANALYSIS_SECONDS", 15 * 60)),
             analyses_at_once=int(variables.get("SLUICE_ANALYSES", 2)),
