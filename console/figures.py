@@ -55,6 +55,11 @@ def ago(moment: datetime, now: datetime | None = None) -> str:
     return f"{span(int(seconds))} ago" if seconds > 0 else f"in {span(int(-seconds))}"
 
 
+def lately(moment: datetime) -> str:
+    """As `ago`, but nothing that changes with each second: `4 min ago`, just now."""
+    return ago(moment) if abs((timezone.now() - moment).total_seconds()) >= 60 else "just now"
+
+
 def counted(count: int, noun: str) -> str:
     """1 queue, 4,210 messages"""
     return f"{whole(count)} {noun}" + ("" if count == 1 else "s")
