@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from brokerapp import clock
 from brokerapp.actions import Settle, Subscribe
 from brokerapp.client import Client
-from brokerapp.delivery import entry_of
+from brokerapp.delivery import entry_of, partition
 from brokerapp.destination import Destination
 from brokerapp.engine.choosing import selector_headers
 from brokerapp.engine.entry import Entry
@@ -87,9 +87,9 @@ class Browse:
     def begin(self) -> None:
         """The snapshot is taken now."""
         self._subscription.started = True
-        queues, found = self._broker.queues, {}
+        consuming, found = self._broker.consuming, {}
         for target in self._subscription.destinations:
-            found |= dict.fromkeys(queues.readable(self._subscription, target))
+            found |= dict.fromkeys(consuming.readable(self._subscription, target))
         self._logs.extend(found)
         self._upto = self._broker.committer.last
         self.go_on()
@@ -139,7 +139,10 @@ class Browse:
         if not self._broker.queues.holds(log):  # deleted meanwhile
             found = []
         entries = [entry_of(log.name, each) for each in found if each.seq <= self._upto]
-        self._page.extend(each for each in entries if self._shows(log, each, now_ms))
+        in_time, late = partition(entries, lambda entry: not 0 < entry.message.expires <= now_ms)
+        if late:
+            self._broker.expiry.sweep((log,))
+        self._page.extend(each for each in in_time if self._shows(log, each))
         if found and len(entries) == len(found):
             self._after = entries[-1].seq
         else:
@@ -147,9 +150,7 @@ class Browse:
             self._after = 0
         self.go_on()
 
-    def _shows(self, log: MessageLog, entry: Entry, now_ms: int) -> bool:
-        if 0 < entry.message.expires <= now_ms:
-            return False
+    def _shows(self, log: MessageLog, entry: Entry) -> bool:
         selector = self._subscription.selector
         entry.deliveries = log.deliveries_of(entry)
         return selector is None or selector.matches(selector_headers(entry, log.destination))

@@ -131,19 +131,30 @@ class Client:
         if more + sum(each.bytes for each in self.transactions.values()) > MAX_TRANSACTION_BYTES:
             raise RequestRefused(f"open transactions hold at most {MAX_TRANSACTION_BYTES} bytes of messages")
 
-    def held(self, ack_id: str, subscription: str | None) -> tuple[Subscription, str]:
-        """Who holds the message an ACK or NACK names, and its key in `unacked`; raises RequestRefused."""
+    def held(self, ack_id: str, subscription: str | None) -> tuple[Subscription, str] | None:
+        """Who holds the message an ACK or NACK names, and its key in `unacked`; raises RequestRefused.
+
+        None when it was given to a subscription that is over, with which it went back.
+        """
+        first = ack_id.partition("-")[0]
+        by_key = self.by_key.get(first)
         if subscription is not None:
             named = self.subscriptions.get(subscription)
             candidates = [named] if named else []
-        elif (by_key := self.by_key.get(ack_id.partition("-")[0])) is not None:
+        elif by_key is not None:
             candidates = [by_key]
         else:
             candidates = list(self.subscriptions.values())
         for each in candidates:
             if (key := each.held_as(ack_id)) is not None:
                 return each, key
+        if by_key is None and subscription is None and self._was_key(first):
+            return None
         raise RequestRefused(f"Unexpected ACK received for message-id [{ack_id}]: it is not waiting for one")
+
+    def _was_key(self, text: str) -> bool:
+        """Whether ack ids of one of its subscriptions, present or past, begin so."""
+        return text.isascii() and text.isdecimal() and len(text) <= len(str(self.keys)) and 0 < int(text) <= self.keys
 
     def started_unit(self, size: int = 0) -> None:
         """A unit with so many bytes of messages is on its way; too many stop the reading."""

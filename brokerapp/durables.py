@@ -229,7 +229,7 @@ class Durables:
     def join(self, subscription: Subscription, durable: Durable) -> None:
         """One more consumes it."""
         subscription.durable = durable
-        self._broker.queues.attach(subscription, durable.log)
+        self._broker.consuming.attach(subscription, durable.log)
         self._only_persistent(durable)
         self._note_topics(durable)
 

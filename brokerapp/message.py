@@ -18,7 +18,8 @@ DEFAULT_PRIORITY = 4
 #: How the line begins that names a message's group.
 GROUP_LINE = b"JMSXGroupID:"
 
-_UNESCAPED = {"\\n": "\n", "\\c": ":", "\\\\": "\\", "\\r": "\r"}
+#: What escapes stand for in STOMP 1.2.
+ESCAPES = {"\\n": "\n", "\\c": ":", "\\\\": "\\", "\\r": "\r"}
 
 
 def escape(text: str) -> str:
@@ -28,14 +29,14 @@ def escape(text: str) -> str:
     return text
 
 
-def unescape(text: str) -> str:
-    """The inverse of escape; an escape STOMP does not define stays as it is."""
+def unescape(text: str, escapes: Mapping[str, str] = ESCAPES) -> str:
+    """The inverse of escape; what is none of the escapes stays as it is."""
     if "\\" not in text:
         return text
     parts, position = [], 0
     while (found := text.find("\\", position)) >= 0:
         pair = text[found : found + 2]
-        parts += (text[position:found], _UNESCAPED.get(pair, pair))
+        parts += (text[position:found], escapes.get(pair, pair))
         position = found + 2
     return "".join(parts) + text[position:]
 

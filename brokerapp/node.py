@@ -196,7 +196,7 @@ class Node:
         self.broker.flow.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._committer.drain(), DRAIN_SECONDS)
-        self.broker.queues.close()  # whatever is not done yet
+        self.broker.consuming.close()  # whatever is not done yet
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._committer.barrier(), CLOSE_SECONDS)
         for client in list(self.broker.clients.values()):

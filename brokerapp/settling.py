@@ -27,8 +27,15 @@ class Settling:
         self._broker = broker
 
     def settle(self, client: Client, settle: Settle) -> None:
-        """ACK or NACK. Raises RequestRefused when the client does not hold the message."""
-        subscription, key = client.held(settle.ack_id, settle.subscription)
+        """ACK or NACK. Raises RequestRefused when the client does not hold the message.
+
+        As in ActiveMQ it comes to nothing when the client unsubscribed meanwhile.
+        """
+        held = client.held(settle.ack_id, settle.subscription)
+        if held is None:
+            self._broker.barrier(client, settle.receipt)
+            return
+        subscription, key = held
         if subscription.browse is not None:
             self._broker.browsing.settle(client, subscription, key, settle)
             return

@@ -49,7 +49,7 @@ class Transactions:
         settled = [each for each in transaction.settled if self._is_there(each[2])]
 
         def undo() -> None:
-            self._broker.queues.take_back(entry for _, _, entry in settled if from_log(entry))
+            self._broker.consuming.take_back(entry for _, _, entry in settled if from_log(entry))
 
         jobs = [each() for each in transaction.jobs]
         self._broker.publishing.submit(client, transaction.placed, settled, commit.receipt, undo, jobs)
@@ -89,4 +89,4 @@ class Transactions:
                 self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
         for subscription, entries in held.items():
             subscription.hold_again(entries)
-        self._broker.queues.take_back(homeless)
+        self._broker.consuming.take_back(homeless)

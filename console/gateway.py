@@ -14,9 +14,10 @@ from typing import Any
 
 from django.conf import settings
 
-from brokerapp.admin import BrokerAdmin, check
+from brokerapp.admin import BrokerAdmin
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
+from brokerapp.engine.checking import check
 from brokerapp.errors import StoreUnavailable
 from brokerapp.snapshot import BrowsePage, NodeStatus, StepOutcome, WaitingMessage
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from brokerapp.destination import Destination, Kind
@@ -18,6 +18,7 @@ from brokerapp.errors import BrokerError, InvalidDestination
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.snapshot import ConnectionStats, ConsumerStats, DestinationStats, PeerStats
 from console.gateway import gateway
+from console.rights import Sees, everything
 from console.table import Column, Table
 
 #: Seconds for which an answer of the node is good enough for the next page.
@@ -248,6 +249,19 @@ def destinations_of(consumer: ConsumerStats) -> list[Destination]:
 def seen_by(peers: Iterable[Peer], sees: Callable[[Destination], bool]) -> list[Peer]:
     """The connections that somebody may know of: those that use what they see, or nothing yet."""
     return [peer for peer in peers if not (used := _used(peer)) or any(map(sees, used))]
+
+
+def narrowed(peers: Iterable[Peer], sees: Sees) -> list[Peer]:
+    """The connections that somebody may know of, with what they may know of them: they use what they see, and that."""
+    peers = list(peers)
+    return peers if sees is everything else [_narrowed(peer, sees) for peer in seen_by(peers, sees)]
+
+
+def _narrowed(peer: Peer, sees: Sees) -> Peer:
+    seen = [(each, list(filter(sees, destinations_of(each)))) for each in peer.consumers]
+    consumers = tuple(replace(each, destinations=list(map(str, found))) for each, found in seen if found)
+    targets = [each for each in peer.full.producing_to if sees(Destination.parse(each))]
+    return replace(peer, consumers=consumers, full=replace(peer.full, producing_to=targets))
 
 
 def _used(peer: Peer) -> list[Destination]:

@@ -18,9 +18,11 @@ VALUES = (
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
     "brokerapp.advisories", "brokerapp.bounds", "brokerapp.broker", "brokerapp.browsing", "brokerapp.client",
-    "brokerapp.client_unit", "brokerapp.committer", "brokerapp.creation", "brokerapp.delivery", "brokerapp.durables",
+    "brokerapp.client_unit", "brokerapp.committer", "brokerapp.consuming", "brokerapp.creation", "brokerapp.delivery",
+    "brokerapp.durables",
     "brokerapp.early_delivery", "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control", "brokerapp.group",
-    "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues",
+    "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.logs", "brokerapp.producers", "brokerapp.publishing",
+    "brokerapp.queues",
     "brokerapp.quotas", "brokerapp.recovery",
     "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling",
     "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.statistics_maps", "brokerapp.stats",
@@ -110,14 +112,12 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     ),
     "brokerapp.explaining": PARTS_OF_CORE,
     "brokerapp.peers": PARTS_OF_CORE,
-    "brokerapp.peers_admin": (*VALUES, "brokerapp.store.redis"),
     "brokerapp.sending": PARTS_OF_CORE,
     "brokerapp.steps": (*PARTS_OF_CORE, "brokerapp.sending", "brokerapp.transfers"),
     "brokerapp.transfers": PARTS_OF_CORE,
     "brokerapp.admin": (
-        *VALUES, "brokerapp.engine.bindings", "brokerapp.engine.job", "brokerapp.engine.loops", "brokerapp.selectors",
-        "=brokerapp.store", "brokerapp.store.redis", "brokerapp.store.rings", "brokerapp.history",
-        "brokerapp.clock", "brokerapp.peers_admin",
+        *VALUES, "brokerapp.admin", "brokerapp.clock", "brokerapp.engine.bindings", "brokerapp.engine.checking",
+        "brokerapp.engine.job", "brokerapp.selectors", "=brokerapp.store", "brokerapp.store.redis",
     ),
     "brokerapp.node": (
         *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.peers", "brokerapp.requests", "brokerapp.listeners",
@@ -181,7 +181,6 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.sending", "brokerapp.steps",
         "brokerapp.transfers",
         "brokerapp.stomp.heart_beats", "brokerapp.stomp.listener", "brokerapp.stomp.websocket", "brokerapp.listeners",
-        "brokerapp.admin",
         "brokerapp.wiring", "brokerapp.reloading",
         "brokerapp.management", "brokerapp.store", "analytics", "console",
     ),

@@ -18,7 +18,7 @@ from brokerapp.config.strategies import NESTED, read_strategies, written_strateg
 from brokerapp.config.virtual_destinations import destinations, entry_targets, read_destination
 from brokerapp.config.without_effect import MEMORY_LIMIT_OF_QUEUE, why_option
 from brokerapp.definitions import VM_CURSOR, DeadLetterStrategy, PolicyEntry
-from brokerapp.destination import ANY_REST, Destination, Kind
+from brokerapp.destination import ANY_REST, NAMED_KINDS, Destination, Kind
 from brokerapp.engine.message_groups import group_map
 from brokerapp.errors import DefinitionRefused
 
@@ -178,9 +178,9 @@ def _dead_letter_queue(strategy: Element) -> str | None:
         found = list(destinations(strategy, text, Kind.QUEUE)) if text else []
     if not found:
         return None
-    if len(found) > 1 or found[0].kind is not Kind.QUEUE:
-        raise strategy.refused("dead letters go to one queue")
-    return found[0].name
+    if len(found) > 1 or found[0].kind not in NAMED_KINDS:
+        raise strategy.refused("dead letters go to one queue, or topic")
+    return found[0].name if found[0].kind is Kind.QUEUE else str(found[0])
 
 
 # -- writing
@@ -221,5 +221,6 @@ def _written_strategy(strategy: DeadLetterStrategy) -> etree._Element:
     tag, names = next((tag, names) for tag, (kind, names) in _STRATEGIES.items() if kind == strategy.kind)
     inner = etree.SubElement(element, tag, written_fields(strategy, names))
     if strategy.kind == "shared" and strategy.dead_letter_queue != DeadLetterStrategy().dead_letter_queue:
-        etree.SubElement(etree.SubElement(inner, "deadLetterQueue"), "queue", physicalName=strategy.dead_letter_queue)
+        target = Destination.parse(strategy.dead_letter_queue)
+        etree.SubElement(etree.SubElement(inner, "deadLetterQueue"), str(target.kind), physicalName=target.name)
     return element

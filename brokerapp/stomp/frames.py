@@ -98,7 +98,9 @@ class FrameParser:
             # A head in a run is short: a body with so much room is in no frame that is too long.
             room = self.max_body if self.max_frame is None else min(self.max_body, self.max_frame - MAX_HEAD_BYTES)
             found = self._head and read_sends(self._head, buffer, start, room)
-            if not found and (head := learn(buffer, start)) not in (None, self._head):
+            if found or not _more_follow(buffer, start):  # to learn a head for one frame costs more than it saves
+                return found
+            if (head := learn(buffer, start)) not in (None, self._head):
                 self._head = head
                 found = read_sends(head, buffer, start, room)
             return found
@@ -139,6 +141,11 @@ class FrameParser:
         return ProtocolError(f"{what} exceeds the limit of {' or '.join(limits)}")
 
 
+def _more_follow(buffer: bytes, start: int) -> bool:
+    """Whether it looks as if another SEND came with the one that begins here."""
+    return buffer.find(b"SEND\n", buffer.find(b"\0", start)) > start
+
+
 def _skip_line_ends(buffer: bytes, position: int) -> int:
     return LINE_ENDS.match(buffer, position).end()  # type: ignore[union-attr]  # it matches nothing, too
 
@@ -167,13 +174,22 @@ def _content_length(text: str) -> int:
     return int(text)
 
 
-def flat(text: str) -> str:
+def _flat(text: str) -> str:
     """Header text for 1.0, which has no escapes: what would break a line becomes a space."""
-    return text.replace("\n", " ").replace("\r", " ")
+    return text.replace("\n", " ")
+
+
+def _escape_1_1(text: str) -> str:
+    """Header text for 1.1, which has no escape for the carriage return."""
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace(":", "\\c")
+
+
+#: How header text is written, by version.
+QUOTES = {"1.0": _flat, "1.1": _escape_1_1, "1.2": escape}
 
 
 def encode(command: str, headers: Mapping[str, str], body: bytes = b"", version: str = "1.2") -> bytes:
     """One frame as bytes, followed by a newline as ActiveMQ does. Values are escaped as the version has it."""
-    quote = flat if version == "1.0" or command in LITERAL else escape
+    quote = QUOTES["1.0" if command in LITERAL else version]
     lines = [f"{quote(name)}:{quote(value)}\n" for name, value in headers.items()]
     return b"%b\n%b\n%b\0\n" % (command.encode(), "".join(lines).encode(), body)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from brokerapp.errors import ProtocolError
-from brokerapp.message import unescape
+from brokerapp.message import ESCAPES, unescape
 
 #: Longest first line and longest header line, bytes (ActiveMQ's limits).
 MAX_COMMAND_BYTES = 1024
@@ -14,6 +14,8 @@ MAX_HEADERS = 1000
 NUL_IN_HEAD = "a NUL inside the headers: the empty line before the body is missing"
 #: Commands whose headers are taken literally.
 LITERAL = frozenset({"CONNECT", "STOMP", "CONNECTED"})
+#: Escapes by version: 1.1 has none for the carriage return, which may stand in its headers as it is.
+KNOWN_ESCAPES = {"1.1": {pair: text for pair, text in ESCAPES.items() if text != "\r"}, "1.2": ESCAPES}
 
 
 def read_head(head: bytes, version: str) -> tuple[str, dict[str, str]]:
@@ -33,13 +35,14 @@ def read_head(head: bytes, version: str) -> tuple[str, dict[str, str]]:
     headers: dict[str, str] = {}
     for line in lines[:0:-1]:  # from the last, so that the first of a name stays
         name, colon, value = line.partition(":")
-        if not colon:
-            raise ProtocolError(f"header line {line[:80]!r} has no colon")
+        if not (colon and name):
+            raise ProtocolError(f"header line {line[:80]!r} has no {'name' if colon else 'colon'}")
         headers[name] = value
     if version == "1.0":
         return command.strip(), {name.strip(): value.strip() for name, value in headers.items()}
     if "\\" in text and command not in LITERAL:
-        headers = {unescape(name): unescape(value) for name, value in headers.items()}
+        known = KNOWN_ESCAPES[version]
+        headers = {unescape(name, known): unescape(value, known) for name, value in headers.items()}
     return command, headers
 
 

@@ -26,8 +26,10 @@ MAX_HEAD_REMEMBERED = MAX_COMMAND_BYTES
 
 _ACKS = re.compile(rb"(?:[\r\n]*ACK\nid:[0-9A-Za-z-]+\n\n\0)+")
 _ACK_ID = re.compile(r"id:([0-9A-Za-z-]+)")
+#: The escape that means something in 1.2 only.
+_READ_DIFFERENTLY = "\\r"
 #: What stands in no head that is learnt; with a transformation it matters what the body is.
-_NOT_PLAIN = (b"\r", b"\ntransformation:")
+_NOT_PLAIN = (b"\r", _READ_DIFFERENTLY.encode(), b"\ntransformation:")
 _CHANGING = re.compile(rb"\n(receipt|content-length):([^\n]*)")
 #: A value that needs no second look: ASCII without what ends a line or a head.
 _VALUE = re.compile(rb"[^\n\r\0\x80-\xff]{0,512}")
@@ -117,6 +119,10 @@ def read_sends(head: Head, buffer: bytes, start: int, max_body: int) -> tuple[Se
             at += len(behind)
             if name == b"receipt":
                 receipt = value[0].decode()  # type: ignore[index]
+                if "\\" in receipt:
+                    if _READ_DIFFERENTLY in receipt:
+                        break
+                    receipt = unescape(receipt)
             elif _LENGTH(value[0]):  # type: ignore[index]
                 length = int(value[0])  # type: ignore[index]
             else:
@@ -126,7 +132,7 @@ def read_sends(head: Head, buffer: bytes, start: int, max_body: int) -> tuple[Se
             if not at <= end < len(buffer) or buffer[end] or end - at > max_body:
                 break
             bodies.append(buffer[at:end])
-            receipts.append(receipt if receipt is None or "\\" not in receipt else unescape(receipt))
+            receipts.append(receipt)
             position = end + 1
             if buffer.startswith(b"\n", position):
                 position += 1

@@ -29,7 +29,7 @@ from brokerapp.actions import (
 from brokerapp.connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
 from brokerapp.message import escape, unescape
-from brokerapp.stomp.frames import Frame, Run, encode, flat
+from brokerapp.stomp.frames import QUOTES, Frame, Run, encode
 from brokerapp.stomp.naming import NO_NAMES, SEND_TYPE, Naming, names_own
 from brokerapp.stomp.runs import AckFrames
 from brokerapp.stomp.send_headers import is_counted, number_of, priority_of, properties_of, with_jms_setters
@@ -49,8 +49,8 @@ SUBSCRIPTION_NAMES = ("durable-subscription-name", "durable-subscriber-name", "a
 
 _TO_ESCAPE = re.compile(r"[\\:\n\r]")
 _BETWEEN_RECEIPTS = "\n\n\0\nRECEIPT\nreceipt-id:"
-#: Escapes, of which 1.1 does not know the one of the carriage return: it is left out there.
-_NOT_IN_1_1 = re.compile(rb"\\.")
+#: Escapes, of which 1.1 does not know the one of the carriage return: it stands there as it is.
+_ESCAPE = re.compile(rb"\\.")
 
 
 class State(StrEnum):
@@ -128,8 +128,9 @@ class StompSession:
         self.heart_beat = ours, theirs
         self._enter(State.CONNECTED)
         answer = {"version": version, "server": SERVER, "heart-beat": f"{ours},{theirs}"}
-        if "request-id" in headers:
-            answer["response-id"] = answer["receipt-id"] = headers["request-id"]
+        request = headers.get("request-id", headers.get("receipt"))
+        if request is not None:
+            answer["response-id"] = answer["receipt-id"] = request
         shares_client_id = headers.get("shared-client-id") == "true"
         return Connect(
             headers.get("login"), headers.get("passcode"), headers.get("client-id"), shares_client_id, answer
@@ -231,7 +232,7 @@ class StompSession:
     def receipts(self, ids: Sequence[str]) -> bytes:
         """A RECEIPT for each."""
         if self.version != "1.0" and _TO_ESCAPE.search("".join(ids)):
-            ids = [escape(id) for id in ids]
+            ids = [self._quote(id) for id in ids]
         return f"RECEIPT\nreceipt-id:{_BETWEEN_RECEIPTS.join(ids)}\n\n\0\n".encode()
 
     def error(self, error: BrokerError, receipt: str | None = None) -> bytes:
@@ -254,16 +255,17 @@ class StompSession:
 
     @property
     def _quote(self) -> Callable[[str], str]:
-        return flat if self.version == "1.0" else escape
+        return QUOTES[self.version]
 
     def head(self, head: bytes) -> bytes:
         """A message's stored header lines, which are written as 1.2 has them, as this version has them."""
         if self.version == "1.2" or b"\\" not in head:
             return head
         if self.version == "1.1":
-            return _NOT_IN_1_1.sub(lambda found: b"" if found[0] == b"\\r" else found[0], head)
+            return _ESCAPE.sub(lambda found: b"\r" if found[0] == b"\\r" else found[0], head)
         pairs = (line.partition(":") for line in head.decode().split("\n") if line)
-        return "".join(f"{flat(unescape(name))}:{flat(unescape(value))}\n" for name, _, value in pairs).encode()
+        quote = self._quote
+        return "".join(f"{quote(unescape(name))}:{quote(unescape(value))}\n" for name, _, value in pairs).encode()
 
 
 HANDLERS: dict[State, dict[str, Callable[[StompSession, dict[str, str], Frame], Action]]] = {

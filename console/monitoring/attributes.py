@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Kind
 from brokerapp.engine.patience import WARNING_INTERVAL_MS, bound_of
 from brokerapp.snapshot import DestinationStats
-from console.monitoring import health
-from console.monitoring.beans import Attribute, BeanKind, Beans
+from console.monitoring import endpoint_attributes, health
+from console.monitoring.attribute_rows import (
+    BOOLEAN,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    MAP,
+    NAME,
+    NAMES,
+    TEXT,
+    Row,
+    fixed,
+    table,
+)
+from console.monitoring.beans import BeanKind, Beans
 from console.monitoring.object_names import ObjectName
 
 #: The ActiveMQ whose attributes these are; checks compare it. Sluice's own version stands in `BrokerId`'s place: none.
 VERSION = "5.17.2"
-LONG, INT, DOUBLE, FLOAT, BOOLEAN, TEXT = "long", "int", "double", "float", "boolean", "java.lang.String"
-NAME, NAMES, MAP = "javax.management.ObjectName", "[Ljavax.management.ObjectName;", "java.util.Map"
 
 #: Messages of a page, and of a browse, when no policy says otherwise.
 PAGE_SIZE, BROWSE_PAGE_SIZE = 200, 400
@@ -32,18 +44,9 @@ def mean(total: int, count: int) -> float:
     return total / count if count else 0.0
 
 
-def _table(rows: Iterable[tuple[str, str, Callable[[Any, Beans], Any]]]) -> dict[str, Attribute]:
-    return {name: Attribute(name, type, value) for name, type, value in rows}
-
-
-def _same(name: str, type: str = LONG) -> tuple[str, str, Callable[[Any, Beans], Any]]:
+def _same(name: str, type: str = LONG) -> Row:
     """A number that has JMX's own name here too."""
     return name, type, lambda stats, beans: getattr(stats, name)
-
-
-def _fixed(name: str, type: str, value: Any) -> tuple[str, str, Callable[[Any, Beans], Any]]:
-    """What does not exist here, and is told as ActiveMQ would tell that."""
-    return name, type, lambda subject, beans: value
 
 
 # -- destinations
@@ -60,16 +63,7 @@ def _store(beans: Beans, name: str) -> int:
 
 
 def _subscriptions(stats: DestinationStats, beans: Beans) -> list[ObjectName]:
-    if stats.destination.kind is not Kind.TOPIC:
-        return []
-    return [
-        beans.name_of_subscription(each) for each in beans.durables if stats.destination in each.subscription.topics
-    ]
-
-
-def _slow_consumer_strategy(stats: DestinationStats, beans: Beans) -> str | None:
-    strategy = beans.policy(stats).slow_consumer
-    return type(strategy).__name__ if strategy else None
+    return list(map(beans.name_of_consumer, beans.consumers_of(stats.destination)))
 
 
 _DESTINATION = (
@@ -90,37 +84,37 @@ _DESTINATION = (
     ("MemoryLimit", LONG, _limit),
     ("MemoryUsageByteCount", LONG, lambda stats, beans: beans.used(stats)),
     ("MemoryPercentUsage", INT, lambda stats, beans: share(beans.used(stats), _limit(stats, beans))),
-    _fixed("MemoryUsagePortion", FLOAT, 1.0),
+    fixed("MemoryUsagePortion", FLOAT, 1.0),
     ("StoreMessageSize", LONG, lambda stats, beans: beans.used(stats)),
-    _fixed("TempUsagePercentUsage", INT, 0),
-    _fixed("TempUsageLimit", LONG, 0),
-    _fixed("ForwardCount", LONG, 0),
-    _fixed("MessagesCachedCount", LONG, 0),
-    _fixed("DuplicateFromStoreCount", LONG, 0),
-    _fixed("SendDuplicateFromStoreToDLQ", BOOLEAN, False),
+    fixed("TempUsagePercentUsage", INT, 0),
+    fixed("TempUsageLimit", LONG, 0),
+    fixed("ForwardCount", LONG, 0),
+    fixed("MessagesCachedCount", LONG, 0),
+    fixed("DuplicateFromStoreCount", LONG, 0),
+    fixed("SendDuplicateFromStoreToDLQ", BOOLEAN, False),
     (
         "BlockedProducerWarningInterval", LONG,
         lambda stats, beans: _said(beans.policy(stats).blocked_producer_warning_interval, WARNING_INTERVAL_MS),
     ),
-    _fixed("MaxUncommittedExceededCount", LONG, 0),
+    fixed("MaxUncommittedExceededCount", LONG, 0),
     ("ProducerFlowControl", BOOLEAN, lambda stats, beans: _said(beans.policy(stats).producer_flow_control, True)),
     ("AlwaysRetroactive", BOOLEAN, lambda stats, beans: beans.policy(stats).always_retroactive),
     ("PrioritizedMessages", BOOLEAN, lambda stats, beans: bool(beans.policy(stats).prioritized_messages)),
-    _fixed("UseCache", BOOLEAN, True),
-    _fixed("EnableAudit", BOOLEAN, False),
-    _fixed("MaxAuditDepth", INT, AUDIT_DEPTH),
-    _fixed("MaxProducersToAudit", INT, AUDITED_PRODUCERS),
-    _fixed("MaxPageSize", INT, PAGE_SIZE),
-    _fixed("MaxBrowsePageSize", INT, BROWSE_PAGE_SIZE),
+    fixed("UseCache", BOOLEAN, True),
+    fixed("EnableAudit", BOOLEAN, False),
+    fixed("MaxAuditDepth", INT, AUDIT_DEPTH),
+    fixed("MaxProducersToAudit", INT, AUDITED_PRODUCERS),
+    fixed("MaxPageSize", INT, PAGE_SIZE),
+    fixed("MaxBrowsePageSize", INT, BROWSE_PAGE_SIZE),
     _same("Options", TEXT),
     _same("DLQ", BOOLEAN),
-    ("SlowConsumerStrategy", TEXT, _slow_consumer_strategy),
-    _fixed("NetworkEnqueues", LONG, 0),
-    _fixed("NetworkDequeues", LONG, 0),
-    _fixed("AdvancedNetworkStatisticsEnabled", BOOLEAN, False),
-    _fixed("AdvancedMessageStatisticsEnabled", BOOLEAN, False),
+    fixed("SlowConsumerStrategy", NAME, None),
+    fixed("NetworkEnqueues", LONG, 0),
+    fixed("NetworkDequeues", LONG, 0),
+    fixed("AdvancedNetworkStatisticsEnabled", BOOLEAN, False),
+    fixed("AdvancedMessageStatisticsEnabled", BOOLEAN, False),
     *(
-        _fixed(f"{which}Message{what}", type, empty)
+        fixed(f"{which}Message{what}", type, empty)
         for which in ("Enqueued", "Dequeued")
         for what, type, empty in (
             ("BrokerInTime", LONG, 0), ("BrokerOutTime", LONG, 0), ("ClientID", TEXT, None), ("ID", TEXT, None),
@@ -132,11 +126,11 @@ _DESTINATION = (
 _QUEUE = (
     *_DESTINATION,
     _same("Paused", BOOLEAN),
-    _fixed("CursorFull", BOOLEAN, False),
-    _fixed("CursorMemoryUsage", LONG, 0),
-    _fixed("CursorPercentUsage", INT, 0),
-    _fixed("CacheEnabled", BOOLEAN, True),
-    _fixed("MessageGroups", MAP, {}),
+    fixed("CursorFull", BOOLEAN, False),
+    fixed("CursorMemoryUsage", LONG, 0),
+    fixed("CursorPercentUsage", INT, 0),
+    fixed("CacheEnabled", BOOLEAN, True),
+    fixed("MessageGroups", MAP, {}),
     (
         "MessageGroupType", TEXT,
         lambda stats, beans: _said(beans.policy(stats).message_group_map_factory_type, "cached"),
@@ -157,15 +151,25 @@ def _names(kind: Kind) -> Callable[[Any, Beans], list[ObjectName]]:
 
 def _durables(active: bool) -> Callable[[Any, Beans], list[ObjectName]]:
     return lambda reading, beans: [
-        beans.name_of_subscription(each) for each in beans.durables if bool(each.numbers.ConsumerCount) is active
+        beans.name_of_consumer(each) for each in beans.consumers if each.kept and each.is_active is active
     ]
 
 
-def _total(name: str, field: str) -> tuple[str, str, Callable[[Any, Beans], int]]:
+def _subscribers(kind: Kind) -> Callable[[Any, Beans], list[ObjectName]]:
+    return lambda reading, beans: [
+        beans.name_of_consumer(each) for each in beans.consumers if not each.kept and each.kind is kind
+    ]
+
+
+def _producers(reading: Any, beans: Beans) -> list[ObjectName]:
+    return list(map(beans.name_of_producer, reading.peers))
+
+
+def _total(name: str, field: str) -> Row:
     return name, LONG, lambda reading, beans: beans.total(field)
 
 
-def _how_many(name: str, kind: Kind) -> tuple[str, str, Callable[[Any, Beans], int]]:
+def _how_many(name: str, kind: Kind) -> Row:
     return name, INT, lambda reading, beans: len(reading.of_kind(kind))
 
 
@@ -204,7 +208,7 @@ def _smallest(reading: Any, beans: Beans) -> int:
 
 _BROKER = (
     ("BrokerName", TEXT, lambda reading, beans: beans.options.broker),
-    _fixed("BrokerVersion", TEXT, VERSION),
+    fixed("BrokerVersion", TEXT, VERSION),
     ("BrokerId", TEXT, lambda reading, beans: f"ID:{reading.node.node}" if reading.node else None),
     ("Uptime", TEXT, lambda reading, beans: uptime_words(_uptime_ms(reading, beans))),
     ("UptimeMillis", LONG, _uptime_ms),
@@ -234,127 +238,60 @@ _BROKER = (
     ("Topics", NAMES, _names(Kind.TOPIC)),
     ("TemporaryQueues", NAMES, _names(Kind.TEMP_QUEUE)),
     ("TemporaryTopics", NAMES, _names(Kind.TEMP_TOPIC)),
-    _fixed("QueueSubscribers", NAMES, []),
-    _fixed("TopicSubscribers", NAMES, []),
+    ("QueueSubscribers", NAMES, _subscribers(Kind.QUEUE)),
+    ("TopicSubscribers", NAMES, _subscribers(Kind.TOPIC)),
+    ("TemporaryQueueSubscribers", NAMES, _subscribers(Kind.TEMP_QUEUE)),
+    ("TemporaryTopicSubscribers", NAMES, _subscribers(Kind.TEMP_TOPIC)),
     ("DurableTopicSubscribers", NAMES, _durables(active=True)),
     ("InactiveDurableTopicSubscribers", NAMES, _durables(active=False)),
     *(
-        _fixed(name, NAMES, [])
-        for name in (
-            "TemporaryQueueSubscribers", "TemporaryTopicSubscribers", "QueueProducers", "TopicProducers",
-            "TemporaryQueueProducers", "TemporaryTopicProducers", "DynamicDestinationProducers",
-        )
+        fixed(name, NAMES, [])
+        for name in ("QueueProducers", "TopicProducers", "TemporaryQueueProducers", "TemporaryTopicProducers")
     ),
+    ("DynamicDestinationProducers", NAMES, _producers),
     _how_many("TotalQueuesCount", Kind.QUEUE),
     _how_many("TotalTopicsCount", Kind.TOPIC),
     _how_many("TotalManagedQueuesCount", Kind.QUEUE),
     _how_many("TotalManagedTopicsCount", Kind.TOPIC),
     _how_many("TotalTemporaryQueuesCount", Kind.TEMP_QUEUE),
     _how_many("TotalTemporaryTopicsCount", Kind.TEMP_TOPIC),
-    _fixed("JobSchedulerStorePercentUsage", INT, 0),
-    _fixed("JobSchedulerStoreLimit", LONG, 0),
-    _fixed("JMSJobScheduler", NAME, None),
+    fixed("JobSchedulerStorePercentUsage", INT, 0),
+    fixed("JobSchedulerStoreLimit", LONG, 0),
+    fixed("JMSJobScheduler", NAME, None),
     ("TransportConnectors", MAP, _connector_urls),
     ("VMURL", TEXT, lambda reading, beans: f"vm://{beans.options.broker}"),
-    _fixed("DataDirectory", TEXT, None),
-    _fixed("Persistent", BOOLEAN, True),
-    _fixed("Slave", BOOLEAN, False),
-    _fixed("StatisticsEnabled", BOOLEAN, True),
-    _fixed("MaxUncommittedCount", INT, 0),
-    _fixed("TotalMaxUncommittedExceededCount", LONG, 0),
-    _fixed("DedicatedTaskRunner", BOOLEAN, False),
-    _fixed("VirtualThreadTaskRunner", BOOLEAN, False),
+    fixed("DataDirectory", TEXT, None),
+    fixed("Persistent", BOOLEAN, True),
+    fixed("Slave", BOOLEAN, False),
+    fixed("StatisticsEnabled", BOOLEAN, True),
+    fixed("MaxUncommittedCount", INT, 0),
+    fixed("TotalMaxUncommittedExceededCount", LONG, 0),
+    fixed("DedicatedTaskRunner", BOOLEAN, False),
+    fixed("VirtualThreadTaskRunner", BOOLEAN, False),
 )  # fmt: skip
 
 
-# -- consumers: the durable subscriptions of topics
-
-
-def _of_subscription(name: str, type: str, field: str) -> tuple[str, str, Callable[[Any, Beans], Any]]:
-    return name, type, lambda each, beans: getattr(each.subscription, field)
-
-
-def _of_numbers(name: str, field: str, type: str = LONG) -> tuple[str, str, Callable[[Any, Beans], Any]]:
-    return name, type, lambda each, beans: getattr(each.numbers, field)
-
-
-def _shown_id(text: str, user: str) -> str:
-    return f"{text} ({user})" if user else text
-
-
-def _topics(topics: Iterable[Destination]) -> str:
-    return ",".join(each.name for each in topics)
-
-
-_CONSUMER = (
-    _of_subscription("ClientId", TEXT, "client_id"),
-    ("DestinationName", TEXT, lambda each, beans: _topics(each.subscription.topics)),
-    ("Active", BOOLEAN, lambda each, beans: each.numbers.ConsumerCount > 0),
-    _of_subscription("SubscriptionName", TEXT, "name"),
-    _of_numbers("PendingQueueSize", "QueueSize", INT),
-    _of_numbers("DispatchedQueueSize", "InFlightCount", INT),
-    _of_numbers("DispatchedCounter", "DispatchCount"),
-    _of_numbers("EnqueueCounter", "EnqueueCount"),
-    _of_numbers("DequeueCounter", "DequeueCount"),
-    _of_numbers("ConsumedCount", "DequeueCount"),
-    _of_numbers("MessageCountAwaitingAcknowledge", "InFlightCount", INT),
-    _fixed("ConnectionId", TEXT, None),
-    _fixed("SessionId", LONG, 0),
-    _fixed("SubscriptionId", LONG, 0),
-    _of_subscription("Selector", TEXT, "selector"),
-    _fixed("DestinationQueue", BOOLEAN, False),
-    _fixed("DestinationTopic", BOOLEAN, True),
-    _fixed("DestinationTemporary", BOOLEAN, False),
-    _fixed("Network", BOOLEAN, False),
-    _fixed("PrefetchSize", INT, 0),
-    _fixed("Retroactive", BOOLEAN, False),
-    _fixed("Exclusive", BOOLEAN, False),
-    _of_subscription("Durable", BOOLEAN, "durable"),
-    _of_subscription("NoLocal", BOOLEAN, "no_local"),
-    _fixed("DispatchAsync", BOOLEAN, True),
-    _fixed("MaximumPendingMessageLimit", INT, 0),
-    _fixed("Priority", INT, 0),
-    _fixed("SlowConsumer", BOOLEAN, False),
-    _fixed("UserName", TEXT, None),
-    _fixed("Connection", NAME, None),
-)
-
-
-# -- connectors and connections
-
-
-def _of_connection(name: str, type: str, field: str) -> tuple[str, str, Callable[[Any, Beans], Any]]:
-    return name, type, lambda each, beans: getattr(each.stats, field)
-
+# -- connectors
 
 _CONNECTOR = (
     ("Name", TEXT, lambda each, beans: each["connector"]),
     ("URI", TEXT, lambda each, beans: each["address"]),
     ("ConnectionCount", INT, lambda each, beans: each["connections"]),
     ("MaxConnectionExceededCount", LONG, lambda each, beans: each["refused"]),
-    _fixed("AutoStart", BOOLEAN, True),
-    _fixed("Started", BOOLEAN, True),
-    _fixed("StatisticsEnabled", BOOLEAN, True),
-    _fixed("AllowLinkStealingEnabled", BOOLEAN, False),
-)
-
-_CONNECTION = (
-    _of_connection("ClientId", TEXT, "client_id"),
-    _of_connection("RemoteAddress", TEXT, "remote_address"),
-    _of_connection("UserName", TEXT, "user"),
-    _of_connection("Slow", BOOLEAN, "slow"),
-    _of_connection("Blocked", BOOLEAN, "blocked"),
-    _fixed("Connected", BOOLEAN, True),
-    _fixed("Active", BOOLEAN, True),
-    _fixed("ActiveTransactionCount", INT, 0),
-    _fixed("Consumers", NAMES, []),
-    _fixed("Producers", NAMES, []),
+    fixed("AutoStart", BOOLEAN, True),
+    fixed("Started", BOOLEAN, True),
+    fixed("StatisticsEnabled", BOOLEAN, True),
+    fixed("AllowLinkStealingEnabled", BOOLEAN, False),
+    fixed("UpdateClusterClients", BOOLEAN, False),
+    fixed("RebalanceClusterClients", BOOLEAN, False),
+    fixed("UpdateClusterClientsOnRemove", BOOLEAN, False),
+    fixed("UpdateClusterFilter", TEXT, None),
 )
 
 _HEALTH = (("CurrentStatus", TEXT, lambda reading, beans: health.status(health.conditions(reading))),)
 
 _STORE = (
-    _fixed("Name", TEXT, "store"),
+    fixed("Name", TEXT, "store"),
     ("Size", LONG, lambda reading, beans: reading.used[0]),
 )
 
@@ -362,12 +299,21 @@ _BROKER_PACKAGE = "org.apache.activemq.broker.jmx"
 
 #: Every kind of bean.
 KINDS: dict[str, BeanKind] = {
-    "broker": BeanKind(f"{_BROKER_PACKAGE}.BrokerView", "the broker", _table(_BROKER)),
-    "queue": BeanKind(f"{_BROKER_PACKAGE}.QueueView", "a queue", _table(_QUEUE)),
-    "topic": BeanKind(f"{_BROKER_PACKAGE}.TopicView", "a topic", _table(_DESTINATION)),
-    "consumer": BeanKind(f"{_BROKER_PACKAGE}.DurableSubscriptionView", "a durable subscription", _table(_CONSUMER)),
-    "connector": BeanKind(f"{_BROKER_PACKAGE}.ConnectorView", "an address to connect to", _table(_CONNECTOR)),
-    "connection": BeanKind(f"{_BROKER_PACKAGE}.ConnectionView", "a client's connection", _table(_CONNECTION)),
-    "health": BeanKind(f"{_BROKER_PACKAGE}.HealthView", "what deserves a look", _table(_HEALTH)),
-    "store": BeanKind(f"{_BROKER_PACKAGE}.PersistenceAdapterView", "where messages are kept", _table(_STORE)),
+    "broker": BeanKind(f"{_BROKER_PACKAGE}.BrokerView", "the broker", table(_BROKER)),
+    "queue": BeanKind(f"{_BROKER_PACKAGE}.QueueView", "a queue", table(_QUEUE)),
+    "topic": BeanKind(f"{_BROKER_PACKAGE}.TopicView", "a topic", table(_DESTINATION)),
+    "consumer": BeanKind(f"{_BROKER_PACKAGE}.SubscriptionView", "a consumer", table(endpoint_attributes.CONSUMER)),
+    "topic-consumer": BeanKind(
+        f"{_BROKER_PACKAGE}.TopicSubscriptionView", "a consumer of a topic", table(endpoint_attributes.TOPIC_CONSUMER)
+    ),
+    "durable": BeanKind(
+        f"{_BROKER_PACKAGE}.DurableSubscriptionView", "a durable subscription", table(endpoint_attributes.DURABLE)
+    ),
+    "producer": BeanKind(f"{_BROKER_PACKAGE}.ProducerView", "a producer", table(endpoint_attributes.PRODUCER)),
+    "connector": BeanKind(f"{_BROKER_PACKAGE}.ConnectorView", "an address to connect to", table(_CONNECTOR)),
+    "connection": BeanKind(
+        f"{_BROKER_PACKAGE}.ConnectionView", "a client's connection", table(endpoint_attributes.CONNECTION)
+    ),
+    "health": BeanKind(f"{_BROKER_PACKAGE}.HealthView", "what deserves a look", table(_HEALTH)),
+    "store": BeanKind(f"{_BROKER_PACKAGE}.PersistenceAdapterView", "where messages are kept", table(_STORE)),
 }

@@ -12,13 +12,16 @@ from functools import cached_property
 from typing import Any
 
 from brokerapp.definitions import PolicyEntry
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination, Kind, is_pattern
+from brokerapp.engine.destination_map import matches
 from brokerapp.engine.topology import Topology
-from brokerapp.snapshot import DestinationStats, SubscriptionStats
+from brokerapp.snapshot import ConnectionStats, DestinationStats, SubscriptionStats
 from console.connections import Connection
+from console.monitoring.endpoints import Consumer, consumers, consumers_by_destination
 from console.monitoring.ledger import Reading
 from console.monitoring.object_names import DOMAIN, NamePattern, ObjectName, encoded
 from console.monitoring.options import MonitorOptions
+from console.peers import Peer
 
 #: Kinds of destinations, as names of beans say them.
 TYPE_NAMES = {Kind.QUEUE: "Queue", Kind.TOPIC: "Topic", Kind.TEMP_QUEUE: "TempQueue", Kind.TEMP_TOPIC: "TempTopic"}
@@ -68,25 +71,32 @@ class Beans:
         kind = TYPE_NAMES[destination.kind]
         return self.name(destinationType=kind, destinationName=encoded(destination.name))
 
-    def name_of_subscription(self, subscription: SubscriptionStats) -> ObjectName:
-        """The name of the bean of a durable subscription."""
-        asked = subscription.subscription
+    def name_of_consumer(self, consumer: Consumer) -> ObjectName:
+        """The name of a consumer's bean."""
         return self.name(
-            destinationType="Topic",
-            destinationName=encoded(",".join(topic.name for topic in asked.topics)),
+            destinationType=TYPE_NAMES.get(consumer.kind, "Queue"),
+            destinationName=encoded(consumer.name),
             endpoint="Consumer",
-            clientId=encoded(asked.client_id),
-            consumerId=encoded(f"Durable({asked.client_id}_{asked.name})"),
+            clientId=encoded(consumer.client_id),
+            consumerId=encoded(consumer.id),
         )
 
-    def name_of_connection(self, connection: Connection) -> ObjectName:
-        """The name of a connection's bean."""
+    def name_of_producer(self, peer: Peer) -> ObjectName:
+        """The name of the bean of what a connection sends."""
+        return self.name(endpoint="dynamicProducer", clientId=encoded(peer.name), producerId=encoded(peer.stats.id))
+
+    def name_of_connection(self, stats: ConnectionStats, view: str = "clientId") -> ObjectName:
+        """The name of a connection's bean: by its client's id, or by its address (`remoteAddress`)."""
         return self.name(
             connector="clientConnectors",
             connectorName="stomp",
-            connectionViewType="clientId",
-            connectionName=encoded(connection.stats.client_id),
+            connectionViewType=view,
+            connectionName=encoded(stats.client_id if view == "clientId" else self.remote_address(stats)),
         )
+
+    def remote_address(self, stats: ConnectionStats) -> str:
+        """Where a connection comes from, as ActiveMQ writes it."""
+        return f"tcp://{stats.remote_address}"
 
     # -- the beans themselves
 
@@ -118,6 +128,7 @@ class Beans:
             (frozenset(base), self._broker),
             (frozenset(destination), self._destinations),
             (frozenset(destination | {"endpoint", "clientId", "consumerId"}), self._consumers),
+            (frozenset(base | {"endpoint", "clientId", "producerId"}), self._producers),
             (frozenset(connector), self._connectors),
             (frozenset(connector | {"connectionViewType", "connectionName"}), self._connections),
             (frozenset(base | {"service"}), self._health),
@@ -134,8 +145,12 @@ class Beans:
                 yield Bean(self.name_of(each.destination), "queue" if kind.endswith("Queue") else "topic", each)
 
     def _consumers(self) -> Iterator[Bean]:
-        for each in self.durables:
-            yield Bean(self.name_of_subscription(each), "consumer", each)
+        for each in self.consumers:
+            yield Bean(self.name_of_consumer(each), each.bean_kind, each)
+
+    def _producers(self) -> Iterator[Bean]:
+        for each in self.reading.peers:
+            yield Bean(self.name_of_producer(each), "producer", each)
 
     def _connectors(self) -> Iterator[Bean]:
         seen = set()
@@ -146,8 +161,9 @@ class Beans:
                 yield Bean(self.name(**keys), "connector", each)
 
     def _connections(self) -> Iterator[Bean]:
-        for each in self.connections:
-            yield Bean(self.name_of_connection(each), "connection", each)
+        for view in ("clientId", "remoteAddress"):
+            for each in self.connections:
+                yield Bean(self.name_of_connection(each.stats, view), "connection", each)
 
     def _health(self) -> Iterator[Bean]:
         yield Bean(self.name(service="Health"), "health", self.reading)
@@ -162,6 +178,26 @@ class Beans:
         """The durable subscriptions, those with a consumer first."""
         durable = [each for each in self.reading.subscriptions if each.subscription.durable]
         return sorted(durable, key=lambda each: each.numbers.ConsumerCount == 0)
+
+    @cached_property
+    def consumers(self) -> list[Consumer]:
+        """Who consumes, and the durable subscriptions."""
+        return consumers(self.reading.peers, self.durables)
+
+    def consumers_of(self, destination: Destination) -> list[Consumer]:
+        """Who consumes from it, by its name or by a pattern."""
+        named = self._consumers_by_destination.get(destination, [])
+        by_pattern = [each for pattern in self._patterns if _names(pattern, destination)
+                      for each in self._consumers_by_destination[pattern]]  # fmt: skip
+        return named if not by_pattern else list({id(each): each for each in (*named, *by_pattern)}.values())
+
+    @cached_property
+    def _consumers_by_destination(self) -> Mapping[Destination, list[Consumer]]:
+        return consumers_by_destination(self.consumers)
+
+    @cached_property
+    def _patterns(self) -> list[Destination]:
+        return [each for each in self._consumers_by_destination if is_pattern(each.name)]
 
     @cached_property
     def connections(self) -> list[Connection]:
@@ -188,3 +224,7 @@ class Beans:
     @cached_property
     def _topology(self) -> Topology:
         return Topology(self.reading.definitions, lambda _queue, _headers: False)
+
+
+def _names(pattern: Destination, destination: Destination) -> bool:
+    return pattern.kind is destination.kind and matches(pattern.name, destination.name)

@@ -17,6 +17,9 @@ from console.monitoring.jolokia_path import split_decoded
 from console.monitoring.object_names import DOMAIN, MalformedName, NamePattern, listed
 from console.monitoring.values import Missing, Shape, inner, plain_value
 
+#: Beans that one `list` describes in full: some 8 KB each.
+MAX_DESCRIBED = 1_000
+
 AGENT, PROTOCOL = "2.6.1", "8.2"
 #: What is never told, whatever the request says.
 NO_SUCH_BEAN = "javax.management.InstanceNotFoundException"
@@ -209,12 +212,21 @@ class Agent:
         return [each.name.canonical if sorted_keys else each.name.created for each in self.beans.find(pattern)]
 
     def _list(self, request: Request) -> Any:
+        """Depth counts from where the path leads."""
         depth = Shape.of(request.options).depth
-        beans = {}
-        for bean in self.beans.find(NamePattern.parse(f"{DOMAIN}:*")):
-            beans[listed(bean.name.keys, canonical=True)] = 1 if depth == 2 else _described(bean.kind)
-        domains: dict[str, Any] = {DOMAIN: 1 if depth == 1 else beans}
-        return inner(domains, request.path)
+        depth = depth and depth + len(request.path)
+        if depth == 1:
+            return {DOMAIN: 1}
+        keys = request.path[1] if len(request.path) > 1 else ""
+        one = bool(keys) and "*" not in keys
+        found = list(self.beans.find(NamePattern.parse(f"{DOMAIN}:{keys if one else '*'}")))
+        if depth != 2 and len(found) > MAX_DESCRIBED:
+            raise Failure(
+                400, ILLEGAL, f"{len(found):,} beans are more than the {MAX_DESCRIBED:,} that are described at once: "
+                "ask with maxDepth=2 for their names, or for one of them by its path",
+            )  # fmt: skip
+        beans = {listed(each.name.keys, canonical=True): 1 if depth == 2 else _described(each.kind) for each in found}
+        return inner({DOMAIN: beans}, request.path)
 
     def _version(self, request: Request) -> dict[str, Any]:
         return {

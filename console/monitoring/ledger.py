@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination, Kind
+from brokerapp.errors import BrokerError
 from brokerapp.snapshot import ConnectionStats, DestinationStats, NodeStatus, SubscriptionStats
 from console.connections import Connection
 from console.gateway import Gateway, gateway
-from console.peers import known_connections
+from console.peers import Peer, narrowed, peers_now
 from console.rights import Sees, everything
 
 
@@ -31,6 +32,7 @@ class Reading:
     _used: tuple[int, dict[str, int]] | None = None
     _subscriptions: list[SubscriptionStats] | None = None
     _definitions: Definitions | None = None
+    _peers: list[Peer] | None = None
 
     @property
     def connections(self) -> list[Connection]:
@@ -39,18 +41,28 @@ class Reading:
         found = [Connection(self.node.node, ConnectionStats(**each)) for each in listed]
         if self._sees is everything:
             return found
-        known = known_connections(self._sees)
+        known = {peer.stats.id for peer in self.peers}
         return [each for each in found if each.stats.id in known]
 
     @property
+    def peers(self) -> list[Peer]:
+        """The connections in full, as far as the node lists them; none while it does not answer."""
+        if self._peers is None:
+            try:
+                self._peers = narrowed(peers_now(), self._sees)
+            except BrokerError:
+                self._peers = []
+        return self._peers
+
+    @property
     def open_connections(self) -> int:
-        """How many connections are open."""
-        return self._of_connectors("connections")
+        """How many connections are open; of those that somebody may know of, where they may not know of all."""
+        return self._of_connectors("connections") if self._sees is everything else len(self.peers)
 
     @property
     def accepted_connections(self) -> int:
-        """How many were made since the node started."""
-        return self._of_connectors("accepted")
+        """How many were made since the node started, likewise."""
+        return self._of_connectors("accepted") if self._sees is everything else len(self.peers)
 
     def _of_connectors(self, field: str) -> int:
         by_connector = {each["connector"]: each.get(field, 0) for each in (self.node.listeners if self.node else ())}
@@ -73,6 +85,9 @@ class Reading:
         """Bytes of all messages in the store, and by destination (native name)."""
         if self._used is None:
             self._used = self._door.run(self._door.admin.used())
+            if self._sees is not everything:
+                seen = {name: used for name, used in self._used[1].items() if self._sees(Destination.parse(name))}
+                self._used = sum(seen.values()), seen
         return self._used
 
     @property
@@ -80,7 +95,8 @@ class Reading:
         """Named subscriptions in order of their names."""
         if self._subscriptions is None:
             found = self._door.run(self._door.admin.subscriptions())
-            found = [each for each in found if any(map(self._sees, each.subscription.topics))]
+            found = (_narrowed(each, self._sees) for each in found)
+            found = [each for each in found if each.subscription.topics]
             self._subscriptions = sorted(found, key=lambda each: each.subscription.key)
         return self._subscriptions
 
@@ -90,6 +106,16 @@ class Reading:
         if self._definitions is None:
             self._definitions = self._door.definitions()
         return self._definitions
+
+
+def _narrowed(each: SubscriptionStats, sees: Sees) -> SubscriptionStats:
+    """The subscription with those of its topics that somebody sees."""
+    topics = tuple(filter(sees, each.subscription.topics))
+    return (
+        each
+        if topics == each.subscription.topics
+        else replace(each, subscription=replace(each.subscription, topics=topics))
+    )
 
 
 class Ledger:

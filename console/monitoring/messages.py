@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from brokerapp.destination import Destination
+from brokerapp.errors import InvalidDestination
 from console.masking import MaskedMessage
 
 #: Bytes of a body that is no text.
@@ -27,6 +29,8 @@ _NO_PROPERTIES = frozenset(
      "priority", "persistent", "redelivered", "content-length", "content-type", "receipt", "transaction",
      "subscription", "ack", "JMSXGroupID", "JMSXGroupSeq", "JMSXUserID"}
 )  # fmt: skip
+#: Headers that name a destination.
+_DESTINATIONS = frozenset({"destination", "original-destination", "reply-to"})
 _TYPES = ("Boolean", "Byte", "Short", "Int", "Long", "Float", "Double")
 
 
@@ -36,6 +40,7 @@ def as_data(message: MaskedMessage) -> dict[str, Any]:
     properties = {name: value for name, value in headers.items() if name not in _NO_PROPERTIES}
     return {
         **{jms: headers.get(stomp, missing) for stomp, jms, missing in _HEADERS},
+        **{jms: _native(headers[stomp]) for stomp, jms, _ in _HEADERS if stomp in _DESTINATIONS and stomp in headers},
         "JMSDeliveryMode": "PERSISTENT" if headers.get("persistent") == "true" else "NON-PERSISTENT",
         "JMSExpiration": _number(headers.get("expires")),
         "JMSPriority": _number(headers.get("priority"), 4),
@@ -57,6 +62,14 @@ def _body(message: MaskedMessage) -> dict[str, Any]:
         return {"Text": message.body.decode()}
     except UnicodeDecodeError:
         return {"BodyLength": message.size, "BodyPreview": list(message.body[:PREVIEW])}
+
+
+def _native(text: str) -> str:
+    """A destination as JMS writes it, `queue://orders`; what is none stays as it is."""
+    try:
+        return str(Destination.parse(text))
+    except InvalidDestination:
+        return text
 
 
 def _number(text: str | None, default: int = 0) -> int:

@@ -17,13 +17,14 @@ from django.http import HttpRequest
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.destination_map import matches
 from brokerapp.errors import InvalidDestination, RequestRefused
-from brokerapp.snapshot import DestinationStats, SubscriptionStats
+from brokerapp.snapshot import DestinationStats
 from console import audit
 from console.access import lacking, may
 from console.gateway import LONG_PATIENCE, gateway
 from console.masking import check_selector, masked
 from console.monitoring import health
 from console.monitoring.beans import Bean, Beans
+from console.monitoring.endpoints import Consumer
 from console.monitoring.jolokia import DENIED, ILLEGAL, Failure
 from console.monitoring.messages import as_data
 from console.monitoring.queries import query
@@ -101,8 +102,8 @@ def _about(subject: Any) -> list[Destination | None]:
     match subject:
         case DestinationStats():
             return [subject.destination]
-        case SubscriptionStats():
-            return list(subject.subscription.topics)
+        case Consumer():
+            return list(subject.kept.subscription.topics if subject.kept else subject.destinations)
     return [None]
 
 
@@ -205,19 +206,28 @@ def _health(caller: Caller, reading: Any) -> list[dict[str, str]]:
     ]
 
 
-def _matches(kind: Kind) -> Callable[[Caller, SubscriptionStats, str], bool]:
+def _status(caller: Caller, reading: Any) -> str:
+    return health.status(health.conditions(reading))
+
+
+def _matches(kind: Kind) -> Callable[[Caller, Consumer, str], bool]:
     return lambda caller, each, name: any(
-        topic.kind is kind and matches(topic.name, name) for topic in each.subscription.topics
+        topic.kind is kind and matches(topic.name, name) for topic in each.destinations
     )
 
 
-def _destroy(caller: Caller, each: SubscriptionStats) -> None:
-    gateway().delete(each.numbers.destination)
+def _destroy(caller: Caller, each: Consumer) -> None:
+    gateway().delete(each.kept.numbers.destination)
 
 
 _ID, _SELECTOR, _TARGET = ("messageId", TEXT), ("selector", TEXT), ("destinationName", TEXT)
 _NAME = ("name", TEXT)
 _FILTER = (("filter", TEXT), ("page", INT), ("pageSize", INT))
+
+_MATCHING = (
+    Operation("isMatchingQueue", (_NAME,), BOOLEAN, "is it fed from there", Verb.METRICS, _matches(Kind.QUEUE)),
+    Operation("isMatchingTopic", (_NAME,), BOOLEAN, "is it fed from there", Verb.METRICS, _matches(Kind.TOPIC)),
+)
 
 #: By kind of bean.
 OPERATIONS: dict[str, tuple[Operation, ...]] = {
@@ -253,13 +263,14 @@ OPERATIONS: dict[str, tuple[Operation, ...]] = {
         Operation("retryMessage", (_ID,), BOOLEAN, "move a dead letter back", Verb.RESUBMIT, _retry, changes=True),
         Operation("retryMessages", (), INT, "move all dead letters back", Verb.BULK, _retry_all, changes=True),
     ),
-    "consumer": (
-        Operation("isMatchingQueue", (_NAME,), BOOLEAN, "is it fed from there", Verb.METRICS, _matches(Kind.QUEUE)),
-        Operation("isMatchingTopic", (_NAME,), BOOLEAN, "is it fed from there", Verb.METRICS, _matches(Kind.TOPIC)),
+    "consumer": _MATCHING,
+    "topic-consumer": _MATCHING,
+    "durable": (
+        *_MATCHING,
         Operation("destroy", (), VOID, "delete the subscription", Verb.CLOSE, _destroy, changes=True),
     ),
     "health": (
-        Operation("healthStatus", (), TABLE, "what deserves a look", Verb.METRICS, _health),
+        Operation("healthStatus", (), TEXT, "what deserves a look, in words", Verb.METRICS, _status),
         Operation("health", (), TABLE, "what deserves a look", Verb.METRICS, _health),
     ),
 }  # fmt: skip

@@ -75,7 +75,7 @@ def topics_jsp(request: HttpRequest) -> HttpResponse:
 @guarded
 def subscribers_jsp(request: HttpRequest) -> HttpResponse:
     """Every durable subscription."""
-    return _streamed(request, xml_pages.subscribers_page(_beans(request).durables), XML)
+    return _streamed(request, xml_pages.subscribers_page(_beans(request).consumers), XML)
 
 
 # -- Prometheus

@@ -5,12 +5,14 @@ A page is given in pieces, so that one of ten thousand queues is on its way befo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
-from brokerapp.snapshot import DestinationStats, SubscriptionStats
+from brokerapp.snapshot import DestinationStats
+from console.monitoring.endpoints import NOT_SET, Consumer
+from console.monitoring.object_names import encoded
 
 #: Items in one piece.
 PIECE = 500
@@ -26,9 +28,9 @@ def topics_page(topics: Iterable[DestinationStats], blank: bool) -> Iterator[str
     return _page("topics", (_topic(each, blank) for each in topics))
 
 
-def subscribers_page(subscribers: Sequence[SubscriptionStats]) -> Iterator[str]:
-    """The page of these durable subscriptions: those with a consumer first."""
-    in_order = sorted(subscribers, key=lambda each: each.numbers.ConsumerCount == 0)
+def subscribers_page(consumers: Iterable[Consumer]) -> Iterator[str]:
+    """The page of the durable subscriptions among these: those with a consumer first."""
+    in_order = sorted((each for each in consumers if each.kept), key=lambda each: not each.is_active)
     return _page("subscribers", map(_subscriber, in_order))
 
 
@@ -60,20 +62,19 @@ def _counts(stats: DestinationStats) -> str:
     )
 
 
-def _subscriber(each: SubscriptionStats) -> str:
-    subscription, numbers = each.subscription, each.numbers
+def _subscriber(each: Consumer) -> str:
     attributes = {
-        "clientId": subscription.client_id,
-        "subscriptionName": subscription.name,
-        "connectionId": "",
-        "destinationName": ",".join(topic.name for topic in subscription.topics),
-        "selector": subscription.selector or "",
-        "active": "yes" if numbers.ConsumerCount else "no",
+        "clientId": each.client_id,
+        "subscriptionName": each.kept.subscription.name,
+        "connectionId": encoded(each.peer.stats.id) if each.peer else NOT_SET,
+        "destinationName": each.name,
+        "selector": each.selector or "",
+        "active": "yes" if each.is_active else "no",
     }
     said = " ".join(f"{name}={quoteattr(value)}" for name, value in attributes.items())
     return (
         f"<subscriber {said}>\n"
-        f'<stats pendingQueueSize="{numbers.QueueSize}" dispatchedQueueSize="{numbers.InFlightCount}" '
-        f'dispatchedCounter="{numbers.DispatchCount}" enqueueCounter="{numbers.EnqueueCount}" '
-        f'dequeueCounter="{numbers.DequeueCount}"/>\n</subscriber>\n'
+        f'<stats pendingQueueSize="{each.pending}" dispatchedQueueSize="{each.in_flight}" '
+        f'dispatchedCounter="{each.dispatched}" enqueueCounter="{each.enqueued}" '
+        f'dequeueCounter="{each.dequeued}"/>\n</subscriber>\n'
     )

@@ -56,6 +56,7 @@ def reading(*destinations: DestinationStats, **more) -> Reading:
         "_used": (2_500, {"queue://Orders.In": 2_000}),
         "_subscriptions": [durable("c2", "s2", "Prices", False), durable("c1", "s1", "Prices", True)],
         "_definitions": Definitions(),
+        "_peers": [],
     }
     return Reading(found, at=AT, _door=None, **{**values, **more})
 

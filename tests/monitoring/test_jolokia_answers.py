@@ -2,11 +2,13 @@
 
 import pytest
 
+from brokerapp.snapshot import PeerStats
 from console.monitoring import jolokia
 from console.monitoring.jolokia import Agent, BadRequest, Failure, of_body, of_path
 from console.monitoring.jolokia_path import split
 from console.monitoring.object_names import encoded
 from console.monitoring.options import MonitorOptions
+from console.peers import Peer
 from tests.monitoring.readings import AT, AWKWARD, ORDERS, PRICES, beans, durable, node
 
 BROKER = "org.apache.activemq:type=Broker,brokerName=localhost"
@@ -151,7 +153,7 @@ def test_durable_subscriptions_are_beans_and_listed_with_their_topic():
         "DequeueCounter": 5, "Selector": "price > 1",
     }  # fmt: skip
     assert {name: value[name] for name in expected} == expected
-    assert len(value) == 30
+    assert len(value) == 33
     assert read(BROKER, "InactiveDurableTopicSubscribers")["value"] == [{"objectName": names[1]}]
 
 
@@ -228,3 +230,39 @@ def test_every_bean_can_be_read_whole():
     value = agent.answer(of_body({"type": "read", "mbean": "org.apache.activemq:*"}, {}))["value"]
     assert len(value) == 8
     assert all(value.values())
+
+
+def test_list_describes_so_many_beans_at_once_and_one_by_its_path(monkeypatch):
+    monkeypatch.setattr(jolokia, "MAX_DESCRIBED", 2)
+    document = ask({"type": "list"})
+    assert (document["status"], "more than the 2" in document["error"]) == (400, True)
+    assert len(ask({"type": "list", "config": {"maxDepth": 2}})["value"]["org.apache.activemq"]) > 2
+    key = "brokerName=localhost,destinationName=Orders.In,destinationType=Queue,type=Broker"
+    assert "purge" in ask({"type": "list", "path": f"org.apache.activemq/{key}"})["value"]["op"]
+
+
+def test_who_consumes_and_who_produces_has_a_bean():
+    told = PeerStats(
+        {"id": "7", "client_id": "shop", "remote_address": "10.0.0.9:4000", "user": "ada", "version": "1.2",
+         "connected_ms": 0, "sent": 5},
+        [{"connection": "7", "id": "a", "destinations": ["queue://Orders.>"], "selector": "n > 1", "prefetch": 9,
+          "in_flight": 2, "delivered": 6, "acked": 4}],
+        ["queue://Other"],
+    )  # fmt: skip
+    agent = Agent(beans(_peers=[Peer.of(told)]), refuse)
+
+    def value_of(mbean, attribute=None):
+        return agent.answer(of_body({"type": "read", "mbean": mbean, "attribute": attribute}, {}))["value"]
+
+    [consumer] = value_of(BROKER, "QueueSubscribers")
+    assert value_of(QUEUE, "Subscriptions") == [consumer], "a pattern is of what it names"
+    value = value_of(consumer["objectName"])
+    expected = {
+        "ClientId": "shop", "DestinationName": "Orders.>", "PrefetchSize": 9, "MessageCountAwaitingAcknowledge": 2,
+        "DispatchedCounter": 6, "DequeueCounter": 4, "Selector": "n > 1", "UserName": "ada", "Durable": False,
+        "DestinationQueue": True, "DestinationTopic": False, "ConnectionId": "7",
+    }  # fmt: skip
+    assert {name: value[name] for name in expected} == expected
+    [producer] = value_of(BROKER, "DynamicDestinationProducers")
+    value = value_of(producer["objectName"])
+    assert (value["DestinationName"], value["SentCount"], value["DestinationQueue"]) == ("Other", 5, True)

@@ -16,6 +16,7 @@ from brokerapp.snapshot import SubscriptionStats
 from console.gateway import gateway
 from console.models import AuditEntry
 from console.monitoring import guard, operations
+from console.monitoring.endpoints import Consumer
 from console.monitoring.jolokia import Failure
 from console.monitoring.options import MonitorOptions, OriginRule, WrongOption
 from console.monitoring.urls import urlpatterns
@@ -135,9 +136,10 @@ def test_durable_subscriptions_are_listed_active_ones_first(monitor, console):
     console.clients[0].disconnect()
     until(lambda: [each["active"] for each in listed()] == ["yes", "no"], "one of them gone")
     assert [each["clientId"] for each in listed()] == ["c-z", "c-a"]
-    assert listed()[0] == {
-        "clientId": "c-z", "subscriptionName": "s-z", "connectionId": "", "destinationName": "Kept", "selector": "",
-        "active": "yes",
+    here, gone = listed()
+    assert (here.pop("connectionId") == "NOTSET", gone["connectionId"]) == (False, "NOTSET")
+    assert here == {
+        "clientId": "c-z", "subscriptionName": "s-z", "destinationName": "Kept", "selector": "", "active": "yes",
     }  # fmt: skip
 
 
@@ -215,7 +217,7 @@ def test_browsing_needs_its_own_right_and_bodies_another(client_of, orders):
     assert (denied["status"], str(Verb.BROWSE) in denied["error"]) == (403, True)
     [first, second] = post(client_of("operator"), asked).json()["value"]
     assert (first["Text"], second["Text"]) == ("12345", "123")
-    assert first["JMSDestination"] == "/queue/Orders.In"
+    assert first["JMSDestination"] == "queue://Orders.In"
     assert first["JMSDeliveryMode"] == "PERSISTENT"
     one = {**asked, "operation": "getMessage(java.lang.String)", "arguments": [second["JMSMessageID"]]}
     assert post(client_of("admin"), one).json()["value"]["Text"] == "123"
@@ -246,15 +248,46 @@ def test_one_dead_letter_without_an_id_is_none_and_not_all_of_them(client_of, or
 
 
 def test_a_right_elsewhere_destroys_no_subscription_here(db):
-    bean = SimpleNamespace(
-        name="s", subject=SubscriptionStats(SimpleNamespace(topics=(Destination.topic("Kept"),)), None)
-    )
-    [destroy] = [each for each in operations.OPERATIONS["consumer"] if each.name == "destroy"]
+    kept = SubscriptionStats(SimpleNamespace(topics=(Destination.topic("Kept"),)), None)
+    bean = SimpleNamespace(name="s", subject=Consumer((), kept=kept))
+    [destroy] = [each for each in operations.OPERATIONS["durable"] if each.name == "destroy"]
     request = RequestFactory().post(JOLOKIA)
     request.user = make_user("operator", "elsewhere.>")
     caller = operations.Caller(request, SimpleNamespace(options=MonitorOptions(exec_all=True)))
     with pytest.raises(Failure, match="topic://Kept"):
         operations._check(caller, bean, destroy)
+
+
+def test_a_scope_hides_who_uses_what_is_outside_of_it(db, console):
+    for name, topics in (("in", ["inside.t"]), ("out", ["outside.t"]), ("both", ["inside.t", "outside.t"])):
+        client = stomp.Connection12([("127.0.0.1", console.port)])
+        client.connect("ada", "lovelace", wait=True, headers={"client-id": f"c-{name}"})
+        console.clients.append(client)
+        for topic in topics:
+            client.subscribe(f"/topic/{topic}", topic, headers={"activemq.subscriptionName": f"kept-of-{topic}"})
+            client.subscribe(f"/queue/{topic}.q", f"{topic}.q")
+            client.send(f"/queue/{topic}.sent", "x", headers={"persistent": "true"})
+    make_user("operator", "inside.>", name="scoped")
+    scoped = Client(headers=basic("scoped"))
+    whole = {"type": "read", "mbean": "org.apache.activemq:*"}
+
+    def pages() -> str:
+        xml = [f"/admin/xml/{each}.jsp" for each in ("queues", "topics", "subscribers")]
+        read = [text(scoped.get(path)) for path in (*xml, "/metrics", "/metrics/v2")]
+        return "\n".join([post(scoped, whole).content.decode(), *read])
+
+    inside = ("c-in", "c-both", "inside.t.q", "inside.t.sent", "kept-of-inside.t")
+    until(lambda: all(each in pages() for each in inside), "all of the inside")
+    assert "outside" not in pages()
+    assert "c-out" not in pages()
+
+    def sums() -> dict:
+        broker = post(scoped, {**whole, "mbean": BROKER}).json()["value"]
+        lists = {name: len(broker[name]) for name in ("QueueSubscribers", "DurableTopicSubscribers")}
+        counts = ("CurrentConnectionsCount", "TotalConnectionsCount", "TotalMessageCount", "TotalEnqueueCount")
+        return lists | {name: broker[name] for name in counts}
+
+    until(lambda: set(sums().values()) == {2}, "what is inside alone")
 
 
 def test_a_password_alone_reads_only_numbers_where_a_second_factor_is_needed(client_of, orders, settings):

@@ -101,6 +101,14 @@ def test_a_browser_of_a_list_or_pattern_sees_all_queues(connect, name):
     assert named(browse(client, f"/queue/{name}.b,/queue/{name}.a", id="c")) == ["b", "a"]
 
 
+def test_a_browser_of_a_wildcard_consumer_queue_sees_what_that_queue_holds(connect, name):
+    client, pattern = connect(), f"/queue/Consumer.A.VirtualTopic.{name}.>"
+    client.subscribe(pattern)
+    client.unsubscribe()
+    client.send(f"/topic/VirtualTopic.{name}.x", "kept")
+    assert named(browse(client, pattern)) == ["kept"]
+
+
 def test_an_empty_queue_is_at_its_end_at_once(connect, name):
     assert browse(connect(), f"/queue/{name}") == []
 

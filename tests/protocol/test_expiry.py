@@ -93,6 +93,15 @@ def test_a_period_of_zero_leaves_queues_alone_until_somebody_asks(connect, node)
     until(lambda: dead(node, "kept.here") == ["late"], "it was late when somebody asked")
 
 
+def test_a_browser_finds_what_is_late_too(connect, node):
+    client = connect()
+    client.send("/queue/kept.browsed", "late", persistent="true", expires=(expires := in_ms(100)))
+    until(lambda: int(expires) < time.time() * 1000, "it is late")
+    client.subscribe("/queue/kept.browsed", browser="true")
+    assert client.take()[0].headers["browser"] == "end"
+    until(lambda: dead(node, "kept.browsed") == ["late"], "it was late when somebody looked")
+
+
 def test_what_a_consumer_holds_expires_when_it_comes_back(connect, node, name):
     client = connect()
     client.subscribe(f"/queue/{name}", ack="client-individual")

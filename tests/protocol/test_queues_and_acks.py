@@ -113,6 +113,18 @@ def test_unsubscribe_gives_back_what_it_held(connect, version, name):
     assert (message.body, message.headers["redelivered"]) == ("a", "true")
 
 
+def test_what_went_back_when_its_client_unsubscribed_may_be_acked_in_vain(connect, node, name):
+    client = connect()
+    client.send(f"/queue/{name}", "kept", persistent="true")
+    client.subscribe(f"/queue/{name}", ack="client-individual")
+    [message] = client.take()
+    client.unsubscribe()
+    client.ack(message)
+    client.nack(message)
+    assert client.errors.empty()
+    assert node.bodies(name) == ["kept"]
+
+
 def test_competing_consumers_share_a_queue_in_turn(connect, name):
     producer, one, other = connect(), connect(), connect()
     for consumer in (one, other):

@@ -216,6 +216,11 @@ def test_a_filtered_destination_without_selector_never_matches():
             PolicyEntry(queue("A"), DeadLetterStrategy("shared", dead_letter_queue="D", process_expired=False)),
         ),
         (
+            '<policyEntry queue="A"><deadLetterStrategy><sharedDeadLetterStrategy><deadLetterQueue>'
+            '<topic physicalName="D"/></deadLetterQueue></sharedDeadLetterStrategy></deadLetterStrategy></policyEntry>',
+            PolicyEntry(queue("A"), DeadLetterStrategy("shared", dead_letter_queue="topic://D")),
+        ),
+        (
             '<policyEntry queue="A"><deadLetterStrategy><individualDeadLetterStrategy queuePrefix="D." topicSuffix=".T"'
             ' useQueueForTopicMessages="false" processNonPersistent="true" expiration="5"/></deadLetterStrategy>'
             "</policyEntry>",

@@ -64,8 +64,9 @@ common = {
     "enable_audit": flags,
     "expiration": st.integers(0, 9),
 }
+dead_letter_targets = names | names.map("topic://{}".format)
 strategies = st.one_of(
-    st.builds(DeadLetterStrategy, st.just("shared"), dead_letter_queue=names, **common),
+    st.builds(DeadLetterStrategy, st.just("shared"), dead_letter_queue=dead_letter_targets, **common),
     st.builds(
         DeadLetterStrategy, st.just("individual"), queue_prefix=affixes, topic_prefix=affixes, queue_suffix=affixes,
         topic_suffix=affixes, use_queue_for_queue_messages=flags, use_queue_for_topic_messages=flags,

@@ -72,6 +72,11 @@ def test_connect_carries_who_the_client_is():
     assert connect.headers["response-id"] == connect.headers["receipt-id"] == "7"
 
 
+def test_connect_may_ask_for_a_receipt_which_the_answer_is():
+    connect = StompSession().receive(Frame("CONNECT", {"receipt": "7", "accept-version": "1.2"}))
+    assert connect.headers["response-id"] == connect.headers["receipt-id"] == "7"
+
+
 @pytest.mark.parametrize(
     ("asked", "sends", "expects"),
     [
@@ -386,8 +391,8 @@ STORED_HEAD = b"message-id:ID\\ca\\c1\nx:a\\cb\\nc\\\\d\\re\n"
 @pytest.mark.parametrize(
     ("version", "expected"),
     [
-        ("1.0", b"message-id:ID:a:1\nx:a:b c\\d e\n"),
-        ("1.1", b"message-id:ID\\ca\\c1\nx:a\\cb\\nc\\\\de\n"),
+        ("1.0", b"message-id:ID:a:1\nx:a:b c\\d\re\n"),
+        ("1.1", b"message-id:ID\\ca\\c1\nx:a\\cb\\nc\\\\d\re\n"),
         ("1.2", STORED_HEAD),
     ],
 )
@@ -398,7 +403,7 @@ def test_stored_headers_are_written_as_the_version_reads_them(version, expected)
 def test_no_header_value_breaks_a_line_in_1_0():
     """It has no escapes: a queue that a 1.2 client named so would forge headers for its consumers."""
     session = connected("1.0")
-    assert session.message_prefix("/queue/a\nb:c", "s\r\n") == b"MESSAGE\ndestination:/queue/a b:c\nsubscription:s  \n"
+    assert session.message_prefix("/queue/a\nb:c", "s\r\n") == b"MESSAGE\ndestination:/queue/a b:c\nsubscription:s\r \n"
     assert session.header("original-destination", "a\nb") == b"original-destination:a b\n"
     evil = RequestRefused("what: a\nreceipt-id:forged\r\n\nb")
     frame = read(session.error(evil, "r"), "1.0")

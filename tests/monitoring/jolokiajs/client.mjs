@@ -28,6 +28,6 @@ console.log(JSON.stringify({
   byPath,
   search: (await agent.request({ type: "search", mbean: `${broker},destinationType=Queue,destinationName=Orders.*` })).value,
   list: Object.keys((await agent.request({ type: "list" })).value),
-  health: (await agent.request({ type: "exec", mbean: `${broker},service=Health`, operation: "healthStatus" })).value,
+  health: (await agent.request({ type: "exec", mbean: `${broker},service=Health`, operation: "health" })).value,
   purge: await outcome(agent.request({ type: "exec", mbean: queue, operation: "purge()" })),
 }));

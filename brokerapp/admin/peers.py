@@ -1,4 +1,4 @@
-"""PeersAdmin: what operators ask about connections and subscriptions. A part of BrokerAdmin."""
+"""Peers: what operators ask about connections and subscriptions. A part of BrokerAdmin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from brokerapp.snapshot import PeerStats
 from brokerapp.store.redis import RedisStore
 
 
-class PeersAdmin:
+class Peers:
     """`ask` asks the live node."""
 
     def __init__(self, store: RedisStore, ask: Callable[..., Awaitable[Any]]) -> None:

@@ -1,0 +1,27 @@
+"""BrokerAdmin: what an operator can ask of a broker. One door for brokerctl and for the console.
+
+It needs the store only. What touches messages a node may hold (purge) is asked of the home node through the store and
+done on the store itself when no node is alive.
+"""
+
+from __future__ import annotations
+
+from brokerapp.admin.browsing import Browsing
+from brokerapp.admin.numbers import Numbers
+from brokerapp.admin.operations import Operations
+from brokerapp.admin.peers import Peers
+from brokerapp.admin.routing import Routing
+
+
+class BrokerAdmin(Browsing, Numbers, Operations, Routing):
+    """Each part in a module of its own. Raises BrokerError's branches only."""
+
+    def __init__(self, redis_url: str, broker: str) -> None:
+        super().__init__(redis_url, broker)
+        self.rings = self._store.rings  #: the history: see brokerapp.history
+        self.peers = Peers(self._store, self._ask)  #: who is connected, and what subscriptions keep
+
+    async def lease(self, name: str, holder: str, milliseconds: int) -> bool:
+        """Be the one process that does something, or stay it; False while another one is."""
+        await self._open()
+        return await self.rings.lease(name, holder, milliseconds)

@@ -1,0 +1,67 @@
+"""Door: how operators reach a broker: by its store, and what a live node holds by asking it through the store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from brokerapp.destination import Destination
+from brokerapp.engine.bindings import Binding, is_at
+from brokerapp.errors import (
+    BrokerError,
+    DefinitionRefused,
+    DestinationNotFound,
+    LimitExceeded,
+    RequestRefused,
+    StoreUnavailable,
+)
+from brokerapp.store import DISCARDED
+from brokerapp.store.redis import RedisStore
+
+#: Seconds a node may take over a request; a purge of a million messages takes some ten.
+REQUEST_SECONDS = 60.0
+
+_ERRORS: dict[str, type[BrokerError]] = {
+    each.code: each
+    for each in (DestinationNotFound, LimitExceeded, RequestRefused, DefinitionRefused, StoreUnavailable)
+}
+
+
+class Door:
+    """Asynchronous; belongs to the event loop it is opened on. Raises BrokerError's branches only."""
+
+    def __init__(self, redis_url: str, broker: str) -> None:
+        self.redis_url, self.broker = redis_url, broker
+        self._store = RedisStore(redis_url, broker)
+        self._opened = False
+
+    async def close(self) -> None:
+        """Give back the connections."""
+        await self._store.close()
+
+    async def _open(self) -> None:
+        """Load the functions that change things, where no node has done so yet."""
+        if not self._opened:
+            await self._store.open()
+            self._opened = True
+
+    async def _ask(self, verb: str, **arguments: Any) -> Any:
+        if await self._store.node() is None:
+            raise StoreUnavailable(f"no node of broker {self.broker!r} is running")
+        reply = await self._store.request(verb, arguments, REQUEST_SECONDS)
+        if "error" in reply:
+            raise _ERRORS.get(reply["code"], BrokerError)(reply["error"])
+        return reply["result"]
+
+    async def _logs(self) -> dict[str, dict[str, Any]]:
+        """The logs that exist, with their attributes."""
+        return {name: each for name, each in (await self._store.logs()).items() if each.get("kind") != DISCARDED}
+
+    async def _log(self, destination: Destination) -> str:
+        """The log of a queue or subscription that exists."""
+        if not destination.is_queue:
+            raise DestinationNotFound(f"{destination} is a topic: it stores no messages")
+        queue = destination.physical
+        attributes = (await self._logs()).get(str(queue))
+        if attributes is None or not is_at(destination, Binding.from_json(queue.name, attributes)):
+            raise DestinationNotFound(f"there is no {destination}")
+        return str(queue)

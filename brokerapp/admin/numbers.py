@@ -1,0 +1,64 @@
+"""Numbers: what there is and how much, as the nodes last told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+
+from brokerapp.admin.door import Door
+from brokerapp.destination import Destination
+from brokerapp.named_subscription import SUBSCRIPTION, NamedSubscription
+from brokerapp.snapshot import DestinationStats, NodeStatus, SubscriptionStats
+
+
+class Numbers(Door):
+    """A part of BrokerAdmin."""
+
+    async def stats(self, since: int = 0) -> tuple[int, list[DestinationStats], list[Destination]]:
+        """The snapshot's version, the destinations changed after version `since`, and those deleted after it.
+
+        With `since=0` all that exist. Nodes write a new version once a second when something changed. Without a node
+        the queues of the store are listed, with their depths.
+        """
+        version, rows, gone = await self._store.stats(since)
+        changed = [DestinationStats.from_json(json.loads(row)) for row in rows]
+        if since == 0 and await self._store.node() is None:
+            changed = await self._stored_queues()
+        return version, changed, [Destination.parse(name) for name in gone]
+
+    async def _stored_queues(self) -> list[DestinationStats]:
+        logs = await self._logs()
+        depths = await self._store.depths(list(logs))
+        return [DestinationStats(Destination.parse(name), QueueSize=depth) for name, depth in depths.items()]
+
+    async def subscriptions(self) -> list[SubscriptionStats]:
+        """The named subscriptions of topics, durable and shared, online or not."""
+        _, stats, _ = await self.stats()
+        numbers = {str(each.destination): each for each in stats}
+        return [
+            SubscriptionStats(
+                NamedSubscription.from_attributes(attributes),
+                numbers.get(name) or DestinationStats(Destination.parse(name)),
+            )
+            for name, attributes in (await self._logs()).items()
+            if attributes.get("kind") == SUBSCRIPTION
+        ]
+
+    async def watch(self) -> AsyncIterator[int]:
+        """Version numbers of snapshots as they come; a lost one is of no consequence. Ends with StoreUnavailable."""
+        async for signal in self._store.signals():
+            word, _, version = signal.partition(" ")
+            if word == "stats":
+                yield int(version)
+
+    async def nodes(self) -> list[NodeStatus]:
+        """The live nodes."""
+        status = await self._store.node()
+        if status is None:
+            return []
+        known = NodeStatus.__dataclass_fields__
+        return [NodeStatus(**{name: value for name, value in status.items() if name in known})]
+
+    async def used(self) -> tuple[int, dict[str, int]]:
+        """Bytes that all messages in the store take, and those of each log, by its native name."""
+        return await self._store.used()

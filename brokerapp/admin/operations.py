@@ -1,0 +1,134 @@
+"""Operations: what is done to destinations and to messages. It needs a live node, unless it says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from brokerapp.admin.door import Door
+from brokerapp.destination import Destination
+from brokerapp.named_subscription import NamedSubscription
+from brokerapp.selectors import compile_selector
+from brokerapp.snapshot import StepOutcome
+
+
+class Operations(Door):
+    """A part of BrokerAdmin."""
+
+    # -- destinations
+
+    async def create(self, destination: Destination) -> None:
+        """Make the queue or topic exist. Needs a live node."""
+        await self._ask("create", destination=str(destination))
+
+    async def create_subscription(self, subscription: NamedSubscription) -> Destination:
+        """Let a durable subscription exist; what its messages are named by. Needs a live node.
+
+        Raises RequestRefused when it is there already, SelectorSyntaxError.
+        """
+        if subscription.selector:
+            compile_selector(subscription.selector)
+        return Destination.parse(await self._ask("create_subscription", attributes=subscription.attributes()))
+
+    async def delete(self, destination: Destination) -> int:
+        """Remove the queue, topic or subscription with all it holds; how many messages.
+
+        Refused while it has consumers.
+        """
+        if destination.is_queue and await self._store.node() is None:
+            await self._open()
+            return await self._store.drop(await self._log(destination), "")
+        return await self._ask("delete", destination=str(destination))
+
+    async def purge(self, destination: Destination) -> int:
+        """Remove all messages not in flight; how many."""
+        log = await self._log(destination)
+        if await self._store.node() is None:
+            await self._open()
+            return await self._store.drop(log, "", keep=True)
+        return await self._ask("purge", destination=str(destination))
+
+    async def pause(self, queue: Destination, paused: bool = True) -> None:
+        """Give out nothing of a queue any more, also after a restart; or do again. What comes is kept."""
+        await self._ask("pause", destination=str(queue), paused=paused)
+
+    # -- messages
+
+    async def move(self, queue: Destination, target: Destination, **which: Any) -> int:
+        """Move messages to another destination, in order; how many.
+
+        `which`: selector, ids (message-ids) and limit; without any of them all that consumers do not hold.
+        """
+        return await self._ask("move", queue=str(queue), target=str(target), **_checked(which))
+
+    async def copy(self, queue: Destination, target: Destination, **which: Any) -> int:
+        """Copy messages to another destination, in order; how many. LimitExceeded when that is full."""
+        return await self._ask("copy", queue=str(queue), target=str(target), **_checked(which))
+
+    async def retry(self, queue: Destination, **which: Any) -> int:
+        """Move dead letters back to where they failed, in order; how many."""
+        return await self._ask("retry", queue=str(queue), **_checked(which))
+
+    async def remove(self, queue: Destination, **which: Any) -> int:
+        """Remove messages; how many."""
+        return await self._ask("remove", queue=str(queue), **_checked(which))
+
+    async def step(
+        self, action: str, queue: Destination, seqs: Sequence[int], target: Destination | None = None, actor: str = ""
+    ) -> list[StepOutcome]:
+        """Move, copy, retry or remove these messages, named by their numbers, at most 500; how it ended for each.
+
+        Messages leave the queue and come to where they go in one moment: who repeats a step that moves, retries or
+        removes does nothing twice.
+        """
+        to = str(target) if target is not None else None
+        found = await self._ask("step", action=action, queue=str(queue), seqs=list(seqs), target=to, actor=actor)
+        return [StepOutcome(*each) for each in found]
+
+    async def edit(self, queue: Destination, seq: int, message: dict[str, Any], actor: str = "") -> dict[str, Any]:
+        """Send a message (TestSend as JSON) in place of this one, in one moment; its id, and `places` it came to."""
+        return await self._ask("edit", queue=str(queue), seq=seq, message=message, actor=actor)
+
+    async def send(self, message: dict[str, Any], count: int = 1, actor: str = "") -> dict[str, Any]:
+        """Send messages (TestSend as JSON) as a client would; the first's `id`, `count`, `queues` and `topics`."""
+        return await self._ask("send", message=message, count=count, actor=actor)
+
+    async def routes(self, messages: Sequence[tuple[Destination, dict[str, str]]]) -> list[dict[str, Any]]:
+        """Where messages with these headers would come now: of each `queues`, `topics`, or an `error`."""
+        return await self._ask("routes", messages=[[str(destination), headers] for destination, headers in messages])
+
+    async def forget_waiting(self, job: str) -> None:
+        """Let a message that waits be delivered no more. Needs a live node; RequestRefused for no such job."""
+        await self._ask("forget_waiting", job=job)
+
+    # -- what a node remembers of a queue's consumers
+
+    async def groups(self, queue: Destination) -> list[list[str]]:
+        """The message groups of a queue, each with the client and the subscription that own it."""
+        return await self._ask("groups", destination=str(queue))
+
+    async def forget_groups(self, queue: Destination, group: str | None = None) -> int:
+        """Let one group, or all, be assigned anew with their next messages; how many had an owner."""
+        return await self._ask("forget_groups", destination=str(queue), group=group)
+
+    async def selectors(self) -> dict[Destination, dict[str, int]]:
+        """What is remembered of consumers: by queue, selectors with the time of their last use (ms since the epoch)."""
+        logs = await self._store.logs()
+        return {Destination.parse(name): each["selectors"] for name, each in logs.items() if each.get("selectors")}
+
+    async def selectors_of(self, queue: Destination) -> dict[str, int]:
+        """The same of one queue."""
+        return (await self._store.attributes(str(queue))).get("selectors", {})
+
+    async def forget_selectors(self, queue: Destination, selector: str | None = None) -> bool:
+        """Remember one selector of a queue's former consumers no longer, or none; whether there was any."""
+        return await self._ask("forget_selectors", destination=str(queue), selector=selector)
+
+
+def _checked(which: Mapping[str, Any]) -> dict[str, Any]:
+    """Which messages, as the node is asked. Raises SelectorSyntaxError."""
+    if unknown := sorted(which.keys() - {"selector", "ids", "limit"}):
+        raise TypeError(f"messages are not chosen by {', '.join(unknown)}")
+    if which.get("selector"):
+        compile_selector(which["selector"])
+    return {name: list(value) if name == "ids" else value for name, value in which.items() if value is not None}

@@ -1,0 +1,60 @@
+"""Routing: the definitions in force, as they were, and what they mean for a message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from brokerapp.admin.door import REQUEST_SECONDS, Door
+from brokerapp.clock import now_ms
+from brokerapp.definitions import Definitions, from_json, to_json
+from brokerapp.destination import Destination
+from brokerapp.engine.checking import check
+from brokerapp.errors import DefinitionRefused
+
+
+class Routing(Door):
+    """A part of BrokerAdmin."""
+
+    async def definitions(self, version: int | None = None) -> Definitions:
+        """The definitions in force, or as they stood at `version`. Raises DefinitionRefused for one that never was."""
+        current, text = await self._store.definitions(version)
+        if text is None:
+            if version:
+                raise DefinitionRefused(f"there is no version {version} of the definitions")
+            return Definitions()
+        return from_json({**json.loads(text), "version": current if version is None else version})
+
+    async def definitions_version(self) -> int:
+        """The version of the definitions in force."""
+        return await self._store.definitions_version()
+
+    async def define(self, definitions: Definitions, author: str, comment: str = "") -> Definitions:
+        """Put these in force at once on all nodes; returns them with their new version.
+
+        `definitions.version` must be the version they were derived from, else DefinitionConflict. Raises
+        DefinitionRefused when they cannot work (selector, loop, duplicate name), naming the definition and the rule.
+        """
+        check(definitions)
+        await self._open()
+        about = {"author": author, "comment": comment, "time_ms": now_ms()}
+        new = await self._store.define(definitions.version, json.dumps(to_json(definitions)), about)
+        if await self._store.node() is not None:  # "at once" means: before this returns
+            await self._store.request("refresh", {}, REQUEST_SECONDS)
+        return replace(definitions, version=new)
+
+    async def history(self, limit: int = 50) -> list[dict[str, Any]]:
+        """Versions, newest first: version, author, comment, time_ms."""
+        return await self._store.definition_history(limit)
+
+    async def explain(
+        self, destination: Destination, headers: Mapping[str, str], body: str = "",
+        definitions: Definitions | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Where a message would go and why, see Explaining.explain. Needs a live node."""
+        proposed = None if definitions is None else to_json(definitions)
+        return await self._ask(
+            "explain", destination=str(destination), headers=dict(headers), body=body, definitions=proposed
+        )
