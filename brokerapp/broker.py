@@ -1,9 +1,9 @@
 """Broker: what clients ask, decided with the engine and handed to the committer. Synchronous; nothing here waits.
 
-Its parts, a module each: `publishing` (SEND), `runs` (many at once), `subscribing` (SUBSCRIBE, UNSUBSCRIBE),
-`settling` (ACK, NACK), `transactions`, `failures` (dead letters), `queues` (the logs), `consuming` (who consumes from
-which), `delivery` (what goes out to consumers), `advisories` (what the broker tells about itself). `perform` says which
-part does which action.
+Its parts, a module each: `publishing` (SEND), `storing` (what must be kept), `runs` (many at once), `subscribing`
+(SUBSCRIBE, UNSUBSCRIBE), `settling` (ACK, NACK), `transactions`, `failures` (dead letters), `queues` (the logs),
+`consuming` (who consumes from which), `delivery` (what goes out to consumers), `advisories` (what the broker tells
+about itself). `perform` says which part does which action.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ from brokerapp.snapshot import DestinationStats
 from brokerapp.statistics import Statistics
 from brokerapp.stats import Stats
 from brokerapp.store import DISCARDED, LogState, Unit
+from brokerapp.storing import Storing
 from brokerapp.subscribing import Subscribing
 from brokerapp.temporaries import Temporaries
 from brokerapp.timers import Timers
@@ -103,7 +104,8 @@ class Broker:
         self.queues = Queues(committer, self.delivery, stats, _cache(settings))
         self.consuming = Consuming(self.queues, committer, self.delivery, stats, self.may, self.timers)
         self.queues.topology = self.topology = Topology(definitions, self._interest)
-        self.publishing, self.subscribing, self.producers = Publishing(self), Subscribing(self), Producers(self)
+        self.publishing, self.storing = Publishing(self), Storing(self)
+        self.subscribing, self.producers = Subscribing(self), Producers(self)
         self.runs, self.early = Runs(self), EarlyDelivery(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
         self.browsing = Browsing(self)

@@ -66,7 +66,7 @@ class EarlyDelivery:
         taken = log.give_early(entries)
         if not taken:
             return ()
-        self._broker.publishing.arrived(log, messages, Sizes.of(messages))
+        self._broker.storing.arrived(log, messages, Sizes.of(messages))
         for consumer, theirs in taken:
             self._broker.delivery.give(log, consumer, theirs, now_us)
         return entries

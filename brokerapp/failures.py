@@ -77,7 +77,7 @@ class Failures:
             appends,
             settles,
             moves=True,
-            then=lambda seq, _refused: self._broker.publishing.happened([placed], seq, moved_us=time.time_ns() // 1000),
+            then=lambda seq, _refused: self._broker.storing.happened([placed], seq, moved_us=time.time_ns() // 1000),
         )
         self._broker.committer.submit(unit)
 

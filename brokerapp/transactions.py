@@ -41,7 +41,7 @@ class Transactions:
                 raise RequestRefused(
                     f"the transaction was rolled back, as a SEND in it was refused: {transaction.failed}"
                 )
-            self._broker.publishing.restore_queues(transaction.placed)
+            self._broker.storing.restore_queues(transaction.placed)
         except RequestRefused:
             self.roll_back(client, transaction)
             raise
@@ -52,7 +52,7 @@ class Transactions:
             self._broker.consuming.take_back(entry for _, _, entry in settled if from_log(entry))
 
         jobs = [each() for each in transaction.jobs]
-        self._broker.publishing.submit(client, transaction.placed, settled, commit.receipt, undo, jobs)
+        self._broker.storing.submit(client, transaction.placed, settled, commit.receipt, undo, jobs)
         self._broker.expiry.arrived(transaction.placed)
 
     def _is_there(self, entry: Entry) -> bool:

@@ -41,5 +41,4 @@ def words_for(kind: str, parameters: Mapping[str, str]) -> str:
     if kind not in ANALYSES:
         return ", ".join(parameters.values())
     known = {each.name: each for each in ANALYSES[kind].parameters}
-    words = (known[name].words(value) if name in known else value for name, value in parameters.items())
-    return ", ".join(filter(None, (word for name, word in zip(parameters, words, strict=True) if name != "kind")))
+    return ", ".join(filter(None, (known[name].words(value) for name, value in parameters.items() if name in known)))

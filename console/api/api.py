@@ -24,6 +24,7 @@ from console.api import (
     nodes,
     people,
     problems,
+    reports,
     routing,
     scheduled,
 )
@@ -66,6 +67,7 @@ for prefix, router in (
     ("/v1/routing/drafts", drafts.router),
     ("/v1", clients.router),
     ("/v1/analyses", analyses.router),
+    ("/v1/reports", reports.router),
     ("/v1/audit", audit.router),
     ("/v1/alerts", alerts.router),
     ("/v1/nodes", nodes.router),

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('console', '0015_analytics_runs'),
+        ('console', '0016_reports'),
     ]
 
     operations = [
