@@ -104,13 +104,15 @@ class Watch:
         self._admission: Admission | None = None
 
     async def _record(self, picture: Picture, at: int) -> None:
-        if picture.trouble or not picture.stats:  # a node that has just begun has told nothing yet: a gap, not zero
+        if picture.trouble or not picture.nodes:
             self._last = 0
             return
         if at - self._last > 2 * FINE.step:  # nobody looked for a while: what came meanwhile is of no single step
             self._sampler = Sampler()
         self._last = at
         points = self._sampler.points(at, picture.stats)
+        if not picture.stats:  # a node that has just begun has told nothing yet: a gap, not zero
+            return
         whole = whole_of(picture, at, points)
         for destination, point in points.items():
             self._minute.setdefault(destination, []).append(point)
