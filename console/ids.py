@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import suppress
 from uuid import UUID
 
 
-def ids_in(texts: Iterable[str]) -> Iterator[UUID]:
+def ids_in(texts: Iterable[str]) -> list[UUID]:
     """Those that are ids."""
+    found = []
     for each in texts:
-        try:
-            yield UUID(each)
-        except ValueError:
-            continue
+        with suppress(ValueError):
+            found.append(UUID(each))
+    return found
