@@ -96,6 +96,7 @@ def node_config(
             send_fail_if_no_space_after_timeout=config.system_usage.send_fail_if_no_space_after_timeout,
             selector_cache=config.selector_cache,
             time_stamping=config.time_stamping,
+            force_persistency=config.force_persistency,
         ),
         alone=alone,
     )

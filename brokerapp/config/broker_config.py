@@ -141,6 +141,7 @@ class BrokerConfig:
     plugins: tuple[Plugin, ...] = ()  #: those without effect
     discarding: Discarding | None = None
     tls: TlsStores = NO_STORES
+    force_persistency: bool | None = None  #: as its plugin says, which is among `plugins` too
     time_stamping: TimeStamping | None = None  #: as its plugin says, which is among `plugins` too
     selector_cache: SelectorCacheSettings | None = None  #: as its plugin says, which is among `plugins` too
     system_usage: SystemUsage = SystemUsage()

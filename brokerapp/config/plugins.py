@@ -35,7 +35,7 @@ _RIGHTS = ("read", "write", "admin")
 #: ActiveMQ's plugins that guard nothing, kept with their attributes.
 _KNOWN = frozenset((
     "connectionDLQPlugin", "destinationDotFilePlugin", "destinationPathSeparatorPlugin",
-    "forcePersistencyModeBrokerPlugin", "loggingBrokerPlugin", "multicastTraceBrokerPlugin",
+    "loggingBrokerPlugin", "multicastTraceBrokerPlugin",
     "runtimeConfigurationPlugin", "statisticsBrokerPlugin", "traceBrokerPathPlugin",
     "udpTraceBrokerPlugin",
 ))  # fmt: skip
@@ -61,6 +61,7 @@ class Plugins:
     others: list[Plugin] = field(default_factory=list)
     selector_cache: SelectorCacheSettings | None = None
     time_stamping: TimeStamping | None = None
+    force_persistency: bool | None = None
 
 
 def read_plugins(element: Element) -> Plugins:
@@ -85,6 +86,11 @@ def read_plugins(element: Element) -> Plugins:
                 child.note(Outcome.TAKEN, "the broker's clock counts")
                 found.others.append(Plugin(child.tag, child.untaken))
                 found.time_stamping = _time_stamping(child)
+            case "forcePersistencyModeBrokerPlugin":
+                found.others.append(Plugin(child.tag, child.untaken))
+                found.force_persistency = child.take_boolean("persistenceFlag") or False
+                child.note(Outcome.TAKEN, f"every message is {'' if found.force_persistency else 'not '}persistent")
+                child.note_rest()
             case tag if tag in _KNOWN:
                 why = why_plugin(tag)
                 child.note(Outcome.IGNORED if why else Outcome.TAKEN, why or "kept with its attributes")

@@ -242,6 +242,7 @@ def _plugins(config: BrokerConfig, element: Element) -> BrokerConfig:
         discarding=found.discarding,
         selector_cache=found.selector_cache,
         time_stamping=found.time_stamping,
+        force_persistency=found.force_persistency,
     )
 
 
