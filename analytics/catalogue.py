@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from analytics.parameters import DESTINATION, WINDOW, Parameter
+from analytics.parameters import DESTINATION, DRAFT, REVISION, WINDOW, Parameter
 from analytics.request import AnalysisRequest
 from brokerapp.errors import RequestRefused
 
@@ -24,7 +24,7 @@ class Analysis:
     question: str
     module: str
     parameters: tuple[Parameter, ...] = ()
-    group: str = FLOW
+    group: str = FLOW  #: "": it is not asked by itself, but from the page of what it is about
     reads_routing: bool = False  #: whether the request must bring the definitions in force
     version: int = 1  #: of the definition: raised when the same traffic gives other numbers than before
 
@@ -45,6 +45,14 @@ ANALYSES = _table(
         "analytics.jobs.traffic",
         (WINDOW, DESTINATION),
         FLOW,
+    ),
+    Analysis(
+        "whatif",
+        "Try on recorded traffic",
+        "Where would recorded messages have gone, had a draft of the routing been in force?",
+        "analytics.jobs.whatif",
+        (WINDOW, DRAFT, REVISION),
+        group="",
     ),
 )
 

@@ -49,3 +49,18 @@ def _plain(figure: go.Figure, *, x: dict[str, Any], y: dict[str, Any]) -> dict[s
     plain = json.loads(figure.to_json())
     plain["layout"].pop("template", None)  # its colours would fight the page's
     return plain
+
+
+def before_and_after(
+    times: Sequence[str], pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], unit: str
+) -> dict[str, Any]:
+    """For each name two lines of one colour: dotted as it is, solid as it would be."""
+    figure = go.Figure()
+    for number, (name, (before, after)) in enumerate(pairs.items()):
+        colour = COLORWAY[number % len(COLORWAY)]
+        for values, words, dash in ((before, f"{name}, today", "dot"), (after, name, "solid")):
+            figure.add_scatter(
+                x=list(times), y=list(values), name=words, mode="lines", legendgroup=name,
+                line={"width": 1.5, "dash": dash, "color": colour},
+            )  # fmt: skip
+    return _plain(figure, x={"type": "date"}, y={"title": {"text": unit}, "rangemode": "tozero"})

@@ -80,4 +80,6 @@ DESTINATION = Parameter(
     "a name, or a pattern with * and >, such as Orders.> or topic://Prices.*",
     "all, unless you name one; * stands for a part of a name, > for all that follows",
 )
+DRAFT = Parameter("draft", "Draft", "")
+REVISION = Parameter("revision", "Revision", "")
 CONSUMER = Parameter("consumer", "Consumer", "", help="all, unless you name one by its client id")

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,8 @@ class Findings:
     rows_read: int
     charts: tuple[tuple[str, dict[str, Any]], ...] = ()  #: title and Plotly figure
     tables: tuple[Table, ...] = ()
+    notes: tuple[str, ...] = ()  #: what to know before believing it
+    about: Mapping[str, Any] = field(default_factory=dict)  #: what was judged, as plain values
 
 
 def path_of(run_id: str) -> str:
@@ -94,6 +97,8 @@ def store(
     result = {
         "sentence": findings.sentence,
         "window": {"since_us": window.since_us, "until_us": window.until_us},
+        "notes": list(findings.notes),
+        "about": dict(findings.about),
         "rows_read": findings.rows_read,
         "freshness_us": as_of_us,
         "definition": definition,

@@ -70,7 +70,7 @@ class Failures:
             found.groups = self._broker.publishing.groups(found)
         for group in found.groups:
             for each in group.logs:
-                each.counts.DLQ = True
+                self._broker.queues.takes_dead_letters(each)
         placed = Placed(message, message.stored(), target, found)
         appends = [(placed.stored, group.rows) for group in found.groups]
         unit = Unit(

@@ -319,9 +319,13 @@ class Node:
             self._depths.note(now_us, {log.name: log.depth for log in self.broker.queues})
 
     async def _flush_trace(self, everything: bool = False) -> None:
-        """Once a second all that waits, in batches; a batch the store does not take is lost, not a message."""
+        """Once a second all that waits, in batches; a batch the store does not take is lost, and counted."""
         while (batch := self.recorder.cut(BATCH)) is not None:
-            await self._store.record(batch.encode(), batch.count)
+            try:
+                await self._store.record(batch.encode(), batch.count)
+            except StoreUnavailable:
+                self.recorder.lose(batch)
+                raise
             if not everything and self.recorder.pending < BATCH:
                 return
 

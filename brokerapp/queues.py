@@ -49,6 +49,7 @@ class Queues(Logs):
         if state.attributes.get("declared"):
             self._declared.add(log.name)
         log.paused = bool(state.attributes.get("paused"))
+        log.counts.DLQ |= bool(state.attributes.get("dlq"))
         self.remembering.load(log, state.attributes.get("selectors", {}))
         if bool(state.attributes.get("prioritized")) != log.rules.prioritized:
             self._describe(log)
@@ -139,6 +140,8 @@ class Queues(Logs):
             attributes["paused"] = True
         if rules_of(self.topology.policy_for(queue)).prioritized:
             attributes["prioritized"] = True
+        if self._stats.of(queue).DLQ:
+            attributes["dlq"] = True
         if selectors := self.remembering.entries_of(str(queue)):
             attributes["selectors"] = selectors
         return attributes
@@ -152,6 +155,15 @@ class Queues(Logs):
         self._describe(log)
         self._stats.changed.add(log.counts)
         self._delivery.touched[log] = None
+
+    def takes_dead_letters(self, log: MessageLog) -> None:
+        """Dead letters come to it: it is listed as one that has such, also after a restart."""
+        if log.counts.DLQ:
+            return
+        log.counts.DLQ = True
+        self._stats.changed.add(log.counts)
+        if log.destination.kind is not Kind.SUBSCRIPTION:
+            self._describe(log)
 
     def retune(self) -> None:
         """Give out messages by the policies that are in force."""

@@ -116,7 +116,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.transfers": PARTS_OF_CORE,
     "brokerapp.admin": (
         *VALUES, "brokerapp.admin", "brokerapp.clock", "brokerapp.engine.bindings", "brokerapp.engine.checking",
-        "brokerapp.engine.job", "brokerapp.selectors", "=brokerapp.store", "brokerapp.store.redis",
+        "brokerapp.engine.circumstances", "brokerapp.engine.job", "brokerapp.selectors", "=brokerapp.store",
+        "brokerapp.store.redis",
     ),
     "brokerapp.node": (
         *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.peers", "brokerapp.requests", "brokerapp.listeners",
@@ -131,7 +132,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.management": ("brokerapp",),
     "brokerapp": (),
     "analytics": (
-        "analytics", "brokerapp.definitions", "brokerapp.destination", "brokerapp.engine.destination_map",
+        "analytics", "brokerapp.definitions", "brokerapp.destination", "brokerapp.engine",
         "brokerapp.environment", "brokerapp.errors", "brokerapp.recording", "brokerapp.selectors",
         "brokerapp.store.keys",
     ),
