@@ -84,7 +84,7 @@ def node_config(
             discarding=config.discarding,
             schedule_period_for_destination_purge=config.schedule_period_for_destination_purge,
             max_purged_destinations_per_sweep=config.max_purged_destinations_per_sweep,
-            delete_all_messages_on_startup=config.delete_all_messages_on_startup,
+            delete_all_messages_on_startup=config.delete_all_messages_on_startup or not config.persistent,
             populate_jmsx_user_id=config.populate_jmsx_user_id,
             use_authenticated_principal=config.use_authenticated_principal,
             memory_limit=config.system_usage.memory or 0,
