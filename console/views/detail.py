@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from csp.decorators import csp_update
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
@@ -18,6 +19,7 @@ from brokerapp.errors import BrokerError
 from brokerapp.snapshot import DestinationStats
 from console import figures, history, past, policies
 from console.access import Verb, may, named, needs
+from console.assets import PLOTLY_STYLES
 from console.chart import chart_of
 from console.destinations import existing
 from console.gateway import gateway
@@ -35,6 +37,7 @@ MAX_CHANGES = 30
 
 @require_GET
 @needs(Verb.SEE, named)
+@csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
     """One queue or topic."""
     destination = Destination(Kind(kind), name).physical
