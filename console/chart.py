@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError, InvalidDestination
-from console import figures, history
+from console import figures, history, past
 from console.access import visible
 from console.events import events_of
 from console.gateway import gateway
@@ -27,6 +27,8 @@ GAP = 2.5
 
 def chart_of(request: HttpRequest, window: history.Window, destination: Destination | None = None) -> dict[str, Any]:
     """The chart of the broker, or of one destination; empty while the store does not answer."""
+    if window.is_rolled_up:
+        return _chart(past.marks(past.rollups(), window, destination), [], window, destination)
     picture = mirror().current()
     try:
         looked = history.past_of_whole(gateway(), window.resolution)
@@ -35,10 +37,16 @@ def chart_of(request: HttpRequest, window: history.Window, destination: Destinat
     except BrokerError:
         marks, events = [], []
     sees = visible(request.user)
-    shown = [each for each in events if _may_show(each.about, sees)]
+    shown = [each.flag for each in events if _may_show(each.about, sees)]
+    return _chart(marks, shown, window, destination)
+
+
+def _chart(
+    marks: list[history.Mark], flags: list, window: history.Window, destination: Destination | None
+) -> dict[str, Any]:
     return {
         "marks": marks,
-        "events": [each.flag for each in shown],
+        "events": flags,
         "start": window.start * 1000,
         "end": window.end * 1000,
         "seconds": window.seconds,
