@@ -11,8 +11,8 @@ from django.conf import settings
 from analytics.archive import BrokerArchive
 from analytics.counting import Cell, percentile
 from analytics.past import Past, Point
+from analytics.rollups import OTHERS, TEMPORARY
 from brokerapp.destination import Destination
-from brokerapp.errors import InvalidDestination
 from console.history import Mark, Window
 
 #: Seconds without a note of any depth after which one wonders whether the broker ran: each full hour has one unless all
@@ -112,10 +112,9 @@ def depths_then(
     """Those that held anything and may be seen, the deepest first."""
     found = []
     for name, depth in noted.items():
-        try:
-            destination = Destination.parse(name)
-        except InvalidDestination:  # those that are not told apart any more
+        if name in (OTHERS, TEMPORARY):  # they are not told apart
             continue
+        destination = Destination.parse(name)
         if sees(destination):
             found.append(Then(destination, depth, now(destination)))
     return sorted(found, key=lambda each: (-each.depth, str(each.destination)))
