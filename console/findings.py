@@ -1,4 +1,4 @@
-"""What a run found, as its page shows it: tables sorted and leafed through as the URL says, names linked to live pages."""
+"""What a run found, as its page shows it: tables sorted and leafed through by the URL, names linked to live pages."""
 
 from __future__ import annotations
 
