@@ -83,6 +83,14 @@ def moment(text: str) -> str:
     return f"{datetime.fromisoformat(text):%b %-d, %H:%M:%S}"
 
 
+def milliseconds(value: float) -> str:
+    """2.44 ms, 413 ms, 4.1 s, 2.5 min, 3.0 h"""
+    for size_, unit in ((3_600_000, "h"), (60_000, "min"), (1000, "s")):
+        if value >= size_:
+            return f"{value / size_:,.1f} {unit}"
+    return f"{value:.3g} ms" if value < 100 else f"{value:.0f} ms"
+
+
 #: How values read in the units of a result's table (analytics.results.Column).
 _UNITS: dict[str, Callable[[Any], str]] = {
     "bytes": size,
@@ -90,7 +98,7 @@ _UNITS: dict[str, Callable[[Any], str]] = {
     "part": part,
     "change": change,
     "times": lambda value: f"{value:,.3g}×",
-    "ms": lambda value: f"{value:.3g}" if value < 10 else rate(value),
+    "ms": milliseconds,
     "time": moment,
 }
 

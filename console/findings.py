@@ -19,7 +19,7 @@ from console import figures
 #: Rows of a table that a page shows.
 SIZE = 25
 #: What stands below the heading of a column in this unit.
-UNITS = {"messages": "messages", "bytes": "bytes", "ms": "ms", "rate": "a second"}
+UNITS = {"messages": "messages", "bytes": "bytes", "rate": "a second"}
 _TEXTS = ("", "time")
 
 
