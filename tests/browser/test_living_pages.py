@@ -101,7 +101,7 @@ def test_a_window_chosen_on_the_chart_is_in_the_address_and_goes_along(page_of, 
     page.get_by_role("navigation", name="About windowed.one").get_by_role("link", name="History").click()
     page.wait_for_url(re.compile(f"tab=history&{chosen}"))
     page.goto(f"{site.url}/?{chosen}")
-    page.locator('main a[href^="/queues/"]:not([href*="messages"])').first.click()
+    page.locator('a.finding[href^="/queues/"]').first.click()
     page.wait_for_url(re.compile(f"/queues/.+[?]{chosen}"))
     page.get_by_role("link", name="Messages", exact=True).first.click()
     page.wait_for_url(re.compile(r"/messages/\?after=\d+&from=20"))
