@@ -2,14 +2,16 @@
 
 import re
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.conf import settings
 from django.urls import reverse
 
-from analytics.archive import BrokerArchive
+from analytics.archive import BrokerArchive, Commit
 from analytics.counting import COUNTED, NUMBERS, Cell, Counted, Depth
+from analytics.files import ARCHIVED
 from analytics.rollups import DAY, HOUR, MINUTE, Rollups
 from brokerapp.destination import Destination
 from console import past
@@ -118,3 +120,15 @@ def test_a_chart_of_thirty_days_comes_without_the_broker(rollups, admin_client):
 def test_numbers_are_those_that_are_counted():
     assert NUMBERS[: len(COUNTED)] == COUNTED
     assert settings.SLUICE.archive_days == 31
+
+
+def test_batches_that_were_lost_and_an_archiver_that_is_away_are_shown(settings, tmp_path, admin_client):
+    settings.SLUICE = replace(settings.SLUICE, data=tmp_path)
+    archive = BrokerArchive(settings.SLUICE.archive, settings.SLUICE.broker_name)
+    assert "of the recorded batches" not in admin_client.get(reverse("analyses")).content.decode()
+    archive.append(ARCHIVED.empty_table(), Commit("5-0", events=1234, lost_batches=7))
+    archive.say_as_of(int(time.time() - 600) * 1_000_000)
+    page = admin_client.get(reverse("analyses")).content.decode()
+    assert "1,234 events were archived" in page
+    assert "7 of the recorded batches did not reach the archive" in page
+    assert "The archive ends at" in page
