@@ -140,6 +140,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.reloading": ("brokerapp.config", "brokerapp.errors", "brokerapp.node"),
     "brokerapp.apps": (),
     "brokerapp.management": ("brokerapp",),
+    "brokerapp.management.whatif_verb": ("brokerapp", "analytics"),
     "brokerapp": (),
     "analytics": (
         "analytics", "brokerapp.definitions", "brokerapp.definitions_json", "brokerapp.destination",
