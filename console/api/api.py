@@ -26,6 +26,7 @@ from console.api import (
     problems,
     routing,
     scheduled,
+    trying,
 )
 
 DESCRIPTION = """
@@ -64,6 +65,7 @@ for prefix, router in (
     ("/v1/scheduled", scheduled.router),
     ("/v1/routing", routing.router),
     ("/v1/routing/drafts", drafts.router),
+    ("/v1/routing", trying.router),
     ("/v1", clients.router),
     ("/v1/analyses", analyses.router),
     ("/v1/audit", audit.router),
