@@ -24,6 +24,7 @@ from analytics.request import AnalysisRequest
 from analytics.results import Findings
 from analytics.runs import Runs
 from analytics.session import SparkUnavailable, connected, interrupt_elsewhere, is_alive
+from analytics.whatif.trial import Trial
 from brokerapp.definitions import from_json
 from brokerapp.environment import Environment
 
@@ -95,12 +96,13 @@ class Execution:
         return findings
 
     def _question(self, session: SparkSession, window: results.Window) -> Question:
-        routing = self._request.routing
+        routing, trial = self._request.routing, self._request.trial
         return Question(
             window=window,
             read=partial(read_events, session, self._environment.archive),
             parameters=self._analysis.values(self._request.parameters),
             routing=None if routing is None else from_json(routing),
+            trial=None if trial is None else Trial.from_json(trial),
         )
 
     def _collect(self, title: str, frame: DataFrame) -> pa.Table:

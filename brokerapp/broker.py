@@ -1,8 +1,9 @@
 """Broker: what clients ask, decided with the engine and handed to the committer. Synchronous; nothing here waits.
 
-Its parts, a module each: `publishing` (SEND), `runs` (many at once), `subscribing` (SUBSCRIBE, UNSUBSCRIBE),
-`settling` (ACK, NACK), `transactions`, `failures` (dead letters), `queues` (the logs), `delivery` (what goes out to
-consumers), `advisories` (what the broker tells about itself). `perform` says which part does which action.
+Its parts, a module each: `publishing` (SEND), `storing` (what must be kept), `runs` (many at once), `subscribing`
+(SUBSCRIBE, UNSUBSCRIBE), `settling` (ACK, NACK), `transactions`, `failures` (dead letters), `queues` (the logs),
+`consuming` (who consumes from which), `delivery` (what goes out to consumers), `advisories` (what the broker tells
+about itself). `perform` says which part does which action.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from brokerapp.bounds import Bounds
 from brokerapp.browsing import Browsing
 from brokerapp.client import Client
 from brokerapp.committer import Committer
+from brokerapp.consuming import Consuming
 from brokerapp.creation import Creation
 from brokerapp.definitions import Definitions
 from brokerapp.delivery import Delivery
@@ -62,6 +64,7 @@ from brokerapp.snapshot import DestinationStats
 from brokerapp.statistics import Statistics
 from brokerapp.stats import Stats
 from brokerapp.store import DISCARDED, LogState, Unit
+from brokerapp.storing import Storing
 from brokerapp.subscribing import Subscribing
 from brokerapp.temporaries import Temporaries
 from brokerapp.timers import Timers
@@ -98,9 +101,11 @@ class Broker:
         self._client_ids: dict[str, set[Client]] = {}  # to those that have it
         self.failures = Failures(self)
         self.delivery = Delivery(committer, recorder, stats, self.failures.expire, self.may)
-        self.queues = Queues(committer, self.delivery, stats, self.may, self.timers, _cache(settings))
+        self.queues = Queues(committer, self.delivery, stats, _cache(settings))
+        self.consuming = Consuming(self.queues, committer, self.delivery, stats, self.may, self.timers)
         self.queues.topology = self.topology = Topology(definitions, self._interest)
-        self.publishing, self.subscribing, self.producers = Publishing(self), Subscribing(self), Producers(self)
+        self.publishing, self.storing = Publishing(self), Storing(self)
+        self.subscribing, self.producers = Subscribing(self), Producers(self)
         self.runs, self.early = Runs(self), EarlyDelivery(self)
         self.settling, self.transactions = Settling(self), Transactions(self)
         self.browsing = Browsing(self)
@@ -119,7 +124,7 @@ class Broker:
         stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
         self.expiry, self.jobs = Expiry(self), Jobs(self)
         self.scheduling, self.redelivering = Scheduling(self), Redelivering(self)
-        self.queues.left_behind = self.redelivering.left_behind
+        self.consuming.left_behind = self.redelivering.left_behind
         self.expiry.watch()
         self.slow_consumers.watch()
         self.jobs.start()

@@ -87,9 +87,9 @@ class Browse:
     def begin(self) -> None:
         """The snapshot is taken now."""
         self._subscription.started = True
-        queues, found = self._broker.queues, {}
+        consuming, found = self._broker.consuming, {}
         for target in self._subscription.destinations:
-            found |= dict.fromkeys(queues.readable(self._subscription, target))
+            found |= dict.fromkeys(consuming.readable(self._subscription, target))
         self._logs.extend(found)
         self._upto = self._broker.committer.last
         self.go_on()

@@ -16,17 +16,17 @@ from brokerapp.store import Unit
 
 if TYPE_CHECKING:
     from brokerapp.flow_control import Waiting
-    from brokerapp.publishing import Publishing
+    from brokerapp.storing import Storing
 
 
 class ClientUnit(Unit):
     """A unit with the client that waits for it. A class of its own because there is one for every message."""
 
-    __slots__ = ("client", "given", "placed", "publishing", "receipt", "settled", "size", "undo", "waiting")
+    __slots__ = ("client", "given", "placed", "receipt", "settled", "size", "storing", "undo", "waiting")
 
     def __init__(
         self,
-        publishing: Publishing,
+        storing: Storing,
         client: Client,
         placed: Sequence[Placed],
         appends: list[tuple[bytes, list[tuple[str, str, str]]]],
@@ -38,7 +38,7 @@ class ClientUnit(Unit):
     ) -> None:
         self.settled, self.given = settled, given
         self.appends, self.settles, self.moves = appends, settles, False
-        self.publishing, self.client, self.placed, self.receipt, self.undo = publishing, client, placed, receipt, undo
+        self.storing, self.client, self.placed, self.receipt, self.undo = storing, client, placed, receipt, undo
         self.size = sum([len(each.stored) or each.message.size for each in placed])
         self.droppable, self.dropped = (), ()
         self.waiting: Waiting | None = None  #: its turn at a full place
@@ -48,7 +48,7 @@ class ClientUnit(Unit):
                 break
 
     def done(self, seq: int, refused: str) -> None:
-        self.publishing.finish(self, seq, refused)
+        self.storing.finish(self, seq, refused)
 
 
 class SchedulingUnit(ClientUnit):
@@ -59,7 +59,7 @@ class SchedulingUnit(ClientUnit):
     def done(self, seq: int, refused: str) -> None:
         super().done(seq, refused)
         if not refused:
-            self.publishing.kept(self.jobs)
+            self.storing.kept(self.jobs)
 
 
 def appends_of(placed: Sequence[Placed]) -> list[tuple[bytes, list[tuple[str, str, str]]]]:

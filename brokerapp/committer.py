@@ -212,6 +212,7 @@ class Committer:
             await self._wake.wait()
             self._wake.clear()
             while self._asked:
+                await asyncio.sleep(0)  # what was given out on the way here leaves before the commit is made
                 await self._round()
             if not self._wake.is_set():
                 self._idle.set()

@@ -109,6 +109,8 @@ class Durables:
         consumer may not read begins anew. Raises RequestRefused when its consumers, or the kind it is of, stand in
         the way, AccessDenied when that drops what the next consumer could not even have asked for.
         """
+        if wanted.durable and self._broker.settings.reject_durable_consumers:
+            raise RequestRefused("there are no durable subscriptions on this broker (rejectDurableConsumers)")
         found = self._by_key.get(wanted.key)
         if found is not None:
             same, entitled = self._is_as(wanted, found), self._is_entitled(wanted, found)
@@ -229,7 +231,7 @@ class Durables:
     def join(self, subscription: Subscription, durable: Durable) -> None:
         """One more consumes it."""
         subscription.durable = durable
-        self._broker.queues.attach(subscription, durable.log)
+        self._broker.consuming.attach(subscription, durable.log)
         self._only_persistent(durable)
         self._note_topics(durable)
 

@@ -66,7 +66,7 @@ class EarlyDelivery:
         taken = log.give_early(entries)
         if not taken:
             return ()
-        self._broker.publishing.arrived(log, messages, Sizes.of(messages))
+        self._broker.storing.arrived(log, messages, Sizes.of(messages))
         for consumer, theirs in taken:
             self._broker.delivery.give(log, consumer, theirs, now_us)
         return entries
@@ -99,7 +99,7 @@ class EarlyDelivery:
         """The store has what was given early, under these numbers."""
         log.stored(entries, numbers, payloads)
         if log.stranded or not log.consumers:
-            self._broker.queues.return_stranded(log)
+            self._broker.consuming.return_stranded(log)
 
     def never_stored(self, given: Given) -> None:
         """Nothing comes of what was given early: a limit refused it in the end."""
@@ -107,4 +107,4 @@ class EarlyDelivery:
             log = self._broker.queues.get(name)
             if log is not None:
                 log.never_stored(entries)
-                self._broker.queues.return_stranded(log)
+                self._broker.consuming.return_stranded(log)

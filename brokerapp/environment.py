@@ -47,6 +47,8 @@ class Environment:
     audit_days: int = 0
     #: Days for which results of analyses are kept that nobody pinned; 0: for ever.
     result_days: int = 90
+    #: Where people find the console: links in mails begin so.
+    console_url: str = "http://localhost:8000"
     #: Seconds an analysis may take.
     analysis_seconds: int = 15 * 60
     #: Analyses that run at once: in all, and for one person.
@@ -75,6 +77,7 @@ class Environment:
             indexed=_indexed(variables.get("SLUICE_INDEXED", INDEXED)),
             proxies="".join(variables.get("SLUICE_PROXIES", "").split()),
             audit_days=int(variables.get("SLUICE_AUDIT_DAYS", 0)),
+            console_url=variables.get("SLUICE_URL") or f"http://localhost:{variables.get('SLUICE_PORT', 8000)}",
             result_days=int(variables.get("SLUICE_RESULT_DAYS", 90)),
             analysis_seconds=int(variables.get("SLUICE_ANALYSIS_SECONDS", 15 * 60)),
             analyses_at_once=int(variables.get("SLUICE_ANALYSES", 2)),

@@ -70,14 +70,14 @@ class Failures:
             found.groups = self._broker.publishing.groups(found)
         for group in found.groups:
             for each in group.logs:
-                each.counts.DLQ = True
+                self._broker.queues.takes_dead_letters(each)
         placed = Placed(message, message.stored(), target, found)
         appends = [(placed.stored, group.rows) for group in found.groups]
         unit = Unit(
             appends,
             settles,
             moves=True,
-            then=lambda seq, _refused: self._broker.publishing.happened([placed], seq, moved_us=time.time_ns() // 1000),
+            then=lambda seq, _refused: self._broker.storing.happened([placed], seq, moved_us=time.time_ns() // 1000),
         )
         self._broker.committer.submit(unit)
 

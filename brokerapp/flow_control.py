@@ -101,7 +101,7 @@ class FlowControl:
         if place is None or unit.settles or unit.droppable:  # what it settles may be what makes room
             self._broker.committer.submit(unit, unit.given)
         elif (reason := self._join(unit, place)) is not None:
-            self._broker.publishing.refuse(unit, reason)
+            self._broker.storing.refuse(unit, reason)
 
     def hold(self, unit: ClientUnit, full: str) -> str | None:
         """A unit was refused because this is full. It waits (None), or the client is to be told this sentence."""
@@ -242,7 +242,7 @@ class FlowControl:
         if waiting:
             logger.warning("%d sends that waited for room are refused: the broker stops", len(waiting))
         for each in waiting:
-            self._broker.publishing.refuse(
+            self._broker.storing.refuse(
                 each.unit, f"{self._broker.bounds.describe(each.place.name)}, and the broker stops"
             )
 
@@ -295,9 +295,9 @@ class FlowControl:
         place.tried_ms = clock.now_ms()
         for each in candidates:
             try:
-                self._broker.publishing.renew(each.unit)
+                self._broker.storing.renew(each.unit)
             except RequestRefused as error:
-                self._broker.publishing.refuse(each.unit, str(error))
+                self._broker.storing.refuse(each.unit, str(error))
                 continue
             each.tried = True
             place.tried += 1
@@ -331,7 +331,7 @@ class FlowControl:
                 if not each.tried:
                     waited = now_ms - each.since_ms
                     sentence = f"{self._broker.bounds.describe(place.name)}, and there was no room within {waited} ms"
-                    self._broker.publishing.refuse(each.unit, sentence)
+                    self._broker.storing.refuse(each.unit, sentence)
             self._warn(place, now_ms)
             if now_ms - place.tried_ms >= TRY_AGAIN_MS:
                 self._try(place, all_that_settle=True)

@@ -196,7 +196,7 @@ class Node:
         self.broker.flow.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._committer.drain(), DRAIN_SECONDS)
-        self.broker.queues.close()  # whatever is not done yet
+        self.broker.consuming.close()  # whatever is not done yet
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._committer.barrier(), CLOSE_SECONDS)
         for client in list(self.broker.clients.values()):
@@ -319,9 +319,13 @@ class Node:
             self._depths.note(now_us, {log.name: log.depth for log in self.broker.queues})
 
     async def _flush_trace(self, everything: bool = False) -> None:
-        """Once a second all that waits, in batches; a batch the store does not take is lost, not a message."""
+        """Once a second all that waits, in batches; a batch the store does not take is lost, and counted."""
         while (batch := self.recorder.cut(BATCH)) is not None:
-            await self._store.record(batch.encode(), batch.count)
+            try:
+                await self._store.record(batch.encode(), batch.count)
+            except StoreUnavailable:
+                self.recorder.lose(batch)
+                raise
             if not everything and self.recorder.pending < BATCH:
                 return
 

@@ -106,7 +106,7 @@ class Redelivering:
 
         def then(seq: int, refused: str) -> None:
             broker.jobs.outcome(
-                refused, lambda: broker.publishing.happened([placed], seq, moved_us=time.time_ns() // 1000)
+                refused, lambda: broker.storing.happened([placed], seq, moved_us=time.time_ns() // 1000)
             )
 
         appends = [(placed.stored, group.rows) for group in way.groups]

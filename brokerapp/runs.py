@@ -120,16 +120,16 @@ class Runs:
                 self._stored(run, slice(first, first + 1 + len(others)), seq + first)
                 continue
             for place, unit in zip((first, *others), self.split(run, (first, *others)), strict=True):
-                self._broker.publishing.finish(unit, 0, refused[place])
+                self._broker.storing.finish(unit, 0, refused[place])
 
     def split(self, run: ClientRun, places: Iterable[int]) -> list[ClientUnit]:
         """These messages of a run, each in a unit of its own."""
-        publishing, units = self._broker.publishing, []
+        storing, units = self._broker.storing, []
         for place in places:
             placed = [Placed(run.messages[place], run.stored[place], run.destination, run.route)]
             appends = [(run.stored[place], run.rows)]
             given = {log: [entries[place]] for log, entries in run.given.items()}
-            units.append(ClientUnit(publishing, run.client, placed, appends, (), (), run.receipts[place], None, given))
+            units.append(ClientUnit(storing, run.client, placed, appends, (), (), run.receipts[place], None, given))
             run.client.started_unit(units[-1].size)
         return units
 
@@ -138,7 +138,7 @@ class Runs:
         messages = run.messages[part]
         [group] = run.route.groups
         given = {log: entries[part] for log, entries in run.given.items()}
-        self._broker.publishing.stored(messages, run.sizes[part], group, str(run.destination), seq, given)
+        self._broker.storing.stored(messages, run.sizes[part], group, str(run.destination), seq, given)
         for copy in run.route.topics:
             for message in messages:
                 self._broker.delivery.publish(message, copy, run.client)

@@ -55,7 +55,7 @@ class Scheduling:
         """Keep for later what asks for that. What is refused spoils its transaction, as with any other SEND."""
         transaction = client.transaction(send.transaction) if send.transaction is not None else None
         try:
-            schedule = read_schedule(headers)
+            schedule = read_schedule(headers, self._broker.settings.max_scheduler_repeat_allowed)
             if schedule is not None:
                 self._keep(client, send, schedule, transaction)
         except RequestRefused as error:
@@ -78,7 +78,7 @@ class Scheduling:
             return JobChange(message.id, schedule.first(clock.now_ms()), record, new=True)
 
         if transaction is None:
-            self._broker.publishing.submit(client, (), (), send.receipt, jobs=[change()])
+            self._broker.storing.submit(client, (), (), send.receipt, jobs=[change()])
         else:
             client.check_room(transaction, len(record))
             self._broker.quotas.reserve(len(record))
@@ -114,10 +114,10 @@ class Scheduling:
         self._submit(changes, placed, moves=following is None)
 
     def _submit(self, changes: list[JobChange], placed: list[Placed], moves: bool = False) -> None:
-        jobs, publishing = self._broker.jobs, self._broker.publishing
+        jobs = self._broker.jobs
 
         def then(seq: int, refused: str) -> None:
-            jobs.outcome(refused, lambda: publishing.happened(placed, seq))
+            jobs.outcome(refused, lambda: self._broker.storing.happened(placed, seq))
 
         appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
         self._broker.committer.submit(JobUnit(changes, appends, moves, then))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: ActiveMQ's `maxSchedulerRepeatAllowed`.
+MAX_SCHEDULER_REPEAT = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Discarding:
@@ -40,6 +43,7 @@ class Settings:
     """Switches and limits of the whole broker, with the defaults of a Sluice that no XML file describes."""
 
     scheduler_support: bool = True  #: honour AMQ_SCHEDULED_* headers (ActiveMQ: only where the file says so)
+    max_scheduler_repeat_allowed: int = MAX_SCHEDULER_REPEAT  #: AMQ_SCHEDULED_REPEAT is not above it
     advisory_support: bool = True  #: publish to ActiveMQ.Advisory.*
     statistics: bool = False  #: answer requests for numbers (ActiveMQ: statisticsBrokerPlugin)
     max_uncommitted_count: int = 0  #: messages and acks in one transaction; 0: what the broker bears, see client.py
@@ -49,6 +53,7 @@ class Settings:
     memory_limit: int = 0  #: bytes of messages the node holds before the store does, see quotas.py; 0: the default
     send_fail_if_no_space: bool = False  #: a send that finds no room is refused rather than held back
     send_fail_if_no_space_after_timeout: int = 0  #: it is refused when it was held back so long, milliseconds; 0: never
+    reject_durable_consumers: bool = False  #: nobody makes or consumes durable subscriptions
     keep_durable_subs_active: bool = True  #: durable subscriptions keep non-persistent messages too while offline
     offline_durable_subscriber_timeout: int = -1  #: those offline for so many milliseconds go; not above 0: never
     offline_durable_subscriber_task_schedule: int = 300_000  #: milliseconds between looks for such

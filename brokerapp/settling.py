@@ -55,7 +55,7 @@ class Settling:
             self._broker.confirm(client, settle.receipt)
             return
         if settle.receipt is not None:
-            self._broker.publishing.submit(client, (), settled, settle.receipt)
+            self._broker.storing.submit(client, (), settled, settle.receipt)
             return
         self.account(settled)
         self._broker.committer.settle([entry for _, _, entry in settled])

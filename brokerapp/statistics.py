@@ -54,7 +54,7 @@ class Statistics:
         subscription = Subscription("", "", "1", self._client, targets, "auto", PREFETCH, started=True)
         for target in targets:
             if target.is_queue:
-                broker.queues.join(subscription, target)
+                broker.consuming.join(subscription, target)
             else:
                 broker.delivery.join(subscription, target)
 

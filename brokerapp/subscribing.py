@@ -97,7 +97,7 @@ class Subscribing:
     def _join(self, subscription: Subscription) -> None:
         for target in subscription.destinations:
             if target.is_queue:
-                self._broker.queues.join(subscription, target)
+                self._broker.consuming.join(subscription, target)
             else:
                 self._broker.delivery.join(subscription, target)
                 self.note_subscribers(target)
@@ -173,7 +173,7 @@ class Subscribing:
             self._broker.stats.of(Destination.parse(entry.log)).RedeliveredCount += 1
             if not from_log(entry):
                 self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
-        self._broker.queues.part(subscription)
+        self._broker.consuming.part(subscription)
         if subscription.durable is not None:
             self._broker.durables.parted(subscription.durable)
         else:

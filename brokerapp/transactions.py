@@ -41,7 +41,7 @@ class Transactions:
                 raise RequestRefused(
                     f"the transaction was rolled back, as a SEND in it was refused: {transaction.failed}"
                 )
-            self._broker.publishing.restore_queues(transaction.placed)
+            self._broker.storing.restore_queues(transaction.placed)
         except RequestRefused:
             self.roll_back(client, transaction)
             raise
@@ -49,10 +49,10 @@ class Transactions:
         settled = [each for each in transaction.settled if self._is_there(each[2])]
 
         def undo() -> None:
-            self._broker.queues.take_back(entry for _, _, entry in settled if from_log(entry))
+            self._broker.consuming.take_back(entry for _, _, entry in settled if from_log(entry))
 
         jobs = [each() for each in transaction.jobs]
-        self._broker.publishing.submit(client, transaction.placed, settled, commit.receipt, undo, jobs)
+        self._broker.storing.submit(client, transaction.placed, settled, commit.receipt, undo, jobs)
         self._broker.expiry.arrived(transaction.placed)
 
     def _is_there(self, entry: Entry) -> bool:
@@ -89,4 +89,4 @@ class Transactions:
                 self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
         for subscription, entries in held.items():
             subscription.hold_again(entries)
-        self._broker.queues.take_back(homeless)
+        self._broker.consuming.take_back(homeless)

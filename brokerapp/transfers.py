@@ -219,7 +219,7 @@ class Transfers:
 
         def stored(seq: int, refused: str) -> None:
             if not refused:
-                self._broker.publishing.happened(placed, seq, moved_us=time.time_ns() // 1000)
+                self._broker.storing.happened(placed, seq, moved_us=time.time_ns() // 1000)
             done.set_result(refused)
 
         appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]

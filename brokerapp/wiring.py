@@ -77,6 +77,7 @@ def node_config(
         trace=trace,
         settings=Settings(
             scheduler_support=config.scheduler_support,
+            max_scheduler_repeat_allowed=config.max_scheduler_repeat_allowed,
             advisory_support=config.advisory_support,
             statistics=any(plugin.name == "statisticsBrokerPlugin" for plugin in config.plugins),
             max_uncommitted_count=max(0, config.max_uncommitted_count),
@@ -87,6 +88,7 @@ def node_config(
             populate_jmsx_user_id=config.populate_jmsx_user_id,
             use_authenticated_principal=config.use_authenticated_principal,
             memory_limit=config.system_usage.memory or 0,
+            reject_durable_consumers=config.reject_durable_consumers,
             keep_durable_subs_active=config.keep_durable_subs_active,
             offline_durable_subscriber_timeout=config.offline_durable_subscriber_timeout,
             offline_durable_subscriber_task_schedule=config.offline_durable_subscriber_task_schedule,

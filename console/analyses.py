@@ -13,8 +13,8 @@ from console.gateway import gateway
 
 
 def catalogue() -> list[Analysis]:
-    """All analyses there are."""
-    return list(ANALYSES.values())
+    """All analyses that can be asked by themselves."""
+    return [each for each in ANALYSES.values() if each.group]
 
 
 def request_for(kind: str, given: Mapping[str, str]) -> tuple[str, dict[str, str]]:
@@ -36,10 +36,10 @@ def with_routing(request: Mapping[str, Any]) -> dict[str, Any]:
         return dict(request)
 
 
-def words_for(kind: str, parameters: Mapping[str, str]) -> str:
-    """The parameters as a person would say them: `last hour`."""
+def words_for(kind: str, parameters: Mapping[str, Any]) -> str:
+    """The parameters as a person would say them: `last hour`. Definitions that are judged are no words."""
+    parameters = {name: value for name, value in parameters.items() if isinstance(value, str)}
     if kind not in ANALYSES:
         return ", ".join(parameters.values())
     known = {each.name: each for each in ANALYSES[kind].parameters}
-    words = (known[name].words(value) if name in known else value for name, value in parameters.items())
-    return ", ".join(filter(None, (word for name, word in zip(parameters, words, strict=True) if name != "kind")))
+    return ", ".join(filter(None, (known[name].words(value) for name, value in parameters.items() if name in known)))

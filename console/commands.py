@@ -45,6 +45,8 @@ COMMANDS = (
     Command("Send a test message", "send", "play", Verb.SEND, keys="g m"),
     Command("Analyses", "analyses", "analysis", keys="g a"),
     Command("Runs of analyses", "runs", "analysis"),
+    Command("Reports", "reports", "report", keys="g p"),
+    Command("New report", "new-report", "report", Verb.SCHEDULE),
     Command("Audit trail", "audit", "audit", Verb.AUDIT, keys="g u"),
     Command("Users, roles and masking", "users", "people", Verb.USERS),
     Command("New queue", "new-queue", "queue", Verb.CREATE),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from zoneinfo import ZoneInfo
 
 from django.utils import timezone
 
@@ -53,6 +54,11 @@ def ago(moment: datetime, now: datetime | None = None) -> str:
     if abs(seconds) < 5:
         return "just now"
     return f"{span(int(seconds))} ago" if seconds > 0 else f"in {span(int(-seconds))}"
+
+
+def in_zone(moment: datetime, zone: str) -> str:
+    """21 Nov 2026, 07:00 CET"""
+    return f"{moment.astimezone(ZoneInfo(zone)):%-d %b %Y, %H:%M %Z}"
 
 
 def counted(count: int, noun: str) -> str:

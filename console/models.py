@@ -10,6 +10,7 @@ from django.db import models
 
 from console.masking_rules import Rule
 from console.repair.models import Edit, Job, JobOutcome, SavedSelector, Template
+from console.reports.models import Edition, Report
 from console.rights import Grant
 from console.routing.models import Draft, DraftRemark  # noqa: F401  (Django looks for models here)
 
@@ -18,8 +19,10 @@ __all__ = [
     "Assignment",
     "AuditEntry",
     "Edit",
+    "Edition",
     "Job",
     "JobOutcome",
+    "Report",
     "SavedSelector",
     "Template",
     "UserSetting",
@@ -50,7 +53,8 @@ class AnalysisRun(models.Model):
     progress = models.FloatField(default=0)  #: 0 to 1
     reason = models.TextField(blank=True)  #: why it failed or was cancelled
     sentence = models.TextField(blank=True)  #: its result in one sentence
-    asked_by = models.CharField(max_length=150)  #: a user name, or the name of a schedule
+    asked_by = models.CharField(max_length=150)  #: a user name, or the name of a report
+    edition = models.ForeignKey(Edition, models.SET_NULL, null=True, related_name="runs")  #: of a report it is part of
     worker = models.CharField(max_length=150, blank=True)  #: the worker that has it, by its name in Celery
     rows = models.PositiveBigIntegerField(null=True)  #: recorded events in the files that its window touches
     pinned = models.BooleanField(default=False)  #: kept for ever
@@ -72,6 +76,11 @@ class AnalysisRun(models.Model):
     def is_final(self) -> bool:
         """Whether it is over."""
         return self.state in self.FINAL
+
+    @property
+    def person(self) -> str:
+        """Whose turn it is when it is this run's: all reports together are one."""
+        return "" if self.edition_id else self.asked_by
 
 
 class AuditEntry(models.Model):

@@ -52,6 +52,7 @@ RAIL: tuple[tuple[str, tuple[Entry, ...]], ...] = (
         (
             Entry("alerts", "Alerts", "bell"),
             Entry("analyses", "Analyses", "analysis"),
+            Entry("reports", "Reports", "report"),
             Entry("audit", "Audit", "audit", Verb.AUDIT),
             Entry("users", "People", "people", Verb.USERS),
         ),

@@ -49,7 +49,7 @@ class Verb(StrEnum):
     DRAFT = "draft routing"
     ROUTE = "apply routing"
     ANALYSE = "run analyses"
-    SCHEDULE = "schedule analyses"
+    SCHEDULE = "make and schedule reports"
     ALERT = "change alerts"
     METRICS = "read the endpoints for machines"
     USERS = "manage users, roles and masking"

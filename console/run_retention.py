@@ -15,11 +15,14 @@ BATCH = 200
 
 
 def forget(days: int) -> int:
-    """Delete runs older than so many days (0: none ever) with their results, but those that are pinned; how many."""
+    """Delete runs older than so many days (0: none ever) with their results; how many.
+
+    Those that are pinned stay, and those of reports go with their editions.
+    """
     if not days:
         return 0
     old = AnalysisRun.objects.filter(
-        created__lt=timezone.now() - timedelta(days=days), pinned=False, state__in=AnalysisRun.FINAL
+        created__lt=timezone.now() - timedelta(days=days), pinned=False, edition=None, state__in=AnalysisRun.FINAL
     )
     count = 0
     while batch := list(old.order_by("created")[:BATCH]):

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from brokerapp.errors import RequestRefused, StoreUnavailable
 from console import figures, turns
-from console.models import AnalysisRun
+from console.models import AnalysisRun, Edition
 from console.workers import ask
 
 logger = logging.getLogger(__name__)
@@ -42,12 +42,17 @@ MAX_WAITING = 20
 TOLD = ("stage", "progress", "reason", "sentence", "result", "worker", "rows")
 
 
-def start(kind: str, title: str, parameters: dict[str, Any], asked_by: str) -> AnalysisRun:
-    """Ask for an analysis; the run that will tell how it goes. Raises RequestRefused when too many wait."""
-    if AnalysisRun.objects.filter(asked_by=asked_by, state=State.QUEUED).count() >= MAX_WAITING:
+def start(
+    kind: str, title: str, parameters: dict[str, Any], asked_by: str, edition: Edition | None = None
+) -> AnalysisRun:
+    """Ask for an analysis, as part of a report's edition or for itself; the run that will tell how it goes.
+
+    Raises RequestRefused when too many of this person wait.
+    """
+    if edition is None and AnalysisRun.objects.filter(asked_by=asked_by, state=State.QUEUED).count() >= MAX_WAITING:
         raise RequestRefused(f"{MAX_WAITING} analyses of {asked_by} wait already: cancel some, or wait for them")
     request = {"kind": kind, **parameters}
-    run = AnalysisRun.objects.create(kind=kind, title=title, request=request, asked_by=asked_by)
+    run = AnalysisRun.objects.create(kind=kind, title=title, request=request, asked_by=asked_by, edition=edition)
     send_next()
     run.refresh_from_db()
     return run

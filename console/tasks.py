@@ -7,9 +7,11 @@ from typing import Any
 
 from celery import shared_task
 from django.conf import settings
+from django.utils import timezone
 
 from console import audit_retention, run_retention, runs
 from console.alerts import sending
+from console.models import AnalysisRun
 from console.repair import jobs
 from console.repair.work import rouse_lost, work
 
@@ -22,16 +24,28 @@ PATIENCE = timedelta(minutes=60)
 @shared_task(name="console.run_changed")
 def run_changed(run_id: str, state: str, info: dict[str, Any] | None = None) -> bool:
     """An analysis reached a state; ignored when its run is over already."""
-    return runs.changed(run_id, state, info or {})
+    is_new = runs.changed(run_id, state, info or {})
+    if is_new and state in AnalysisRun.FINAL:
+        look_at_reports()
+    return is_new
 
 
-@shared_task(name="console.start_scheduled")
-def start_scheduled(kind: str, window: str, schedule: str = "schedule") -> str:
-    """Start an analysis of the window that ends now; the id of its run."""
-    from console.analyses import request_for  # needs the catalogue of analytics, which a web worker may do without
+@shared_task(name="console.look_at_reports")
+def look_at_reports() -> None:
+    """Begin the reports that are due, end those whose analyses are over, ask for mails that are to be sent."""
+    from console.reports import editions, sending  # need much that a short task can do without
 
-    title, parameters = request_for(kind, {"window": window})
-    return str(runs.start(kind, title, parameters, asked_by=schedule).id)
+    editions.settle_all()
+    editions.begin_due(timezone.now())
+    sending.ask_for_due(timezone.now())
+
+
+@shared_task(name="console.mail_edition")
+def mail_edition(edition_id: int) -> str:
+    """Send an edition of a report, once; what came of it."""
+    from console.reports import sending
+
+    return sending.deliver(edition_id)
 
 
 @shared_task(name="console.reap")
@@ -76,5 +90,7 @@ def deliver_alert(delivery_id: int) -> str:
 
 @shared_task(name="console.forget_runs")
 def forget_runs() -> int:
-    """Delete runs of analyses that are older than SLUICE_RESULT_DAYS and not pinned; how many."""
-    return run_retention.forget(settings.SLUICE.result_days)
+    """Delete runs of analyses older than SLUICE_RESULT_DAYS and editions of reports too old; how many."""
+    from console.reports import editions
+
+    return run_retention.forget(settings.SLUICE.result_days) + editions.forget(timezone.now())

@@ -19,11 +19,11 @@ from console.models import AnalysisRun
 def choose(open_runs: Iterable[AnalysisRun], in_all: int, of_one: int) -> list[AnalysisRun]:
     """Those of the runs that are not over, the oldest first, whose turn it is. Pure."""
     open_runs = list(open_runs)
-    busy = Counter(run.asked_by for run in open_runs if run.sent)
+    busy = Counter(run.person for run in open_runs if run.sent)
     chosen = []
     for run in open_runs:
-        if not run.sent and busy.total() < in_all and busy[run.asked_by] < of_one:
-            busy[run.asked_by] += 1
+        if not run.sent and busy.total() < in_all and busy[run.person] < of_one:
+            busy[run.person] += 1
             chosen.append(run)
     return chosen
 

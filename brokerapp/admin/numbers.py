@@ -29,7 +29,15 @@ class Numbers(Door):
     async def _stored_queues(self) -> list[DestinationStats]:
         logs = await self._logs()
         depths = await self._store.depths(list(logs))
-        return [DestinationStats(Destination.parse(name), QueueSize=depth) for name, depth in depths.items()]
+        return [
+            DestinationStats(
+                Destination.parse(name),
+                QueueSize=depths[name],
+                Paused=bool(attributes.get("paused")),
+                DLQ=bool(attributes.get("dlq")),
+            )
+            for name, attributes in logs.items()
+        ]
 
     async def subscriptions(self) -> list[SubscriptionStats]:
         """The named subscriptions of topics, durable and shared, online or not."""

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from brokerapp.connector import NO_STORES, TlsStores
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
-from brokerapp.settings import Discarding, SelectorCacheSettings, TimeStamping
+from brokerapp.settings import MAX_SCHEDULER_REPEAT, Discarding, SelectorCacheSettings, TimeStamping
 
 
 class Outcome(StrEnum):
@@ -146,6 +146,7 @@ class BrokerConfig:
     system_usage: SystemUsage = SystemUsage()
     persistent: bool = True
     scheduler_support: bool = False
+    max_scheduler_repeat_allowed: int = MAX_SCHEDULER_REPEAT
     max_uncommitted_count: int = 0  #: in one transaction; 0: no limit
     advisory_support: bool = True
     use_virtual_topics: bool = True
@@ -158,6 +159,7 @@ class BrokerConfig:
     use_authenticated_principal: bool = (
         False  #: ... by whom the login made them (useAuthenticatedPrincipalForJMSXUserID)
     )
+    reject_durable_consumers: bool = False
     keep_durable_subs_active: bool = True
     offline_durable_subscriber_timeout: int = -1  #: milliseconds; not above 0: never
     offline_durable_subscriber_task_schedule: int = 300_000  #: milliseconds

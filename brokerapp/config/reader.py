@@ -35,7 +35,7 @@ from brokerapp.errors import ConfigurationRefused
 
 #: Attributes of the broker that are fields of a BrokerConfig.
 _FIELDS = (
-    "max_uncommitted_count",
+    "max_uncommitted_count", "max_scheduler_repeat_allowed", "reject_durable_consumers",
     "persistent", "scheduler_support", "advisory_support", "use_virtual_topics", "use_mirrored_queues",
     "use_temp_mirrored_queues",
     "use_virtual_dest_subs", "use_virtual_dest_subs_on_creation", "network_connector_start_async",

@@ -43,6 +43,7 @@ ATTRIBUTES_ASIDE = {
         "limits are bytes of messages, for all together",
     ),
     **dict.fromkeys(("start", "startAsync"), "it starts when it is told to"),
+    "enableMessageExpirationOnActiveDurableSubs": "what is late expires, whether its subscription has consumers or not",
     "brokerId": "each run of a node has an id of its own",
     "anonymousProducerAdvisorySupport": "producers are told of by the destinations they send to",
     "monitorConnectionSplits": "there are no connections between threads of one machine",

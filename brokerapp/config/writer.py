@@ -18,10 +18,12 @@ from brokerapp.errors import DefinitionRefused
 #: Attributes of the broker that are written; those about virtual topics and mirrored queues say what the section says.
 WRITTEN_FLAGS = (
     "persistent", "scheduler_support", "advisory_support", "use_virtual_dest_subs", "use_virtual_dest_subs_on_creation",
-    "network_connector_start_async", "keep_durable_subs_active", "delete_all_messages_on_startup",
+    "network_connector_start_async", "reject_durable_consumers", "keep_durable_subs_active",
+    "delete_all_messages_on_startup",
 )  # fmt: skip
 #: And those that are numbers.
 WRITTEN_NUMBERS = (
+    "max_scheduler_repeat_allowed",
     "schedule_period_for_destination_purge", "max_uncommitted_count", "max_purged_destinations_per_sweep",
     "offline_durable_subscriber_timeout", "offline_durable_subscriber_task_schedule",
 )  # fmt: skip

@@ -120,8 +120,11 @@ def _offset(moment_ms: int) -> timedelta:
     return datetime.fromtimestamp(moment_ms / 1000).astimezone().utcoffset() or timedelta()
 
 
-def read_schedule(headers: Mapping[str, str]) -> Schedule | None:
-    """What a message's headers ask for; None when that is nothing. Raises RequestRefused, which names the header."""
+def read_schedule(headers: Mapping[str, str], most_repeats: int = LONGEST_MS) -> Schedule | None:
+    """What a message's headers ask for; None when that is nothing. Raises RequestRefused, which names the header.
+
+    `most_repeats` bounds how often it is repeated where it says how often.
+    """
     if not any(headers.get(name, "").strip() for name in (CRON, PERIOD, DELAY, TIME)):
         return None
     schedule = Schedule(
@@ -133,6 +136,8 @@ def read_schedule(headers: Mapping[str, str]) -> Schedule | None:
     )
     if schedule.cron:
         parse_cron(schedule.cron)
+    if schedule.repeat > most_repeats:
+        raise RequestRefused(f"{REPEAT}:{schedule.repeat} is above {most_repeats} (maxSchedulerRepeatAllowed)")
     if schedule.repeat == FOR_EVER and schedule.period < SHORTEST_ENDLESS_MS:
         raise RequestRefused(f"{REPEAT}:-1 needs {PERIOD} of at least {SHORTEST_ENDLESS_MS} milliseconds")
     return schedule

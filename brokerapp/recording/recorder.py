@@ -52,7 +52,7 @@ class Recorder:
 
     def __init__(self, broker: str, properties: bool = True) -> None:
         self.broker, self.properties = broker, properties
-        self.dropped = 0  #: events given up because nobody took them
+        self.dropped = 0  #: events given up because nobody took them, or had no room for them
         self.pending = 0  #: events waiting to be taken
         self.since_us = 0  #: depths were noted then: what is noted from there on did not happen before
         self._taken = 0
@@ -118,6 +118,11 @@ class Recorder:
         runs, facts, heads, count = self._cut(limit)
         self._taken += count
         return Batch(self.broker, runs, facts, heads, count)
+
+    def lose(self, batch: Batch) -> None:
+        """What was taken is kept nowhere."""
+        self._taken -= batch.count
+        self.dropped += batch.count
 
     def _cut(self, limit: int) -> tuple[list, list, list[bytes], int]:
         """Take the first runs out, with what belongs to them, and say how many events they stand for."""

@@ -98,7 +98,9 @@ class FrameParser:
             # A head in a run is short: a body with so much room is in no frame that is too long.
             room = self.max_body if self.max_frame is None else min(self.max_body, self.max_frame - MAX_HEAD_BYTES)
             found = self._head and read_sends(self._head, buffer, start, room)
-            if not found and (head := learn(buffer, start)) not in (None, self._head):
+            if found or not _more_follow(buffer, start):  # to learn a head for one frame costs more than it saves
+                return found
+            if (head := learn(buffer, start)) not in (None, self._head):
                 self._head = head
                 found = read_sends(head, buffer, start, room)
             return found
@@ -137,6 +139,11 @@ class FrameParser:
         if self.max_frame is not None:
             limits.append(f"a frame of {self.max_frame} bytes (maxFrameSize)")
         return ProtocolError(f"{what} exceeds the limit of {' or '.join(limits)}")
+
+
+def _more_follow(buffer: bytes, start: int) -> bool:
+    """Whether it looks as if another SEND came with the one that begins here."""
+    return buffer.find(b"SEND\n", buffer.find(b"\0", start)) > start
 
 
 def _skip_line_ends(buffer: bytes, position: int) -> int:

@@ -1,4 +1,4 @@
-"""Analyses of the recorded traffic: what can be asked, runs, results, schedules."""
+"""Analyses of the recorded traffic: what can be asked, runs, results."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from uuid import UUID
 
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
-from django_celery_beat.models import PeriodicTask
 from ninja import Router, Schema, Status
 
-from brokerapp.errors import RequestRefused
-from console import audit, runs, schedules
+from console import audit, runs
 from console.access import require_everywhere
 from console.analyses import catalogue, request_for
 from console.api.operations import operation
@@ -74,30 +72,6 @@ class RunPage(Schema):
     pages: int
 
 
-class ScheduleOut(Schema):
-    """A schedule."""
-
-    id: int
-    name: str
-    rhythm: str
-    enabled: bool
-    next_run: datetime | None
-
-
-class NewSchedule(Schema):
-    """An analysis to run again and again."""
-
-    kind: str
-    window: str = ""
-    rhythm: str
-
-
-class ScheduleState(Schema):
-    """Whether it runs."""
-
-    enabled: bool
-
-
 @operation(router, "GET", "", Verb.SEE, response=list[AnalysisOut])
 def list_analyses(request: HttpRequest) -> Any:
     """What can be asked of the recorded traffic."""
@@ -146,44 +120,3 @@ def cancel_run(request: HttpRequest, run_id: UUID) -> Any:
             runs.cancel(run, request.user.get_username())
         run.refresh_from_db()
     return run
-
-
-@operation(router, "GET", "/schedules", Verb.SEE, response=list[ScheduleOut])
-def list_schedules(request: HttpRequest) -> Any:
-    """Schedules of analyses."""
-    return [
-        {"id": each.task.pk, "name": each.task.name, "rhythm": each.rhythm, "enabled": each.task.enabled,
-         "next_run": each.next_run}
-        for each in schedules.schedules()
-    ]  # fmt: skip
-
-
-@operation(router, "POST", "/schedules", Verb.SCHEDULE, response={201: dict[str, Any]})
-def create_schedule(request: HttpRequest, wanted: NewSchedule) -> Any:
-    """Have an analysis run again and again."""
-    if wanted.rhythm not in schedules.RHYTHMS:
-        raise RequestRefused(f"rhythm: {wanted.rhythm!r} is not one of {', '.join(schedules.RHYTHMS)}")
-    with audit.recording(request, "schedule", wanted.kind) as change:
-        task = schedules.add(wanted.kind, wanted.window, wanted.rhythm, request.user.get_username())
-        change.after = {"name": task.name}
-    return Status(201, {"id": task.pk, "name": task.name})
-
-
-@operation(router, "PUT", "/schedules/{int:schedule_id}", Verb.SCHEDULE, response=ScheduleState)
-def switch_schedule(request: HttpRequest, schedule_id: int, state: ScheduleState) -> Any:
-    """Switch a schedule on or off."""
-    task = get_object_or_404(PeriodicTask, id=schedule_id, task=schedules.TASK)
-    with audit.recording(request, "switch schedule", task.name, before={"enabled": task.enabled}) as change:
-        task.enabled = state.enabled
-        task.save()
-        change.after = {"enabled": task.enabled}
-    return state
-
-
-@operation(router, "DELETE", "/schedules/{int:schedule_id}", Verb.SCHEDULE, response={204: None})
-def delete_schedule(request: HttpRequest, schedule_id: int) -> Any:
-    """Delete a schedule."""
-    task = get_object_or_404(PeriodicTask, id=schedule_id, task=schedules.TASK)
-    with audit.recording(request, "delete schedule", task.name):
-        task.delete()
-    return Status(204, None)

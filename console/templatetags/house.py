@@ -110,6 +110,18 @@ def beside(line: Any, columns: Any) -> list[tuple]:
 
 
 @register.filter
+def inzone(moment: datetime, zone: str) -> str:
+    """{{ edition.moment|inzone:"Europe/Berlin" }}"""
+    return figures.in_zone(moment, zone)
+
+
+@register.filter
+def localmoment(moment: datetime) -> str:
+    """A moment in its own time zone, and how long it is until then."""
+    return f"{moment:%a %-d %b %Y, %H:%M %Z} ({figures.ago(moment)})"
+
+
+@register.filter
 def iszero(text: str) -> bool:
     """Whether a figure says nothing, so that it may stand back."""
     return text in ("0", "0.0")

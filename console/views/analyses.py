@@ -18,7 +18,6 @@ from console.access import Verb, needs, require_everywhere
 from console.analyses import catalogue, request_for, words_for
 from console.assets import PLOTLY_STYLES
 from console.models import AnalysisRun
-from console.schedules import RHYTHMS, schedules
 
 #: Runs shown below the catalogue.
 LATEST = 6
@@ -27,7 +26,7 @@ LATEST = 6
 @require_GET
 @needs(Verb.SEE)
 def analyses(request: HttpRequest) -> HttpResponse:
-    """The catalogue, the runs, the schedules."""
+    """The catalogue, and the latest runs."""
     return _page(request)
 
 
@@ -37,8 +36,6 @@ def _page(request: HttpRequest, error: str = "") -> HttpResponse:
         "catalogue": catalogue(),
         "groups": by_group(),
         "rows": [(run, runs.cells_of(run, line), words_for(run.kind, run.request)) for run in latest],
-        "schedules": schedules(),
-        "rhythms": [(name, words) for name, (words, _) in RHYTHMS.items()],
         "error": error,
     }
     return render(request, "console/analyses.html", context, status=400 if error else 200)
@@ -48,7 +45,7 @@ def _page(request: HttpRequest, error: str = "") -> HttpResponse:
 @needs(Verb.ANALYSE)
 def ask(request: HttpRequest, kind: str) -> HttpResponse:
     """The form of one question."""
-    if kind not in ANALYSES:
+    if kind not in ANALYSES or not ANALYSES[kind].group:
         raise Http404(f"There is no analysis {kind}.")
     return _form(request, ANALYSES[kind], request.GET)
 

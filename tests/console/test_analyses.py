@@ -1,17 +1,16 @@
-"""Analyses: start, progress, result, failure, cancel, schedules."""
+"""Analyses: start, progress, result, failure, cancel."""
 
 import json
 import uuid
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import escape
-from django_celery_beat.models import PeriodicTask
 
-from analytics.catalogue import ANALYSES
-from console import runs, schedules, tasks
+from console import runs, tasks
+from console.analyses import catalogue
 from console.models import AnalysisRun, AuditEntry
 from tests.console.conftest import waiting_tasks
 
@@ -64,7 +63,7 @@ def test_what_cannot_be_asked_is_refused_with_the_reason(kind, window, admin, db
 
 
 def test_every_question_has_a_form_that_keeps_what_was_refused(admin, db):
-    for analysis in ANALYSES.values():
+    for analysis in catalogue():
         page = admin.get(reverse("ask-analysis", kwargs={"kind": analysis.kind})).content.decode()
         assert escape(analysis.question) in page
         assert all(f'name="{each.name}"' in page for each in analysis.parameters)
@@ -172,53 +171,3 @@ def test_a_run_nothing_was_heard_of_has_lost_its_worker(run, console):
     run.refresh_from_db()
     assert run.state == "failed"
     assert run.reason == "Its worker was lost: nothing was heard for 10 minutes."
-
-
-# -- schedules
-
-
-def test_the_hourly_schedule_is_there_from_the_start(admin, db):
-    [schedule] = schedules.schedules()
-    assert (schedule.title, schedule.parameters) == ("Traffic by destination", "last hour")
-    assert "every hour, five minutes past" in admin.get(reverse("analyses")).content.decode()
-
-
-def test_a_schedule_starts_a_run(console, db):
-    waiting_tasks("spark")
-    task = PeriodicTask.objects.get(task=schedules.TASK)
-    tasks.start_scheduled(*json.loads(task.args), **json.loads(task.kwargs))
-    run = AnalysisRun.objects.get()
-    assert (run.asked_by, run.request) == ("hourly schedule", {"kind": "traffic", "window": "1h"})
-    assert len(waiting_tasks("spark")) == 1
-
-
-def test_the_next_run_is_the_next_full_minute_of_the_rhythm(db):
-    task = schedules.add("traffic", "24h", "daily", "ada")
-    now = datetime(2026, 3, 5, 5, 59, 30, tzinfo=UTC)
-    assert schedules.next_run(task, now) == datetime(2026, 3, 5, 6, 0, tzinfo=UTC)
-    assert schedules.next_run(task, now + timedelta(minutes=1)) == datetime(2026, 3, 6, 6, 0, tzinfo=UTC)
-
-
-def test_an_admin_adds_switches_and_deletes_a_schedule(admin):
-    admin.post(reverse("new-schedule"), {"kind": "traffic", "window": "24h", "rhythm": "daily"})
-    task = PeriodicTask.objects.get(task=schedules.TASK, name__contains="24 hours")
-    admin.post(reverse("change-schedule", kwargs={"schedule_id": task.id, "action": "switch"}))
-    task.refresh_from_db()
-    assert not task.enabled
-    assert "switched off" in admin.get(reverse("analyses")).content.decode()
-    admin.post(reverse("change-schedule", kwargs={"schedule_id": task.id, "action": "delete"}))
-    assert not PeriodicTask.objects.filter(id=task.id).exists()
-
-
-@pytest.mark.parametrize(
-    "data", [{"kind": "traffic", "window": "24h", "rhythm": "never"}, {"kind": "x", "rhythm": "daily"}]
-)
-def test_a_schedule_that_makes_no_sense_is_refused(data, admin):
-    assert admin.post(reverse("new-schedule"), data).status_code == 400
-
-
-def test_other_tasks_of_beat_are_out_of_reach(admin):
-    reaper = PeriodicTask.objects.get(task="console.reap")
-    assert (
-        admin.post(reverse("change-schedule", kwargs={"schedule_id": reaper.id, "action": "delete"})).status_code == 404
-    )

@@ -103,8 +103,14 @@ PAGES = [
     ("compare-runs", {}, "get", Verb.SEE),
     ("pin-run", {"run_id": RUN}, "post", Verb.ANALYSE),
     ("download-table", {"run_id": RUN, "table": "traffic", "format": "csv"}, "get", Verb.SEE),
-    ("new-schedule", {}, "post", Verb.SCHEDULE),
-    ("change-schedule", {"schedule_id": 1, "action": "switch"}, "post", Verb.SCHEDULE),
+    ("reports", {}, "get", Verb.SEE),
+    ("new-report", {}, "get", Verb.SCHEDULE),
+    ("report-timing", {}, "get", Verb.SCHEDULE),
+    ("report", {"report_id": 1}, "get", Verb.SEE),
+    ("edit-report", {"report_id": 1}, "post", Verb.SCHEDULE),
+    ("change-report", {"report_id": 1, "action": "switch"}, "post", Verb.SCHEDULE),
+    ("edition", {"report_id": 1, "edition_id": 1}, "get", Verb.SEE),
+    ("mail-preview", {"report_id": 1, "edition_id": 1}, "get", Verb.SEE),
     ("users", {}, "get", Verb.USERS),
     ("new-user", {}, "post", Verb.USERS),
     ("user", {"user_id": 1}, "get", Verb.USERS),
@@ -148,6 +154,7 @@ TOPICS = {
 
 _DEFINITIONS = {"definitions": {"version": 1}, "version": 1}
 _MESSAGE = {"destination": "/queue/q"}
+_REPORT = {"name": "r", "questions": []}
 #: Operations of the API: id, method, path below /api/v1, what is sent, the right each needs.
 OPERATIONS: list[tuple[str, str, str, dict | None, Verb]] = [
     ("list_destinations", "get", "/destinations", None, Verb.SEE),
@@ -201,10 +208,13 @@ OPERATIONS: list[tuple[str, str, str, dict | None, Verb]] = [
     ("get_run", "get", f"/analyses/runs/{RUN}", None, Verb.SEE),
     ("get_result", "get", f"/analyses/runs/{RUN}/result", None, Verb.SEE),
     ("cancel_run", "post", f"/analyses/runs/{RUN}/cancel", None, Verb.ANALYSE),
-    ("list_schedules", "get", "/analyses/schedules", None, Verb.SEE),
-    ("create_schedule", "post", "/analyses/schedules", {"kind": "x", "rhythm": "never"}, Verb.SCHEDULE),
-    ("switch_schedule", "put", "/analyses/schedules/1", {"enabled": True}, Verb.SCHEDULE),
-    ("delete_schedule", "delete", "/analyses/schedules/1", None, Verb.SCHEDULE),
+    ("list_reports", "get", "/reports", None, Verb.SEE),
+    ("create_report", "post", "/reports", _REPORT, Verb.SCHEDULE),
+    ("get_report", "get", "/reports/999", None, Verb.SEE),
+    ("change_report", "put", "/reports/999", _REPORT, Verb.SCHEDULE),
+    ("delete_report", "delete", "/reports/999", None, Verb.SCHEDULE),
+    ("run_report", "post", "/reports/999/run", None, Verb.SCHEDULE),
+    ("list_editions", "get", "/reports/999/editions", None, Verb.SEE),
     ("list_alert_rules", "get", "/alerts/rules", None, Verb.SEE),
     ("create_alert_rule", "post", "/alerts/rules", {}, Verb.ALERT),
     ("change_alert_rule", "put", "/alerts/rules/999", {}, Verb.ALERT),

@@ -9,7 +9,7 @@ import pytest
 
 from brokerapp.config.reader import parse_config
 from brokerapp.destination import Destination
-from brokerapp.queues import OPEN
+from brokerapp.engine.marks import OPEN
 from tests.protocol.conftest import stopped
 from tests.protocol.running_node import RunningNode, named, until
 

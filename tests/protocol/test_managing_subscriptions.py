@@ -248,6 +248,12 @@ def test_without_keep_durable_subs_active_offline_ones_keep_persistent_messages_
     assert client.bodies(2) == ["kept", "online again"]
 
 
+def test_a_broker_may_have_none(restartable, connect, name):
+    client = connect(port=restartable(reject_durable_consumers=True).port, **{"client-id": name})
+    client.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": "n"})
+    assert "rejectDurableConsumers" in client.error().headers["message"]
+
+
 # -- policies
 
 

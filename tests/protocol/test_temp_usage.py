@@ -1,11 +1,14 @@
 """`tempUsage`: what is not persistent waits at its limit, the rest does not."""
 
 import json
+import queue
 
 import pytest
 
 from brokerapp.config.reader import parse_config
+from brokerapp.destination import Destination
 from brokerapp.stomp.frames import encode
+from tests.protocol.conftest import stopped
 from tests.protocol.running_node import RunningNode, until
 
 SIZE, ROOM = 1024, 10
@@ -26,8 +29,8 @@ def node(store):
     running.stop()
 
 
-def send(queue, number, persistent="false"):
-    headers = {"destination": f"/queue/{queue}", "receipt": str(number), "persistent": persistent}
+def send(name, number, persistent="false"):
+    headers = {"destination": f"/queue/{name}", "receipt": str(number), "persistent": persistent}
     return encode("SEND", headers, b"x" * SIZE)
 
 
@@ -58,7 +61,7 @@ def test_who_sends_more_waits_wherever_to_and_persistent_messages_do_not(raw, co
     assert other.hear().headers["receipt-id"] == "1"
 
 
-def test_the_numbers_of_the_broker_say_how_much_is_used(connect, name):
+def test_the_numbers_of_the_broker_say_how_much_is_used(connect, node, name):
     client = connect()
     client.subscribe("/topic/answers")
 
@@ -75,6 +78,33 @@ def test_the_numbers_of_the_broker_say_how_much_is_used(connect, name):
     assert LIMIT // 4 <= after["tempUsage"] - before["tempUsage"] < LIMIT // 2
     assert after["tempPercentUsage"] == 100 * after["tempUsage"] // LIMIT
     assert after["storeUsage"] - before["storeUsage"] >= LIMIT // 2
+    node.ask(lambda admin: admin.purge(Destination.queue(name)))
+
+
+def hears_nothing(client):
+    with pytest.raises(queue.Empty):
+        client.messages.get(timeout=0.3)
+    return True
+
+
+def test_a_message_is_given_before_it_is_stored_only_while_there_is_certain_to_be_room(store, raw, connect, node, name):
+    producer, consumer, other = raw(), connect(), f"{name}.other"
+    consumer.subscribe(f"/queue/{name}", ack="client-individual")
+    with stopped(store):
+        producer.write(send(name, 0))
+        [early] = consumer.take()
+    consumer.ack(early)
+    assert producer.hear().headers["receipt-id"] == "0"
+    for number in range(1, ROOM * 2 // 3):
+        producer.write(send(other, number))
+        assert producer.hear().headers["receipt-id"] == str(number)
+    with stopped(store):
+        producer.write(send(name, ROOM))
+        assert hears_nothing(consumer)
+    [late] = consumer.take()
+    consumer.ack(late)
+    assert producer.hear().headers["receipt-id"] == str(ROOM)
+    node.ask(lambda admin: admin.purge(Destination.queue(other)))
 
 
 def test_a_message_that_finds_no_room_is_not_given_to_a_consumer_before_it_has_some(raw, connect, node, name):

@@ -12,6 +12,10 @@ def feed(*pieces, version="1.2", **options):
     return [frame for piece in pieces for frame in parser.feed(piece)]
 
 
+def bodies_of(found):
+    return [found.body] if isinstance(found, Frame) else found.bodies
+
+
 def send(number, body, extra=""):
     return f"SEND\ndestination:/queue/a\nreceipt:r-{number}\n{extra}content-length:{len(body)}\n\n{body}\0\n".encode()
 
@@ -25,16 +29,22 @@ def test_sends_that_differ_in_receipt_length_and_body_are_one_run():
 
 def test_a_run_ends_where_another_header_differs_and_its_head_is_known_again_later():
     red, blue = send(1, "a", "colour:red\n"), send(2, "bb", "colour:blue\n")
-    runs = feed(red + red + blue + red)
-    assert [(run.head.headers["colour"], len(run.bodies)) for run in runs] == [("red", 2), ("blue", 1), ("red", 1)]
-    assert runs[0].head is runs[2].head is feed(red)[0].head
+    runs = feed(red + red + blue + red + red)
+    assert [(run.head.headers["colour"], len(run.bodies)) for run in runs] == [("red", 2), ("blue", 1), ("red", 2)]
+    assert runs[0].head is runs[2].head is feed(red + red)[0].head
+
+
+def test_a_lone_send_is_a_run_only_where_its_head_is_known():
+    red, blue = send(1, "a", "colour:red\n"), send(2, "bb", "colour:blue\n")
+    alone, together, known, other = feed(red, red + red, red, blue)
+    assert [type(each) for each in (alone, together, known, other)] == [Frame, SendFrames, SendFrames, Frame]
 
 
 def test_a_run_ends_with_the_last_whole_frame_and_goes_on_with_the_next_read():
     data = send(1, "one") + send(2, "two") + send(3, "three")
     for cut in range(len(data)):
         found = feed(data[:cut], data[cut:])
-        assert [body for run in found for body in run.bodies] == [b"one", b"two", b"three"]
+        assert [body for each in found for body in bodies_of(each)] == [b"one", b"two", b"three"]
 
 
 def test_escapes_in_a_receipt_are_undone():

@@ -1,0 +1,207 @@
+"""Storing: what is asked of the store for a client, and what follows from its answer.
+
+When the store has done it, copies are counted and offered to those who consume, and the client is told; when a limit
+refused it, it waits for room or nothing comes of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from brokerapp.client import Client, Placed
+from brokerapp.client_unit import ClientUnit, SchedulingUnit, appends_of
+from brokerapp.destination import Destination
+from brokerapp.early_delivery import NOTHING, Given
+from brokerapp.engine.entry import Entry
+from brokerapp.engine.message_log import MessageLog
+from brokerapp.engine.subscription import Subscription
+from brokerapp.errors import LimitExceeded
+from brokerapp.group import Group
+from brokerapp.message import Message, Sizes
+from brokerapp.recording.schema import DROP, FORWARD
+from brokerapp.store import JobChange
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+
+class Storing:
+    """What concerns that which must be stored. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def submit(
+        self,
+        client: Client,
+        placed: Sequence[Placed],
+        settled: Sequence[tuple[Subscription, str, Entry]],
+        receipt: str | None,
+        undo: Callable[[], None] | None = None,
+        jobs: Sequence[JobChange] = (),
+        given: Given = NOTHING,
+    ) -> None:
+        """Let it happen, all or nothing; then tell the client if it asked. `undo` is called when a limit refuses it.
+
+        `given` was given early of its one message.
+        """
+        appends = appends_of(placed)
+        stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
+        if not appends and not stored and not client.pending and not jobs and self._broker.flow.is_free(placed):
+            self._broker.settling.account(settled)
+            self.happened(placed, 0)
+            self._broker.confirm(client, receipt)
+            return
+        kind = SchedulingUnit if jobs else ClientUnit
+        request = kind(self, client, placed, appends, settled, stored, receipt, undo, given)
+        if jobs:
+            request.jobs = jobs
+        client.started_unit(request.size)
+        flow = self._broker.flow
+        if flow.watchful:
+            flow.submit(request)
+        else:
+            self._broker.committer.submit(request, given)
+
+    def finish(self, request: ClientUnit, seq: int, refused: str) -> None:
+        """The store did what a client asked, or a limit stood in the way."""
+        client, placed = request.client, request.placed
+        if refused:
+            reason = self._broker.flow.hold(request, refused)
+            if reason is not None:
+                self.refuse(request, reason)
+            return
+        if request.waiting is not None:
+            self._broker.flow.release(request.waiting)
+        client.ended_unit(request.size)
+        if request.settled:
+            self._broker.settling.account(request.settled)
+        if request.dropped:
+            self._leave_out(placed, request.dropped)
+        self.happened(placed, seq, request.given)
+        self._broker.confirm(client, request.receipt)
+
+    def refuse(self, request: ClientUnit, reason: str) -> None:
+        """Nothing comes of what a client asked, for this reason."""
+        client, placed = request.client, request.placed
+        if request.waiting is not None:
+            self._broker.flow.release(request.waiting)
+        client.ended_unit(request.size)
+        if request.undo is not None:
+            request.undo()
+        self._broker.early.never_stored(request.given)
+        error = LimitExceeded(f"{reason}: nothing of this was kept{_named([each.destination for each in placed])}")
+        self._broker.refuse(client, error, request.receipt)
+        if client.id not in self._broker.clients:  # it cannot be told
+            logger.warning("a message of %s, who left, was not kept: %s", client.client_id, error)
+            for each in placed:
+                sent_to, message = str(each.destination), each.message
+                self._broker.recorder.event(
+                    DROP, message.born_us, message, sent_to, sent_to, client.client_id, "no room"
+                )
+
+    def renew(self, request: ClientUnit) -> None:
+        """Queues on the way of what waited may have been deleted meanwhile: let them exist. Raises RequestRefused."""
+        if self.restore_queues(request.placed):
+            request.appends = appends_of(request.placed)
+
+    def restore_queues(self, placed: Sequence[Placed]) -> bool:
+        """Let queues exist that these messages go to and that were deleted since; whether there were any.
+
+        Raises RequestRefused when one cannot come back: it was temporary.
+        """
+        for each in placed:
+            if each.destination.is_temporary:
+                self._broker.temporaries.check(each.destination)
+        lost = [
+            each
+            for each in placed
+            if any(not self._broker.queues.holds(log) for group in each.route.groups for log in group.logs)
+        ]
+        for each in lost:
+            each.route = replace(each.route, groups=self._broker.publishing.groups(each.route))
+        return bool(lost)
+
+    def kept(self, jobs: Sequence[JobChange]) -> None:
+        """The store holds these messages until they are due."""
+        self._broker.jobs.note(min([each.due_ms for each in jobs]))
+
+    def happened(self, placed: Sequence[Placed], seq: int, given: Given = NOTHING, moved_us: int = 0) -> None:
+        """The store did it. `given` was given early, of one message; `moved_us`: when, of what was elsewhere before."""
+        for each in placed:
+            for group in each.route.groups:
+                if group.logs:
+                    self.stored([each.message], [len(each.stored)], group, str(each.destination), seq, given, moved_us)
+                seq += 1
+            for copy in each.route.topics:
+                if not copy.destination.is_temporary or copy.destination in self._broker.temporaries:
+                    self._broker.delivery.publish(each.message, copy, each.sender)
+
+    def stored(
+        self,
+        messages: Sequence[Message],
+        sizes: Sequence[int],
+        group: Group,
+        sent_to: str,
+        seq: int,
+        given: Given = NOTHING,
+        moved_us: int = 0,
+    ) -> None:
+        """The store holds copies of these messages, the first as number `seq`: count them, offer them to consumers.
+
+        To those who were `given` them early they are only numbered.
+        """
+        count, bodies = len(messages), Sizes.of(messages)
+        numbers = range(seq, seq + count)
+        payloads = numbers if group.shared else (0,) * count
+        deliveries = messages[0].deliveries
+        touched = self._broker.delivery.touched
+        for log, (name, original, shown) in zip(group.logs, group.rows, strict=True):
+            if given and name in given:
+                self._broker.early.stored(log, given[name], numbers, payloads)
+                continue
+            self.arrived(log, messages, bodies)
+            if log.consumers:
+                facts = zip(numbers, messages, payloads, sizes, strict=True)
+                log.offer_run([Entry(name, *each, original, shown, deliveries) for each in facts])
+                touched[log] = None
+            else:
+                log.offer_unseen(count)
+        self._broker.recorder.run(FORWARD, moved_us or messages[0].born_us, messages, group.names, sent_to)
+
+    def arrived(self, log: MessageLog, messages: Sequence[Message], sizes: Sizes) -> None:
+        """Messages came to a log, with bodies of these sizes: count them, tell those who listen."""
+        counts = log.counts
+        counts.arrived(sizes)
+        self._broker.stats.changed.add(counts)
+        if self._broker.advisories.watching:
+            self._broker.advisories.delivered(log.destination, messages, heard=bool(log.consumers))
+
+    def _leave_out(self, placed: Sequence[Placed], dropped: Sequence[tuple[int, int]]) -> None:
+        """These copies, see Unit, found their queues full, and their virtual topics want them dropped then."""
+        number = 0
+        for each in placed:
+            groups = []
+            for group in each.route.groups:
+                number += 1
+                gone = {copy for message, copy in dropped if message == number}
+                for log in itertools.compress(group.logs, (at in gone for at in itertools.count(1))):
+                    self._drop(each, log)
+                groups.append(group.without(gone) if gone else group)
+            each.route = replace(each.route, groups=groups)
+
+    def _drop(self, placed: Placed, log: MessageLog) -> None:
+        log.counts.DroppedCount += 1
+        self._broker.stats.changed.add(log.counts)
+        message, sent_to = placed.message, str(placed.destination)
+        self._broker.recorder.event(DROP, message.born_us, message, log.name, sent_to, None, "the queue is full")
+
+
+def _named(destinations: Sequence[Destination]) -> str:
+    return " (" + ", ".join(map(str, destinations[:5])) + ")" if destinations else ""

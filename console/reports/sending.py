@@ -1,0 +1,96 @@
+"""Sending: who gets an edition by mail, with retries; who is told when there is none.
+
+What is to be sent stands in the edition, so it survives the end of any process. A worker makes one attempt; what is due
+again is asked for with the next look at all reports.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+from django.contrib.auth import get_user_model
+from django.utils import timezone
+
+from brokerapp.errors import StoreUnavailable
+from console.access import Verb, may, roles_of
+from console.reports.content import places_of
+from console.reports.mail import EditionMail
+from console.reports.models import Edition, Report
+from console.workers import ask
+
+logger = logging.getLogger(__name__)
+
+TASK = "console.mail_edition"
+Mail, State = Edition.Mail, Edition.State
+#: Seconds until the next attempt, after each that failed; then it has failed for good.
+RETRIES = (30, 120, 600, 1800)
+#: Seconds after which a worker that took a mail is taken for lost.
+LOST = 300
+
+
+def readable(user: object, report: Report) -> bool:
+    """Whether somebody may read it: they see all that it is about."""
+    return all(may(user, Verb.SEE, place) for place in places_of(report))
+
+
+def recipients(report: Report) -> list[str]:
+    """Addresses: those that are named, and those of the people in its roles who may read it."""
+    named = [each.strip() for each in report.addresses.split(",") if each.strip()]
+    people = get_user_model().objects.filter(is_active=True).exclude(email="").order_by("username")
+    roles = set(report.roles)
+    if not roles:
+        return list(dict.fromkeys(named))
+    found = [user.email for user in people if roles & set(roles_of(user)) and readable(user, report)]
+    return list(dict.fromkeys([*named, *found]))
+
+
+def ask_for_due(now: datetime) -> None:
+    """Ask workers for what is to be sent now."""
+    for edition in Edition.objects.filter(mail=Mail.DUE, mail_due__lte=now):
+        # It is due again when this worker is lost; the condition keeps two askers apart.
+        taken = Edition.objects.filter(pk=edition.pk, mail=Mail.DUE, mail_due=edition.mail_due)
+        if taken.update(mail_due=now + timedelta(seconds=LOST)):
+            try:
+                ask(TASK, edition.pk)
+            except StoreUnavailable as error:
+                logger.warning("a report waits for a worker: %s", error)
+                return
+
+
+def deliver(edition_id: int) -> str:
+    """One attempt; what came of it."""
+    edition = Edition.objects.select_related("report").filter(pk=edition_id).first()
+    if edition is None or edition.mail != Mail.DUE:
+        return "nothing to do"
+    to, nobody = _told(edition)
+    if not to:
+        edition.mail, edition.mail_detail = Mail.NONE, nobody
+    else:
+        edition.mail_attempts += 1
+        try:
+            EditionMail(edition, to).send()
+        except (OSError, ValueError) as error:
+            _failed(edition, f"to {', '.join(to)}: {str(error) or type(error).__name__}")
+        else:
+            edition.mail, edition.mail_detail = Mail.SENT, f"to {', '.join(to)}"
+    edition.save(update_fields=["mail", "mail_due", "mail_attempts", "mail_detail"])
+    return edition.mail
+
+
+def _told(edition: Edition) -> tuple[list[str], str]:
+    """Who is told, and why nobody is: of a failure the owner alone."""
+    if edition.state == State.DONE:
+        return recipients(edition.report), "Nobody is named who gets it by mail."
+    owner = get_user_model().objects.filter(username=edition.report.owner, is_active=True).first()
+    if owner is None or not owner.email:
+        return [], f"Its owner, {edition.report.owner}, has no mail address."
+    return [owner.email], ""
+
+
+def _failed(edition: Edition, reason: str) -> None:
+    edition.mail_detail = reason[:500]
+    if edition.mail_attempts > len(RETRIES):
+        edition.mail = Mail.FAILED
+    else:
+        edition.mail_due = timezone.now() + timedelta(seconds=RETRIES[edition.mail_attempts - 1])

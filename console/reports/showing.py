@@ -1,0 +1,40 @@
+"""How a report and its parts are shown: on pages, and in the audit trail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from console.models import Report
+from console.reports import editions
+from console.reports.content import Part, parts_of
+
+#: Rows of a table in an edition: the rest is a click away, on the run's page.
+ROWS = 10
+
+
+def said(report: Report) -> dict[str, Any]:
+    """A report in the audit trail."""
+    return {
+        "questions": report.questions, "schedule": str(report.timing or "none"), "on": report.is_on,
+        "missed": report.missed, "roles": report.roles, "addresses": report.addresses, "keep days": report.keep_days,
+    }  # fmt: skip
+
+
+def row_of(report: Report) -> dict[str, Any]:
+    """A report in the list."""
+    good = editions.last_good(report)
+    sentences = [part.sentence for part in parts_of(good)] if good else []
+    return {"report": report, "latest": report.editions.first(), "good": good, "sentences": sentences}
+
+
+def shown(number: int, part: Part) -> dict[str, Any]:
+    """A part of an edition: its charts with ids, its first table with the first rows."""
+    result = part.result or {"charts": [], "tables": []}
+    return {
+        "part": part,
+        "charts": [(f"figure-{number}-{index}", chart) for index, chart in enumerate(result["charts"])],
+        "tables": [
+            (table, [list(zip(row, table["columns"], strict=True)) for row in table["rows"][:ROWS]])
+            for table in result["tables"][:1]
+        ],
+    }

@@ -1,0 +1,69 @@
+"""What a node records: where the depths of its queues stand; and what becomes of it when the store is full."""
+
+from contextlib import contextmanager
+
+import redis
+
+from brokerapp.config import default_config
+from brokerapp.recording.encoding import decode
+from brokerapp.store.keys import trace_key
+from console.nodes import NodeFacts
+from tests.protocol.clients import StompClient
+from tests.protocol.running_node import RunningNode, until
+
+BROKER = "recording-depths"
+
+
+def recorded(store) -> list[dict]:
+    with redis.Redis.from_url(store.url) as client:
+        batches = [fields[b"b"] for _, fields in client.xrange(trace_key(BROKER))]
+    return [row for batch in batches for row in decode(batch).to_pylist()]
+
+
+@contextmanager
+def without_memory(store):
+    """The server takes nothing that needs memory."""
+    with redis.Redis.from_url(store.url) as client:
+        client.config_set("maxmemory", 1)
+        try:
+            yield
+        finally:
+            client.config_set("maxmemory", 0)
+
+
+def test_events_that_the_store_has_no_room_for_are_counted_and_shown_to_operators(store, monkeypatch):
+    monkeypatch.setattr("brokerapp.node.TICK_SECONDS", 0.1)
+    node = RunningNode(default_config("recording-full", 0), store.url)
+    client = StompClient(node.port, "1.2")
+
+    def trace():
+        [status] = node.ask(lambda admin: admin.nodes())
+        return status.trace
+
+    client.send("/queue/orders", "a")
+    until(lambda: (told := trace())["recorded"] and not told["pending"], "it is recorded")
+    assert trace()["dropped"] == 0
+    with without_memory(store):
+        client.subscribe("/topic/anything", id="1")  # needs no memory of the store
+        client.send("/topic/anything", "b")
+        until(lambda: trace()["dropped"] > 0, "what happened meanwhile is given up")
+    told = trace()
+    assert told["dropped"] < told["recorded"]
+    facts = dict(NodeFacts(node.ask(lambda admin: admin.nodes())[0]).facts)
+    assert f"{told['dropped']} dropped" in facts["Recorded"]
+    client.leave()
+    node.stop()
+
+
+def test_a_node_that_starts_records_the_depths_it_finds(store):
+    before = RunningNode(default_config(BROKER, 0), store.url)
+    client = StompClient(before.port, "1.2")
+    for body in ("a", "b", "c"):
+        client.send("/queue/orders", body)
+    client.connection.disconnect()
+    before.stop()
+    assert {row["kind"] for row in recorded(store)} >= {"enqueue", "forward"}
+
+    RunningNode(default_config(BROKER, 0), store.url).stop()
+    depth = [row for row in recorded(store) if row["kind"] == "depth"][-1]
+    assert (depth["destination"], depth["size"], depth["reason"]) == ("queue://orders", 3, "all")
