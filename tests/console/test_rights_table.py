@@ -14,6 +14,7 @@ from console.models import AuditEntry
 from console.rate_limit import RateLimit
 from console.rights import ROLES_BY_VERB, Role, Verb
 from console.urls import allauth_urls
+from tests.console.api_parity import SAME, takes_post
 from tests.console.conftest import make_user
 
 RUN = "11111111-1111-1111-1111-111111111111"
@@ -351,3 +352,13 @@ def test_without_the_right_nobody_is_told_what_else_is_wrong(browser_of):
     for id, method, path, body, _verb in OPERATIONS:
         if body is not None:
             assert call(client, method, path, {"nonsense": []}).status_code == 403, id
+
+
+def test_whatever_a_page_changes_a_program_can_change_too():
+    from console.urls import urlpatterns
+
+    own = {pattern.name: pattern.callback for pattern in urlpatterns if hasattr(pattern, "name")}
+    of_others = {pattern.name for pattern in allauth_urls}
+    assert {name for name, view in own.items() if name not in of_others and takes_post(view)} == set(SAME)
+    operations = set().union(*(same for same in SAME.values() if not isinstance(same, str)))
+    assert operations <= set(VERBS)
