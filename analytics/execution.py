@@ -25,7 +25,7 @@ from analytics.results import Findings
 from analytics.runs import Runs
 from analytics.session import SparkUnavailable, connected, interrupt_elsewhere, is_alive
 from analytics.whatif.trial import Trial
-from brokerapp.definitions import from_json
+from brokerapp.definitions_json import from_json
 from brokerapp.environment import Environment
 
 #: Told how a run goes: `stage`, what it does, in words; `progress`, which part of it is done (0 to 1); `rows`, how many

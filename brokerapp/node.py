@@ -20,7 +20,8 @@ from brokerapp.allocator import keep_freed_memory
 from brokerapp.broker import Broker
 from brokerapp.clock import now_ms
 from brokerapp.committer import Committer
-from brokerapp.definitions import Definitions, from_json, to_json
+from brokerapp.definitions import Definitions
+from brokerapp.definitions_json import from_json, to_json
 from brokerapp.destination import Destination
 from brokerapp.engine.access import Access, Grant
 from brokerapp.errors import Fenced, StoreUnavailable
