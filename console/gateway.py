@@ -18,6 +18,7 @@ from brokerapp.admin import BrokerAdmin
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
 from brokerapp.engine.checking import check
+from brokerapp.engine.circumstances import Circumstances
 from brokerapp.errors import StoreUnavailable
 from brokerapp.snapshot import BrowsePage, NodeStatus, StepOutcome, WaitingMessage
 
@@ -172,6 +173,10 @@ class Gateway:
     ) -> dict[str, Any]:
         """Where a message would go and why; see BrokerAdmin.explain."""
         return self.run(self.admin.explain(destination, headers, body, definitions))
+
+    def circumstances(self, definitions: Definitions | None = None) -> Circumstances:
+        """What ways depend on beside definitions; see BrokerAdmin.circumstances."""
+        return self.run(self.admin.circumstances(definitions))
 
     def define(self, definitions: Definitions, author: str, comment: str) -> Definitions:
         """Put these in force; see BrokerAdmin.define."""

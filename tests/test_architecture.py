@@ -124,9 +124,14 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.engine.circumstances", "brokerapp.engine.job", "brokerapp.selectors", "=brokerapp.store",
         "brokerapp.store.redis",
     ),
+    "brokerapp.in_force": (*VALUES, "brokerapp.clock", "brokerapp.store.redis"),
+    "brokerapp.reporting": (
+        *PARTS_OF_CORE, "brokerapp.listeners", "brokerapp.peers", "brokerapp.store.redis", "brokerapp.store.room",
+    ),
     "brokerapp.node": (
-        *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.peers", "brokerapp.requests", "brokerapp.listeners",
-        "brokerapp.stomp", "brokerapp.store.nodes", "brokerapp.store.redis", "brokerapp.store.room",
+        *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.in_force", "brokerapp.listeners", "brokerapp.reporting",
+        "brokerapp.requests", "brokerapp.stomp", "brokerapp.store.nodes", "brokerapp.store.redis",
+        "brokerapp.store.room",
     ),
     "brokerapp.wiring": (
         "brokerapp.config", "brokerapp.connector", "brokerapp.destination", "brokerapp.engine", "brokerapp.environment",
