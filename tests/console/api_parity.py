@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 #: Why a page's change is none for programs.
 OF_A_BROWSER = "how one person's own browser shows things"
 OF_A_PERSON = "the account of who is logged in: a token is no person"
-SINGLY = "many at once on a page are one call each for a program"
+NOT_YET = "programs have no trial of a draft on recorded traffic yet"
 
 #: Address that takes a POST, and the operations that do the same, or why there is none.
 SAME: dict[str, set[str] | str] = {
@@ -19,6 +19,7 @@ SAME: dict[str, set[str] | str] = {
     "forget-saved": OF_A_BROWSER,
     "forget-template": OF_A_BROWSER,
     "theme": OF_A_BROWSER,
+    "bell-seen": OF_A_BROWSER,
     "keys": OF_A_BROWSER,
     "queues-bulk": {"purge_queue", "pause_queue", "delete_destination"},
     "topics-bulk": {"delete_destination"},
@@ -45,6 +46,8 @@ SAME: dict[str, set[str] | str] = {
     "draft-step": {"step_draft"},
     "route-preview": {"preview_route"},
     "selector-tester": {"test_selector"},
+    "start-trial": NOT_YET,
+    "cancel-trial": NOT_YET,
     "routing-import": {"import_definitions_file"},
     "close-connection": {"close_connection"},
     "delete-subscription": {"delete_subscription"},
