@@ -8,7 +8,6 @@ from console.gateway import gateway
 from console.models import Job, JobOutcome
 from console.repair import jobs, work
 from console.repair.jobs import Wish
-from tests.console.conftest import make_user
 
 State, Outcome = Job.State, JobOutcome.Outcome
 queue = Destination.queue
@@ -126,19 +125,6 @@ def test_a_job_whose_worker_was_killed_goes_on_and_does_nothing_twice(name, acti
         assert sorted(bodies(target.name)) == list("0123456789")
     job.refresh_from_db()
     assert ("may be at queue://" in job.note) == (action == "copy")
-
-
-def test_a_retry_by_selector_takes_nothing_back_to_where_its_user_has_no_right(name, console):
-    make_user("operator", f"DLQ.{name}", f"{name}.>", name="olga")
-    for home in (f"{name}.mine", "x.theirs"):
-        gateway().create(queue(home))
-        told = {"dlqDeliveryFailureCause": "no", "original-destination": f"/queue/{home}"}
-        console.send(f"/queue/DLQ.{name}", home, **told)
-    finish(jobs.start(Wish("retry", queue(f"DLQ.{name}"), reason="fixed"), "olga"))
-    assert bodies(f"{name}.mine") == [f"{name}.mine"]
-    assert bodies(f"DLQ.{name}") == ["x.theirs"]
-    refused = JobOutcome.objects.get(outcome="refused")
-    assert refused.detail.endswith("for queue://x.theirs")
 
 
 def test_what_failed_can_be_tried_again_as_a_job_of_its_own(name, console):
