@@ -25,6 +25,8 @@ from brokerapp.destination import Destination
 from brokerapp.engine.access import Access, Grant
 from brokerapp.errors import Fenced, StoreUnavailable
 from brokerapp.listeners import Listen, Listeners
+from brokerapp.network.connections import Connections
+from brokerapp.network.terms import Terms
 from brokerapp.peers import connection_of
 from brokerapp.recording.depths import Depths
 from brokerapp.recording.recorder import BATCH, NoRecorder, Recorder
@@ -77,6 +79,7 @@ class NodeConfig:
     trace: bool = True  #: record what happens to messages
     settings: Settings = DEFAULT_SETTINGS
     alone: bool = False  #: nobody else can use this store, so a former node need not be waited for
+    network: tuple[Terms, ...] = ()  #: connectors to other brokers
 
 
 class Node:
@@ -140,6 +143,8 @@ class Node:
         for name, work in work_by_name.items():
             self._tasks.append(asyncio.create_task(self._guard(name, work), name=name))
         await self._listen()
+        self.network = Connections(self.config.broker, self._listeners.own, self.config.network)
+        self.network.start()
         self.broker.url = next(iter(self.addresses), "")
         await self._beat()
 
@@ -191,6 +196,7 @@ class Node:
 
     async def stop(self) -> None:
         """Stop cleanly: no new work, everything asked is stored, then good-bye."""
+        await self.network.stop()
         self._listeners.stop()
         self.broker.delivery.stopped = True
         self.broker.flow.close()
