@@ -21,6 +21,12 @@ def is_window(text: str) -> bool:
     return _WINDOW.fullmatch(text) is not None
 
 
+def seconds_of(text: str) -> int:
+    """How long such a window is."""
+    number, unit = _WINDOW.fullmatch(text).groups()
+    return int(number) * _SECONDS[unit]
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """A stretch of time in microseconds since the epoch; the end is not part of it."""
@@ -76,5 +82,4 @@ class AnalysisRequest:
         """The stretch of time that is meant when the analysis starts now."""
         if self.since_us is not None and self.until_us is not None:
             return Window(self.since_us, self.until_us)
-        number, unit = _WINDOW.fullmatch(self.window).groups()
-        return Window(now_us - int(number) * _SECONDS[unit] * 1_000_000, now_us)
+        return Window(now_us - seconds_of(self.window) * 1_000_000, now_us)

@@ -26,11 +26,17 @@ SHOWN_ROWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table as people read it; `unit` is one of messages, bytes, ms, or empty."""
+    """A column of a table as people read it.
+
+    `unit` says how its values read: messages, bytes, ms, seconds, rate (a second), part (of 1), change (a part, more or
+    less), times, count, time (when), or nothing for text. `about` says what its texts name, so that a page links them:
+    destination, client, message.
+    """
 
     name: str
     label: str
     unit: str = ""
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,10 @@ class Table:
         columns = [[plain(value) for value in column.to_pylist()] for column in shown.columns]
         return {
             "title": self.title,
-            "columns": [{"name": each.name, "label": each.label, "unit": each.unit} for each in self.columns],
+            "columns": [
+                {"name": each.name, "label": each.label, "unit": each.unit, "about": each.about}
+                for each in self.columns
+            ],
             "rows": [list(row) for row in zip(*columns, strict=True)],
             "total_rows": self.rows.num_rows,
             "file": f"{self.name}.parquet",

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from brokerapp.broker import Broker
-from brokerapp.definitions import Definitions, VirtualTopic, from_json
+from brokerapp.definitions import Definitions, VirtualTopic
+from brokerapp.definitions_json import from_json
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.circumstances import Circumstances, Kept
 from brokerapp.engine.consumer_queues import topic_behind

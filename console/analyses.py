@@ -7,7 +7,7 @@ from typing import Any
 
 from analytics.catalogue import ANALYSES, Analysis, analysis_for
 from analytics.request import AnalysisRequest
-from brokerapp.definitions import to_json
+from brokerapp.definitions_json import to_json
 from brokerapp.errors import StoreUnavailable
 from console.gateway import gateway
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from brokerapp.definitions import Definitions, from_json, to_json
+from brokerapp.definitions import Definitions
+from brokerapp.definitions_json import from_json, to_json
 from brokerapp.engine.circumstances import Circumstances
 
 

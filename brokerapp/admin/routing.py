@@ -9,7 +9,8 @@ from typing import Any
 
 from brokerapp.admin.door import REQUEST_SECONDS, Door
 from brokerapp.clock import now_ms
-from brokerapp.definitions import Definitions, from_json, to_json
+from brokerapp.definitions import Definitions
+from brokerapp.definitions_json import from_json, to_json
 from brokerapp.destination import Destination
 from brokerapp.engine.checking import check
 from brokerapp.engine.circumstances import Circumstances

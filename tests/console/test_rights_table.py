@@ -69,6 +69,10 @@ PAGES = [
     ("undo-routing", {}, "post", Verb.ROUTE),
     ("draft", {"draft_id": 1}, "get", Verb.SEE),
     ("draft-step", {"draft_id": 1, "what": "remark"}, "post", Verb.DRAFT),
+    ("draft-trials", {"draft_id": 1}, "get", Verb.SEE),
+    ("draft-trial", {"draft_id": 1, "run_id": RUN}, "get", Verb.SEE),
+    ("start-trial", {"draft_id": 1}, "post", Verb.ANALYSE),
+    ("cancel-trial", {"draft_id": 1, "run_id": RUN}, "post", Verb.ANALYSE),
     ("route-preview", {}, "get", Verb.SEE),
     ("selector-tester", {}, "get", Verb.SEE),
     ("routing-findings", {}, "get", Verb.SEE),
@@ -132,6 +136,7 @@ PAGES = [
 #: For everybody, or for everybody who is logged in.
 OPEN = {
     "login", "logout", "invitation", "account", "change-password", "end-sessions", "healthz", "readyz", "theme", "keys",
+    "bell-seen",
     "tokens", "revoke-token",
     *(pattern.name for pattern in allauth_urls),
 }  # fmt: skip
@@ -144,6 +149,7 @@ TOPICS = {
     "topic": Verb.SEE,
     "connections": Verb.SEE,
     "graph": Verb.SEE,
+    "bell": Verb.SEE,
     "subscribers": Verb.SEE,
     "alerts": Verb.SEE,
     "run": Verb.SEE,
