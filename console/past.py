@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -15,6 +15,8 @@ from analytics.rollups import OTHERS, TEMPORARY
 from brokerapp.destination import Destination
 from console.history import Mark, Window
 
+#: Destinations whose past is summed for who does not see all: each takes some milliseconds.
+MOST_TOGETHER = 50
 #: Seconds without a note of any depth after which one wonders whether the broker ran: each full hour has one unless all
 #: queues are empty.
 QUIET_SECONDS = 3700
@@ -42,6 +44,13 @@ def marks(past: Past, window: Window, destination: Destination | None) -> list[M
         arrived, left = (0, 0) if point is None else rates(point.cell, is_whole=destination is None)
         found.append([(start + width) * 1000, level, round(arrived / width, 2), round(left / width, 2)])
     return found
+
+
+def marks_together(past: Past, window: Window, destinations: Sequence[Destination]) -> list[Mark]:
+    """The points of these, of the first MOST_TOGETHER of them, summed."""
+    of_each = [marks(past, window, each) for each in destinations[:MOST_TOGETHER]]
+    together = zip(*of_each, strict=False)  # a stretch may have begun in between
+    return [[at[0][0], *(round(sum(each[n] for each in at), 2) for n in (1, 2, 3))] for at in together]
 
 
 def rates(cell: Cell, *, is_whole: bool) -> tuple[int, int]:

@@ -69,6 +69,14 @@ def test_a_chart_over_days_has_what_was_counted_and_gaps_where_nothing_was(rollu
     assert [mark[1:] for mark in past.marks(past.rollups(), window, Destination.parse(B))] == [[7, 0, 0], [0, 0, 0]]
 
 
+def test_who_sees_some_destinations_is_told_of_those_together(rollups):
+    fill(rollups, NOW)
+    window = Window.read({"window": "7d"}, NOW)
+    [both, _] = past.marks_together(past.rollups(), window, [Destination.parse(A), Destination.parse(B)])
+    assert both[1:] == [1807, 1.0, 0.5]
+    assert past.marks_together(past.rollups(), window, []) == []
+
+
 def test_delays_are_of_all_consumers_and_of_each(rollups):
     fill(rollups, NOW)
     window = Window.read({"window": "7d"}, NOW)
