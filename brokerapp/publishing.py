@@ -120,8 +120,14 @@ class Publishing:
         return f"{self._prefix}{self._messages}"
 
     def message(self, send: Send) -> Message:
-        """What a client sends, as a message."""
-        return self.messages(send, (send.body,))[0]
+        """What a client sends, as a message; what another broker passes on keeps its id and its path."""
+        [made] = self.messages(send, (send.body,))
+        passed_on = send.handover
+        if passed_on is None:
+            return made
+        head = made.head[made.head.index(b"\n") :]
+        id = f"message-id:{escape(passed_on.message_id)}".encode()
+        return replace(made, id=passed_on.message_id, head=id + head, path=passed_on.path)
 
     def messages(self, send: Send, bodies: Sequence[bytes]) -> list[Message]:
         """New messages, like what was sent but with these bodies."""

@@ -85,7 +85,7 @@ class Runs:
     def _way(self, client: Client, run: SendRun) -> tuple[Destination, Route] | None:
         """Where the messages go, if that is known, the same for all, and nothing else must be asked for each."""
         like = run.like
-        if like.transaction is not None or like.expires or SCHEDULED in like.properties:
+        if like.transaction is not None or like.expires or like.handover or SCHEDULED in like.properties:
             return None
         if self._broker.flow.places:
             return None

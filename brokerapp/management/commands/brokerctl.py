@@ -15,7 +15,6 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from brokerapp.admin import BrokerAdmin
-from brokerapp.config import export_xml, import_definitions
 from brokerapp.data_folder import DataFolder
 from brokerapp.definitions_json import to_json, virtual_destination_to_json
 from brokerapp.destination import Destination, Kind
@@ -234,6 +233,8 @@ async def _definitions(admin: BrokerAdmin, _args: Namespace) -> Answer:
 async def _import(admin: BrokerAdmin, args: Namespace) -> Answer:
     if not args.file.is_file():
         raise CommandError(f"there is no file {args.file}")
+    from brokerapp.config import import_definitions  # here: other verbs need not wait for it
+
     wanted, report = import_definitions(args.file.read_bytes())
     current = await admin.definitions()
     findings = [str(finding) for finding in report]
@@ -247,6 +248,8 @@ async def _import(admin: BrokerAdmin, args: Namespace) -> Answer:
 
 
 async def _export(admin: BrokerAdmin, _args: Namespace) -> Answer:
+    from brokerapp.config import export_xml
+
     text = export_xml(await admin.definitions(), admin.broker)
     return {"xml": text}, [text]
 
