@@ -116,6 +116,7 @@ def _dress(axes: Any, layout: Mapping[str, Any], named: Sequence[str]) -> None:
             axis.set_major_formatter(ConciseDateFormatter(locator))
         if axis.get_scale() == "log":
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.get_offset_text().set(size=7.5, color=_SOFT)
         title = said.get("title") or {}
         axis.set_label_text(title if isinstance(title, str) else title.get("text", ""), fontsize=8, color=_SOFT)
     axes.tick_params(labelsize=7.5, colors=_SOFT, length=0)

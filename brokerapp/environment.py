@@ -45,6 +45,8 @@ class Environment:
     proxies: str = ""
     #: Days for which the audit trail is kept; 0: for ever.
     audit_days: int = 0
+    #: A Spark Connect server elsewhere, as `sc://host:port/;token=...`: analyses run there, and none is started here.
+    spark_remote: str = field(default="", repr=False)
     #: Days for which results of analyses are kept that nobody pinned; 0: for ever.
     result_days: int = 90
     #: Where people find the console: links in mails begin so.
@@ -78,6 +80,7 @@ class Environment:
             proxies="".join(variables.get("SLUICE_PROXIES", "").split()),
             audit_days=int(variables.get("SLUICE_AUDIT_DAYS", 0)),
             console_url=variables.get("SLUICE_URL") or f"http://localhost:{variables.get('SLUICE_PORT', 8000)}",
+            spark_remote=variables.get("SPARK_REMOTE", ""),
             result_days=int(variables.get("SLUICE_RESULT_DAYS", 90)),
             analysis_seconds=int(variables.get("SLUICE_ANALYSIS_SECONDS", 15 * 60)),
             analyses_at_once=int(variables.get("SLUICE_ANALYSES", 2)),
