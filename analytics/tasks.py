@@ -34,8 +34,10 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 log = logging.getLogger(__name__)
 
+#: More seconds than this nobody can have: what takes longer is handed out a second time (console.celery).
+LONGEST = 3600
 #: How long an analysis may take, in seconds; after the second limit its process is killed.
-SOFT_LIMIT = Environment.read().analysis_seconds
+SOFT_LIMIT = min(Environment.read().analysis_seconds, LONGEST)
 HARD_LIMIT = SOFT_LIMIT + 60
 
 TELL = "console.run_changed"

@@ -8,7 +8,7 @@ import psutil
 import pytest
 import redis
 from recorded_traffic import wait_until
-from spark_installation import PATIENCE, REQUEST, Installation, free_port
+from spark_installation import PATIENCE, PROJECT, REQUEST, Installation, free_port
 
 from analytics import results
 from analytics.spark_server import java_home, spark_home, token
@@ -56,7 +56,7 @@ def test_an_analysis_runs_on_a_cluster_behind_a_server_elsewhere(cluster, tmp_pa
     generated_events.write(data / "archive", 500)
     server = {
         **os.environ, "SLUICE_DATA": str(elsewhere), "SLUICE_SPARK_PORT": port, "SPARK_MASTER": address,
-        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",
+        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1", "PYTHONPATH": str(PROJECT),
     }  # fmt: skip
     remote = f"sc://localhost:{port}/;token={token(Environment.read(server))}"
     installation = Installation(data, store_url, server, SPARK_REMOTE=remote)
