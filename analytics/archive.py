@@ -4,6 +4,7 @@
     archive/broker=B/day=.../hour=HH/_keys                       the index (key_index.py)
     archive/broker=B/_commit.json                                the commit record
     archive/broker=B/_as_of                                      how fresh the archive is
+    archive/broker=B/_readers                                    the lock of who reads (leases.py)
 
 What is appended at once may span several hours, so several files. They appear all or not at all, exactly once:
 
@@ -19,21 +20,21 @@ hidden files.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analytics import durable, key_index
-from brokerapp.recording.schema import VERSION, VERSION_KEY
-
-#: Before the first entry of a stream.
-START = "0-0"
-_COMPRESSION_LEVEL = 3
+from analytics.compaction import COMPRESSION
+from analytics.files import archived
+from analytics.places import START, place_of
+from brokerapp.recording.schema import VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class Commit:
 
     offset: str = START  #: id of the last archived entry
     ordinal: int = 0  #: how many entries the stream had been given up to it
+    previous: str = START  #: the offset before the last append
+    previous_ordinal: int = 0
     files: tuple[str, ...] = ()  #: what the last append wrote, relative to the broker's folder
     events: int = 0  #: archived in all
     gaps: int = 0  #: times that entries were missing
@@ -60,9 +63,17 @@ class BrokerArchive:
     def __init__(
         self, root: Path, broker: str, at: Callable[[str], None] = _nothing, indexed: tuple[str, ...] = ()
     ) -> None:
+        self.broker = broker
         self.folder = root / f"broker={quote(broker, safe='')}"
+        #: Where folders are prepared and put away: beside the archive, because some readers look into hidden ones too.
+        self.work = root.with_name(f"{root.name}.work") / self.folder.name
         self._at = at
         self._indexed = indexed  #: properties by whose values messages are found, beside their ids
+
+    @staticmethod
+    def all_in(root: Path) -> list[BrokerArchive]:
+        """The archives of all brokers in a folder."""
+        return [BrokerArchive(root, unquote(each.name.removeprefix("broker="))) for each in root.glob("broker=*")]
 
     @property
     def commit(self) -> Commit:
@@ -94,18 +105,23 @@ class BrokerArchive:
         self._publish(commit)
         for left_over in self.folder.rglob(".*.tmp"):
             left_over.unlink()
+        for name in ("new", "gone"):
+            shutil.rmtree(self.work / name, ignore_errors=True)
         return commit
 
     def append(self, events: pa.Table, commit: Commit) -> Commit:
         """Add the events and make `commit` the record, with the files written."""
         durable.make_folder(self.folder)
         files = {}
-        for hour, of_hour in _by_hour(events):
+        for hour, of_hour in _by_hour(archived(events, place_of(commit.offset))):
             path = f"{hour}/part-{commit.offset}.parquet"
             self._stage(path, of_hour)
             files[path] = key_index.keys_of(of_hour, self._indexed)
             self._at("staged")
-        commit = replace(commit, files=tuple(files), schema=VERSION)
+        before = self.commit
+        commit = replace(
+            commit, previous=before.offset, previous_ordinal=before.ordinal, files=tuple(files), schema=VERSION
+        )
         self._at("before-commit")
         durable.replace(self._record, json.dumps(asdict(commit)).encode())
         self._at("committed")
@@ -114,6 +130,10 @@ class BrokerArchive:
             key_index.add((self.folder / path).parent, Path(path).name, keys)
         return commit
 
+    def is_published(self, commit: Commit) -> bool:
+        """Whether all that it appended has its final name."""
+        return not any(self._staged(path).exists() for path in commit.files)
+
     @property
     def _record(self) -> Path:
         return self.folder / "_commit.json"
@@ -121,7 +141,7 @@ class BrokerArchive:
     def _stage(self, path: str, events: pa.Table) -> None:
         staged = self._staged(path)
         durable.make_folder(staged.parent)
-        pq.write_table(events, staged, compression="zstd", compression_level=_COMPRESSION_LEVEL)
+        pq.write_table(events, staged, **COMPRESSION)
         durable.sync(staged)
         durable.sync(staged.parent)
 
@@ -140,10 +160,9 @@ class BrokerArchive:
 
 
 def _by_hour(events: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """The events by hour folder. The column `broker` is left out: the path has it."""
+    """The events by hour folder."""
     if not events.num_rows:
         return
-    events = events.drop_columns("broker").replace_schema_metadata({VERSION_KEY: str(VERSION)})
     hours = pc.floor_temporal(events["ts"], unit="hour")
     different = pc.unique(hours).sort()
     for hour in different:

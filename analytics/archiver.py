@@ -19,19 +19,21 @@ from threading import Event
 import pyarrow as pa
 
 from analytics import durable
-from analytics.archive import START, BrokerArchive, Commit
-from analytics.stream import TraceStream
+from analytics.archive import BrokerArchive, Commit
+from analytics.files import ARCHIVED, archived
+from analytics.housekeeping import Bounds, Housekeeping
+from analytics.places import START, place_of
+from analytics.stream import NODE_DELAY_US, TraceStream
 from brokerapp.environment import Environment
 from brokerapp.errors import StoreUnavailable
 from brokerapp.recording.encoding import decode
-from brokerapp.recording.schema import SCHEMA, current
 
 #: How long events wait in the stream.
 FLUSH_SECONDS = 5.0
 #: Events that go into one append: bounds memory (about 150 bytes each) and the size of files.
 FLUSH_EVENTS = 500_000
-#: What a node may hold back of the events of the last moments.
-NODE_DELAY_US = 2_000_000
+#: Seconds between looks for what is to be compacted or removed.
+HOUSEKEEPING_SECONDS = 60.0
 #: Names the step at which a test ends this process, as STEP or STEP:N for the N-th time it is reached.
 FAULT_VARIABLE = "SLUICE_ARCHIVER_FAULT"
 
@@ -61,7 +63,7 @@ class Archiver:
 
     def _collect(self) -> tuple[list[pa.Table], Commit, bool]:
         """Events after the last commit, the commit that would archive them, and whether these are all."""
-        commit, tables, events = self._commit, [SCHEMA.empty_table()], 0
+        commit, tables, events = self._commit, [ARCHIVED.empty_table()], 0
         while events < FLUSH_EVENTS:
             page = self._stream.read(commit.offset, commit.ordinal)
             if page.renewed:
@@ -90,20 +92,24 @@ class Archiver:
 def _events(id: str, batch: bytes) -> pa.Table:
     """The events of one batch. One that cannot be read has none: it must not stop those behind it."""
     try:
-        return current(decode(batch))
+        return archived(decode(batch), place_of(id))
     except (pa.ArrowException, ValueError) as error:
         log.error("trace batch %s cannot be read: %s", id, error)
-        return SCHEMA.empty_table()
+        return ARCHIVED.empty_table()
 
 
-def run(archiver: Archiver, stopping: Event) -> None:
-    """Flush until told to stop, and once more then."""
+def run(archiver: Archiver, housekeeping: Housekeeping, stopping: Event) -> None:
+    """Flush until told to stop, and once more then; in between keep the archive small."""
+    due = 0.0
     while not stopping.is_set():
         try:
             drained = archiver.flush()
         except StoreUnavailable as error:
             log.warning("%s; trying again", error)
             drained = True
+        if drained and time.monotonic() >= due:
+            more = housekeeping.step(time.time_ns() // 1000)
+            due = time.monotonic() + (0 if more else HOUSEKEEPING_SECONDS)
         if drained:
             stopping.wait(FLUSH_SECONDS)
     archiver.flush()
@@ -141,7 +147,8 @@ def main() -> int:
             signal.signal(number, lambda *_: stopping.set())
         stream = TraceStream(environment.redis_url, environment.broker_name)
         try:
-            run(Archiver(stream, archive, at), stopping)
+            bounds = Bounds(environment.archive_days, environment.archive_bytes)
+            run(Archiver(stream, archive, at), Housekeeping(archive, bounds, environment.indexed, at), stopping)
         except StoreUnavailable as error:
             log.warning("%s; what it holds is archived at the next start", error)
         finally:

@@ -6,7 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from analytics.parameters import DESTINATION, WINDOW, Parameter
+from analytics.parameters import (
+    CONSUMER,
+    DAY,
+    DAYS,
+    DESTINATION,
+    DRAFT,
+    LIMIT,
+    PERCENTILE,
+    QUIET,
+    REVISION,
+    WEEKS,
+    WINDOW,
+    Parameter,
+)
 from analytics.request import AnalysisRequest
 from brokerapp.errors import RequestRefused
 
@@ -24,8 +37,9 @@ class Analysis:
     question: str
     module: str
     parameters: tuple[Parameter, ...] = ()
-    group: str = FLOW
+    group: str = FLOW  #: "": it is not asked by itself, but from the page of what it is about
     reads_routing: bool = False  #: whether the request must bring the definitions in force
+    stays_within: bool = False  #: whether its result names nothing beyond the destination that it is asked about
     version: int = 1  #: of the definition: raised when the same traffic gives other numbers than before
 
     def values(self, given: Mapping[str, Any]) -> dict[str, str]:
@@ -45,6 +59,106 @@ ANALYSES = _table(
         "analytics.jobs.traffic",
         (WINDOW, DESTINATION),
         FLOW,
+        stays_within=True,
+    ),
+    Analysis(
+        "weeks",
+        "Beside the same weekday",
+        "What is more, and what is less, than in the same hours of the weeks before?",
+        "analytics.jobs.weeks",
+        (DAY, WEEKS, DESTINATION),
+        FLOW,
+    ),
+    Analysis(
+        "league",
+        "Producers and consumers",
+        "Who sends most, and who takes most?",
+        "analytics.jobs.league",
+        (WINDOW, DESTINATION),
+        FLOW,
+    ),
+    Analysis(
+        "fan-out",
+        "Fan-out",
+        "How many copies, and how many bytes, come of each message sent to a virtual or composite destination?",
+        "analytics.jobs.fan_out",
+        (WINDOW, DESTINATION),
+        FLOW,
+        reads_routing=True,
+    ),
+    Analysis(
+        "latency",
+        "Time to the ack",
+        "How long does it take until messages are acknowledged, by queue and by consumer?",
+        "analytics.jobs.latency",
+        (WINDOW, DESTINATION, CONSUMER, PERCENTILE),
+        PACE,
+    ),
+    Analysis(
+        "depth",
+        "Depth and forecast",
+        "How many messages waited, when will they be gone, and when is a limit reached?",
+        "analytics.jobs.depth",
+        (WINDOW, DESTINATION, LIMIT),
+        PACE,
+    ),
+    Analysis(
+        "skew",
+        "Skew between consumers",
+        "Do the consumers of a queue share its messages evenly?",
+        "analytics.jobs.skew",
+        (WINDOW, DESTINATION),
+        PACE,
+    ),
+    Analysis(
+        "health",
+        "Slow, idle and stuck consumers",
+        "Who holds messages for long, who finishes none, and who gets none?",
+        "analytics.jobs.health",
+        (WINDOW, DESTINATION, QUIET),
+        PACE,
+    ),
+    Analysis(
+        "dead-letters",
+        "Causes of dead letters",
+        "What do messages fail of, where, and with which consumers?",
+        "analytics.jobs.dead_letters",
+        (WINDOW, DESTINATION),
+        TROUBLE,
+    ),
+    Analysis(
+        "repeats",
+        "Redelivery and duplicates",
+        "Which messages came back, and which were processed more than once, also by another broker?",
+        "analytics.jobs.repeats",
+        (WINDOW, DESTINATION),
+        TROUBLE,
+    ),
+    Analysis(
+        "filters",
+        "Filter hit rate",
+        "What part of the messages does each leg take, and which legs and selectors never match?",
+        "analytics.jobs.filters",
+        (WINDOW, DESTINATION),
+        NEED,
+        reads_routing=True,
+    ),
+    Analysis(
+        "orphans",
+        "Orphans",
+        "Which destinations does nobody read, which queues see no ack, which definitions never matched?",
+        "analytics.jobs.orphans",
+        (DAYS,),
+        NEED,
+        reads_routing=True,
+    ),
+    Analysis(
+        "whatif",
+        "Try on recorded traffic",
+        "Where would recorded messages have gone, had a draft of the routing been in force?",
+        "analytics.jobs.whatif",
+        (WINDOW, DRAFT, REVISION),
+        group="",
     ),
 )
 
@@ -56,7 +170,7 @@ def analysis_for(request: AnalysisRequest) -> Analysis:
     analysis = ANALYSES[request.kind]
     if unknown := sorted(set(request.parameters) - {each.name for each in analysis.parameters}):
         raise RequestRefused(f"the analysis {request.kind!r} has no parameter {', '.join(unknown)}")
-    analysis.values(request.parameters)
+    analysis.values({"window": request.window, **request.parameters})
     return analysis
 
 

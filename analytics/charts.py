@@ -13,28 +13,45 @@ COLORWAY = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#
 #: More series than colours cannot be told apart; the rest is summed.
 MAX_SERIES = len(COLORWAY) - 1
 OTHERS = "all others"
+#: Pixels: of a bar, of what is around them, and of the lowest chart of bars.
+BAR, AROUND, SHORTEST = 26, 96, 170
 
 
 def over_time(times: Sequence[str], series: Mapping[str, Sequence[float]], unit: str) -> dict[str, Any]:
     """Stacked areas over time, the greatest series first, the small ones summed; `times` are ISO 8601."""
     figure = go.Figure()
-    for name, values in _greatest(series).items():
+    for name, values in greatest(series).items():
         figure.add_scatter(x=list(times), y=values, name=name, mode="lines", stackgroup="one", line={"width": 1})
     return _plain(figure, x={"type": "date"}, y={"title": {"text": unit}, "rangemode": "tozero"})
 
 
-def bars(names: Sequence[str], series: Mapping[str, Sequence[float]], unit: str) -> dict[str, Any]:
-    """Horizontal bars side by side for each name, the first name on top; a log axis, since delays span decades."""
+def lines(
+    times: Sequence[str], series: Mapping[str, Sequence[float | None]], unit: str, dashed: Sequence[str] = ()
+) -> dict[str, Any]:
+    """A line each over time, in the order given; None is a gap, and those named in `dashed` are only compared with."""
+    figure = go.Figure()
+    for name, values in list(series.items())[: len(COLORWAY)]:
+        line = {"width": 2, "dash": "dot" if name in dashed else "solid"}
+        figure.add_scatter(x=list(times), y=list(values), name=name, mode="lines", line=line)
+    return _plain(figure, x={"type": "date"}, y={"title": {"text": unit}, "rangemode": "tozero"})
+
+
+def bars(
+    names: Sequence[str], series: Mapping[str, Sequence[float | None]], unit: str, *, log: bool = True,
+    stacked: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Horizontal bars for each name, the first name on top, side by side or stacked; delays want a log axis."""
     figure = go.Figure()
     for name, values in series.items():
-        figure.add_bar(y=list(names), x=list(values), name=name, orientation="h")
-    figure.update_layout(barmode="group")
-    return _plain(
-        figure, x={"title": {"text": unit}, "type": "log"}, y={"autorange": "reversed", "automargin": True}
-    )  # fmt: skip
+        figure.add_bar(y=list(names), x=list(values), name=name, orientation="h", showlegend=len(series) > 1)
+    height = max(SHORTEST, BAR * len(names) * (1 if stacked else max(1, len(series) * 0.6)) + AROUND)
+    figure.update_layout(barmode="stack" if stacked else "group", bargap=0.35, height=round(height))
+    axis = {"title": {"text": unit}} | ({"type": "log"} if log else {"rangemode": "tozero"})
+    return _plain(figure, x=axis, y={"autorange": "reversed", "automargin": True})
 
 
-def _greatest(series: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
+def greatest(series: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
+    """The greatest series by their sums, and the rest as one; as many as there are colours."""
     ordered = sorted(series, key=lambda name: (-sum(series[name]), name))
     shown = {name: list(series[name]) for name in ordered[:MAX_SERIES]}
     if rest := [series[name] for name in ordered[MAX_SERIES:]]:
@@ -49,3 +66,18 @@ def _plain(figure: go.Figure, *, x: dict[str, Any], y: dict[str, Any]) -> dict[s
     plain = json.loads(figure.to_json())
     plain["layout"].pop("template", None)  # its colours would fight the page's
     return plain
+
+
+def before_and_after(
+    times: Sequence[str], pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], unit: str
+) -> dict[str, Any]:
+    """For each name two lines of one colour: dotted as it is, solid as it would be."""
+    figure = go.Figure()
+    for number, (name, (before, after)) in enumerate(pairs.items()):
+        colour = COLORWAY[number % len(COLORWAY)]
+        for values, words, dash in ((before, f"{name}, today", "dot"), (after, name, "solid")):
+            figure.add_scatter(
+                x=list(times), y=list(values), name=words, mode="lines", legendgroup=name,
+                line={"width": 1.5, "dash": dash, "color": colour},
+            )  # fmt: skip
+    return _plain(figure, x={"type": "date"}, y={"title": {"text": unit}, "rangemode": "tozero"})

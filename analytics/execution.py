@@ -18,6 +18,7 @@ from analytics.archive import BrokerArchive
 from analytics.catalogue import analysis_for
 from analytics.events import read_events
 from analytics.extent import rows_within
+from analytics.leases import reading
 from analytics.outcome import AnalysisFailed, RunCancelled
 from analytics.question import Question
 from analytics.request import AnalysisRequest
@@ -25,14 +26,16 @@ from analytics.results import Findings
 from analytics.runs import Runs
 from analytics.session import SparkUnavailable, connected, interrupt_elsewhere, is_alive
 from analytics.spark_server import HEAP, ran_out_of_memory
-from brokerapp.definitions import from_json
+from analytics.stream import NODE_DELAY_US, TraceStream
+from analytics.whatif.trial import Trial
+from brokerapp.definitions_json import from_json
 from brokerapp.environment import Environment
+from brokerapp.errors import StoreUnavailable
 
 #: Told how a run goes: `stage`, what it does, in words; `progress`, which part of it is done (0 to 1); `rows`, how many
 #: events the files have that it reads, when that is known.
 Report = Callable[..., None]
 
-_PATH_NOT_FOUND = "PATH_NOT_FOUND"
 _LONGEST_REASON = 300
 #: What Java says of a disk, or of one's share of it, that is full.
 _NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
@@ -53,12 +56,15 @@ class Execution:
     def run(self) -> dict[str, Any]:
         """The stored result."""
         started = time.monotonic()
-        window = self._request.window_at(time.time_ns() // 1000)
-        archive = BrokerArchive(self._environment.archive, self._environment.broker_name)
-        as_of_us = archive.as_of_us  # before reading: what is archived meanwhile is a gift
-        rows = rows_within(self._environment.archive, window)
-        self._rows = {} if rows is None else {"rows": rows}
-        findings = self._findings(self._session(), window)
+        now_us = time.time_ns() // 1000
+        window = self._request.window_at(now_us)
+        self._unarchived = self._reachable_stream()
+        as_of_us = self._as_of_us(now_us)
+        session = self._session()
+        with reading(self._environment.archive):
+            rows = rows_within(self._environment.archive, window)
+            self._rows = {} if rows is None else {"rows": rows}
+            findings = self._findings(session, window)
         return results.store(
             self._environment.results,
             self._run_id,
@@ -68,6 +74,26 @@ class Execution:
             definition=analysis_for(self._request).version,
             seconds=time.monotonic() - started,
         )
+
+    def _reachable_stream(self) -> tuple[str, str] | None:
+        """Where to read what is not archived yet; None when the store does not answer: the archive is read all the
+        same.
+        """
+        place = self._environment.redis_url, self._environment.broker_name
+        stream = TraceStream(*place)
+        try:
+            stream.last()
+        except StoreUnavailable:
+            return None
+        finally:
+            stream.close()
+        return place
+
+    def _as_of_us(self, now_us: int) -> int | None:
+        """The moment up to which all traffic is read. Asked before reading: what comes meanwhile is a gift."""
+        if self._unarchived is not None:
+            return now_us - NODE_DELAY_US
+        return BrokerArchive(self._environment.archive, self._environment.broker_name).as_of_us
 
     def _session(self) -> SparkSession:
         try:
@@ -85,8 +111,6 @@ class Execution:
             over = True
         except PySparkException as error:
             over = True
-            if error.getCondition() == _PATH_NOT_FOUND:  # nothing was ever archived
-                return Findings("Nothing was recorded yet.", 0)
             if self._runs.is_cancelled(self._run_id):
                 raise RunCancelled from None
             raise AnalysisFailed(_reason(error, session, self._environment, self._began)) from None
@@ -99,12 +123,13 @@ class Execution:
         return findings
 
     def _question(self, session: SparkSession, window: results.Window) -> Question:
-        routing = self._request.routing
+        routing, trial = self._request.routing, self._request.trial
         return Question(
             window=window,
-            read=partial(read_events, session, self._environment.archive),
+            read=partial(read_events, session, self._environment.archive, unarchived=self._unarchived),
             parameters=self._analysis.values(self._request.parameters),
             routing=None if routing is None else from_json(routing),
+            trial=None if trial is None else Trial.from_json(trial),
         )
 
     def _collect(self, title: str, frame: DataFrame) -> pa.Table:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import mmap
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def key_of(text: str, name: str = "") -> int:
 
 def keys_of(events: pa.Table, properties: Iterable[str]) -> set[int]:
     """The keys of these events."""
-    keys = {key_of(id) for id in pc.unique(events["msg_id"]).to_pylist()}
+    keys = {key_of(id) for id in pc.unique(events["msg_id"]).to_pylist() if id}
     sent = events.filter(pc.equal(events["kind"].cast(pa.string()), KINDS[ENQUEUE]))["ps"]
     for name in properties:
         values = pc.unique(pc.map_lookup(sent, pa.scalar(name), "first")).to_pylist()
@@ -58,6 +58,20 @@ def add(folder: Path, file: str, keys: set[int]) -> None:
         index.seek(end)
         index.truncate()
         index.write(record + _CRC.pack(zlib.crc32(record)))
+
+
+def copy(source: Path, target: Path, files: Collection[str]) -> None:
+    """Begin the index of a folder with what that of another says of these files."""
+    try:
+        with (source / NAME).open("rb") as index, mmap.mmap(index.fileno(), 0, access=mmap.ACCESS_READ) as written:
+            start, parts = 0, []
+            for name, _, end in _records(written):
+                if name in files:
+                    parts.append(written[start:end])
+                start = end
+    except (FileNotFoundError, ValueError):  # as below
+        return
+    (target / NAME).write_bytes(b"".join(parts))
 
 
 def candidates(folder: Path, keys: Iterable[int]) -> tuple[set[str], set[str]]:

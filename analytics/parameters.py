@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from analytics.request import DEFAULT_WINDOW, WINDOW_RULE, is_window
+from analytics.request import DEFAULT_WINDOW, WINDOW_RULE, is_window, seconds_of
 from brokerapp.destination import Destination
 from brokerapp.errors import InvalidDestination, RequestRefused
 
@@ -57,20 +57,29 @@ def number(name: str, label: str, default: int, low: int, high: int, help: str =
     return Parameter(name, label, str(default), (), _whole(low, high), f"a whole number from {low} to {high:,}", help)
 
 
-WINDOW = Parameter(
-    "window",
-    "Window",
-    DEFAULT_WINDOW,
-    (
-        ("15m", "last 15 minutes"),
-        ("1h", "last hour"),
-        ("6h", "last 6 hours"),
-        ("24h", "last 24 hours"),
-        ("7d", "last 7 days"),
-    ),
-    is_window,
-    WINDOW_RULE,
-)
+def window(default: str, *choices: tuple[str, str], days: int = 0) -> Parameter:
+    """The stretch of time that is asked about, which ends now; so many days at most."""
+
+    def is_valid(text: str) -> bool:
+        return is_window(text) and (not days or seconds_of(text) <= days * 86400)
+
+    rule = WINDOW_RULE + (f", {days}d at most" if days else "")
+    return Parameter("window", "Window", default, choices, is_valid, rule)
+
+
+_HOURS = (
+    ("15m", "last 15 minutes"), ("1h", "last hour"), ("6h", "last 6 hours"), ("24h", "last 24 hours"),
+    ("7d", "last 7 days"),
+)  # fmt: skip
+
+WINDOW = window(DEFAULT_WINDOW, *_HOURS)
+#: Longer windows would overlap the week before.
+DAY = window("24h", *_HOURS, days=7)
+DAYS = window("7d", ("24h", "last 24 hours"), ("7d", "last 7 days"), ("30d", "last 30 days"), ("90d", "last 90 days"))
+WEEKS = number("weeks", "Weeks back", 1, 1, 8, "with more than one, their mean is what is compared with")
+PERCENTILE = one_of("percentile", "Percentile", "p95", ("p50", "half"), ("p95", "95 %"), ("p99", "99 %"))
+LIMIT = number("limit", "Limit of a queue", 100_000, 0, 1_000_000_000, "messages; 0 for none")
+QUIET = number("minutes", "Minutes without work", 5, 1, 1440, "from then on a consumer counts as stuck or idle")
 DESTINATION = Parameter(
     "destination",
     "Destination",
@@ -80,4 +89,6 @@ DESTINATION = Parameter(
     "a name, or a pattern with * and >, such as Orders.> or topic://Prices.*",
     "all, unless you name one; * stands for a part of a name, > for all that follows",
 )
+DRAFT = Parameter("draft", "Draft", "")
+REVISION = Parameter("revision", "Revision", "")
 CONSUMER = Parameter("consumer", "Consumer", "", help="all, unless you name one by its client id")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from analytics.request import Window
+from analytics.whatif.trial import Trial
 from brokerapp.definitions import Definitions
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ class Question:
     read: Callable[..., DataFrame]
     parameters: Mapping[str, str] = field(default_factory=dict)
     routing: Definitions | None = None  #: in force when it was asked; None when nobody knew
+    trial: Trial | None = None  #: definitions to be judged
 
     @property
     def events(self) -> DataFrame:

@@ -12,13 +12,19 @@ from brokerapp.errors import RequestRefused
 DEFAULT_WINDOW = "1h"
 _SECONDS = {"m": 60, "h": 3600, "d": 86400}
 _WINDOW = re.compile(r"([1-9][0-9]{0,3})([mhd])")
-_OWN_FIELDS = ("kind", "window", "since_us", "until_us", "routing")
+_OWN_FIELDS = ("kind", "window", "since_us", "until_us", "routing", "trial")
 WINDOW_RULE = "a number and m, h or d, such as 15m, 1h or 7d"
 
 
 def is_window(text: str) -> bool:
     """Whether this says how long a window is."""
     return _WINDOW.fullmatch(text) is not None
+
+
+def seconds_of(text: str) -> int:
+    """How long such a window is."""
+    number, unit = _WINDOW.fullmatch(text).groups()
+    return int(number) * _SECONDS[unit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,7 @@ class Window:
 class AnalysisRequest:
     """`window` is the stretch that ends when the analysis starts (`15m`, `1h`, `7d`), unless both ends are given.
 
-    `routing`: the definitions in force as JSON, for questions about them.
+    `routing`: the definitions in force as JSON, for questions about them. `trial`: proposed ones (whatif/trial.py).
     """
 
     kind: str
@@ -47,6 +53,7 @@ class AnalysisRequest:
     until_us: int | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     routing: Mapping[str, Any] | None = None
+    trial: Mapping[str, Any] | None = None
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> AnalysisRequest:
@@ -61,17 +68,18 @@ class AnalysisRequest:
         if since_us is not None and not 0 <= since_us < until_us:
             raise RequestRefused(f"a window begins before it ends: {since_us} to {until_us}")
         parameters = {name: value for name, value in data.items() if name not in _OWN_FIELDS}
-        return AnalysisRequest(data["kind"], window, since_us, until_us, parameters, data.get("routing"))
+        about = (data.get("routing"), data.get("trial"))
+        return AnalysisRequest(data["kind"], window, since_us, until_us, parameters, *about)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         ends = {} if self.since_us is None else {"since_us": self.since_us, "until_us": self.until_us}
-        routing = {} if self.routing is None else {"routing": self.routing}
-        return {"kind": self.kind, "window": self.window, **ends, **self.parameters, **routing}
+        about = {"routing": self.routing, "trial": self.trial}
+        about = {name: value for name, value in about.items() if value is not None}
+        return {"kind": self.kind, "window": self.window, **ends, **self.parameters, **about}
 
     def window_at(self, now_us: int) -> Window:
         """The stretch of time that is meant when the analysis starts now."""
         if self.since_us is not None and self.until_us is not None:
             return Window(self.since_us, self.until_us)
-        number, unit = _WINDOW.fullmatch(self.window).groups()
-        return Window(now_us - int(number) * _SECONDS[unit] * 1_000_000, now_us)
+        return Window(now_us - seconds_of(self.window) * 1_000_000, now_us)

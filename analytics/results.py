@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,17 @@ SHOWN_ROWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table as people read it; `unit` is one of messages, bytes, ms, or empty."""
+    """A column of a table as people read it.
+
+    `unit` says how its values read: messages, bytes, ms, seconds, rate (a second), part (of 1), change (a part, more or
+    less), times, count, time (when), or nothing for text. `about` says what its texts name, so that a page links them:
+    destination, client, message.
+    """
 
     name: str
     label: str
     unit: str = ""
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +54,10 @@ class Table:
         columns = [[plain(value) for value in column.to_pylist()] for column in shown.columns]
         return {
             "title": self.title,
-            "columns": [{"name": each.name, "label": each.label, "unit": each.unit} for each in self.columns],
+            "columns": [
+                {"name": each.name, "label": each.label, "unit": each.unit, "about": each.about}
+                for each in self.columns
+            ],
             "rows": [list(row) for row in zip(*columns, strict=True)],
             "total_rows": self.rows.num_rows,
             "file": f"{self.name}.parquet",
@@ -62,6 +72,8 @@ class Findings:
     rows_read: int
     charts: tuple[tuple[str, dict[str, Any]], ...] = ()  #: title and Plotly figure
     tables: tuple[Table, ...] = ()
+    notes: tuple[str, ...] = ()  #: what to know before believing it
+    about: Mapping[str, Any] = field(default_factory=dict)  #: what was judged, as plain values
 
 
 def path_of(run_id: str) -> str:
@@ -94,6 +106,8 @@ def store(
     result = {
         "sentence": findings.sentence,
         "window": {"since_us": window.since_us, "until_us": window.until_us},
+        "notes": list(findings.notes),
+        "about": dict(findings.about),
         "rows_read": findings.rows_read,
         "freshness_us": as_of_us,
         "definition": definition,

@@ -39,10 +39,10 @@ EVENTS = _struct(
     hour=StringType(),
 )
 
-#: Of each destination and bucket of time; `bytes` is of what arrived, `events` how many rows were counted.
+#: Of each destination and slot of time; `bytes` is of what arrived, `events` how many rows were counted.
 TRAFFIC = _struct(
     destination=StringType(),
-    minute=TimestampType(),
+    slot=TimestampType(),
     arrived=LongType(),
     dispatched=LongType(),
     acked=LongType(),
@@ -50,11 +50,103 @@ TRAFFIC = _struct(
     events=LongType(),
 )
 
-#: Of each consumer queue, microseconds from the broker to the ack.
+#: Log histograms of the time to the ack: by destination and slot (no consumer), by destination and consumer (no slot).
 LATENCY = _struct(
     destination=StringType(),
+    consumer=StringType(),
+    slot=TimestampType(),
+    bucket=LongType(),
+    messages=LongType(),
+)
+
+#: Of each pair of where messages were sent to and where something happened to them.
+WAYS = _struct(
+    original=StringType(),
+    destination=StringType(),
+    sent=LongType(),
+    bytes_sent=LongType(),
+    copies=LongType(),
+    bytes_copied=LongType(),
+    dispatched=LongType(),
     acked=LongType(),
-    p50_us=DoubleType(),
-    p95_us=DoubleType(),
-    p99_us=DoubleType(),
+    last_arrived=TimestampType(),
+    last_read=TimestampType(),
+    events=LongType(),
+)
+
+#: Of each destination and client, and of what no client did there (client null).
+CLIENTS = _struct(
+    destination=StringType(),
+    client=StringType(),
+    sent=LongType(),
+    bytes_sent=LongType(),
+    arrived=LongType(),
+    dispatched=LongType(),
+    acked=LongType(),
+    bytes_acked=LongType(),
+    redelivered=LongType(),
+    ended=LongType(),
+    given=LongType(),
+    finished=LongType(),
+    held_ms=LongType(),
+    last_dispatched=TimestampType(),
+    last_ended=TimestampType(),
+    events=LongType(),
+)
+
+#: The last note of each log in each slot.
+DEPTH_NOTES = _struct(
+    broker=StringType(), destination=StringType(), slot=TimestampType(), ts=TimestampType(), depth=LongType()
+)
+
+#: Of each log, slot (its number) and part of it: what came to wait, and what waits no more.
+DEPTH_FLOWS = _struct(
+    broker=StringType(),
+    destination=StringType(),
+    number=IntegerType(),
+    part=IntegerType(),
+    came=LongType(),
+    went=LongType(),
+    bytes_came=LongType(),
+    events=LongType(),
+)
+
+#: Of each outcome, cause, destination, consumer and slot: how many messages, and the newest of them.
+CAUSES = _struct(
+    outcome=StringType(),
+    cause=StringType(),
+    destination=StringType(),
+    consumer=StringType(),
+    slot=TimestampType(),
+    messages=LongType(),
+    first=TimestampType(),
+    last=TimestampType(),
+    example=StringType(),
+    example_reason=StringType(),
+    events=LongType(),
+)
+
+#: Of each destination: messages acknowledged, given out again (how many, how often, at most), processed twice or more.
+REPEATS = _struct(
+    destination=StringType(),
+    messages=LongType(),
+    redelivered=LongType(),
+    redeliveries=LongType(),
+    most=LongType(),
+    duplicated=LongType(),
+    across=LongType(),
+    most_redelivered=StringType(),
+    most_processed=StringType(),
+    events=LongType(),
+)
+
+#: Of each destination, week back and slot: as TRAFFIC; `failed` are dead letters.
+WEEKS = _struct(
+    destination=StringType(),
+    week=IntegerType(),
+    slot=TimestampType(),
+    arrived=LongType(),
+    acked=LongType(),
+    failed=LongType(),
+    events=LongType(),
 )

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import reduce
+from types import MappingProxyType
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -63,14 +64,21 @@ class NotRecorded(ValueError):
     """A selector that asks for what no recorded message has, and so cannot be a column."""
 
 
-def to_column(tree: Node, ps: str = "ps", pn: str = "pn") -> Column:
-    """The selector as a nullable boolean over the map columns named `ps` and `pn`. Raises NotRecorded."""
-    return _Compiler(ps, pn).condition(tree)
+#: Of no header.
+_NONE: Mapping[str, Column] = MappingProxyType({})
+
+
+def to_column(tree: Node, ps: str = "ps", pn: str = "pn", known: Mapping[str, Column] = _NONE) -> Column:
+    """The selector as a nullable boolean over the map columns named `ps` and `pn`. Raises NotRecorded.
+
+    `known` are headers that are not in the maps: the text of each.
+    """
+    return _Compiler(ps, pn, known).condition(tree)
 
 
 class _Compiler:
-    def __init__(self, ps: str, pn: str) -> None:
-        self.ps, self.pn = F.col(ps), F.col(pn)
+    def __init__(self, ps: str, pn: str, known: Mapping[str, Column]) -> None:
+        self.ps, self.pn, self.known = F.col(ps), F.col(pn), known
         self.conditions = {
             "REGEX": self.regex, "INLIST": self.in_list, "XPATH": self.xpath, "XQUERY": lambda _: F.lit(False),
         }  # fmt: skip
@@ -161,12 +169,12 @@ class _Compiler:
 
     def property(self, name: str) -> Column:
         known = identifier(name)
-        text = _first(*(self.ps[header] for header in known.headers))
+        text = _first(*map(self.text_of, known.headers))
         value = _first(text, *(() if known.default is None else (F.lit(known.default),)))
         match known.form:
             case Form.NUMBER:
                 default = _unknown("double") if known.default is None else F.lit(float(known.default))
-                return F.when(text.isNull(), default).otherwise(self.pn[known.headers[0]])
+                return F.when(text.isNull(), default).otherwise(self.number_of(known.headers[0]))
             case Form.BOOLEAN:
                 return _truth(value)
             case Form.DELIVERY_MODE:
@@ -175,11 +183,17 @@ class _Compiler:
                 return _native(value)
         return value
 
+    def text_of(self, header: str) -> Column:
+        return self.known[header] if header in self.known else self.ps[header]
+
+    def number_of(self, header: str) -> Column:
+        return _number(self.known[header]) if header in self.known else self.pn[header]
+
     def number(self, node: Node) -> Column:
         """The operand as a double; NULL for text that is no number, and for truth."""
         match node:
             case Property(name) if identifier(name).form is Form.TEXT:
-                return self.pn[identifier(name).headers[0]]
+                return self.number_of(identifier(name).headers[0])
             case Literal(str(text)):
                 known = number(text)
                 return _unknown("double") if known is None else F.lit(float(known))

@@ -9,11 +9,14 @@ from dataclasses import dataclass
 
 import redis
 
+from analytics.places import place_of
 from brokerapp.errors import StoreUnavailable
 from brokerapp.store.keys import trace_key
 
 #: Entries asked for at once; an entry is a few hundred kilobytes at most.
 PAGE = 32
+#: What a node may hold back of the events of the last moments.
+NODE_DELAY_US = 2_000_000
 _CONNECT_SECONDS = 5
 _ANSWER_SECONDS = 30
 
@@ -53,7 +56,7 @@ class TraceStream:
         if entries and entries[0][0] == after:
             return Page(entries[1:], 0)
         missed = info["entries-added"] - info["length"] - ordinal
-        if missed < 0 or _place(info["last-generated-id"].decode()) < _place(after):
+        if missed < 0 or place_of(info["last-generated-id"].decode()) < place_of(after):
             return Page([], 0, renewed=True)
         return Page(entries[:limit], missed)
 
@@ -69,14 +72,14 @@ class TraceStream:
             raise StoreUnavailable(f"the trace stream cannot be read: {error}") from error
         return (info if isinstance(info, dict) else None), found
 
+    def last(self) -> str | None:
+        """The id of the entry that the stream was given last; None when there is no stream."""
+        info, _ = self._look("+", 1)
+        return info and info["last-generated-id"].decode()
+
     def trim(self, archived: str) -> None:
         """Remove the entries before the one of this id, which stays as a sentinel."""
         try:
             self._redis.xtrim(self._key, minid=archived, approximate=False)
         except redis.RedisError as error:
             raise StoreUnavailable(f"the trace stream cannot be trimmed: {error}") from error
-
-
-def _place(id: str) -> tuple[int, int]:
-    milliseconds, _, number = id.partition("-")
-    return int(milliseconds), int(number)

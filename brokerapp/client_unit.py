@@ -15,7 +15,7 @@ from brokerapp.engine.subscription import Subscription
 from brokerapp.store import Unit
 
 if TYPE_CHECKING:
-    from brokerapp.flow_control import Waiting
+    from brokerapp.full_place import Waiting
     from brokerapp.storing import Storing
 
 

@@ -17,6 +17,10 @@ EXTRA_PORTS = {"stomp+ssl": "SLUICE_STOMP_SSL_PORT", "ws": "SLUICE_WS_PORT", "ws
 #: Properties that messages of many businesses have, and are asked for by.
 INDEXED = "order,orderId,order-id,customer,invoice"
 
+#: For how long, and up to how much, recorded traffic is kept: a month, at 5 bytes an event four billion events.
+ARCHIVE_DAYS, ARCHIVE_GIGABYTES = 31, 20
+_GIGABYTE = 10**9
+
 PROJECT = Path(__file__).resolve().parent.parent
 
 
@@ -47,6 +51,9 @@ class Environment:
     audit_days: int = 0
     #: A Spark Connect server elsewhere, as `sc://host:port/;token=...`: analyses run there, and none is started here.
     spark_remote: str = field(default="", repr=False)
+    #: Days for which recorded traffic is kept, and bytes that it may take; 0: for ever, any number.
+    archive_days: float = ARCHIVE_DAYS
+    archive_bytes: int = ARCHIVE_GIGABYTES * _GIGABYTE
     #: Days for which results of analyses are kept that nobody pinned; 0: for ever.
     result_days: int = 90
     #: Where people find the console: links in mails begin so.
@@ -79,6 +86,8 @@ class Environment:
             indexed=_indexed(variables.get("SLUICE_INDEXED", INDEXED)),
             proxies="".join(variables.get("SLUICE_PROXIES", "").split()),
             audit_days=int(variables.get("SLUICE_AUDIT_DAYS", 0)),
+            archive_days=float(variables.get("SLUICE_ARCHIVE_DAYS", ARCHIVE_DAYS)),
+            archive_bytes=int(float(variables.get("SLUICE_ARCHIVE_GB", ARCHIVE_GIGABYTES)) * _GIGABYTE),
             console_url=variables.get("SLUICE_URL") or f"http://localhost:{variables.get('SLUICE_PORT', 8000)}",
             spark_remote=variables.get("SPARK_REMOTE", ""),
             result_days=int(variables.get("SLUICE_RESULT_DAYS", 90)),

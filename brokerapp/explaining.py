@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from brokerapp.broker import Broker
-from brokerapp.definitions import from_json
-from brokerapp.destination import Destination
+from brokerapp.definitions import Definitions, VirtualTopic
+from brokerapp.definitions_json import from_json
+from brokerapp.destination import Destination, Kind
+from brokerapp.engine.circumstances import Circumstances, Kept
+from brokerapp.engine.consumer_queues import topic_behind
 from brokerapp.engine.routing import Hop, Route, examine
 from brokerapp.engine.topology import Topology
 
@@ -36,11 +40,37 @@ class Explaining:
             "problem": problem,
         }
 
+    async def circumstances(self, definitions: dict[str, Any] | None = None) -> dict[str, Any]:
+        """What ways depend on beside definitions, as it is now: by those in force, and by these proposed ones."""
+        every = [self._broker.topology.definitions, *([] if definitions is None else [from_json(definitions)])]
+        queues = [each.destination.name for each in self._broker.queues if each.destination.kind is Kind.QUEUE]
+        kept = [Kept(each.subscription, each.log.name, each.feed.persistent_only) for each in self._broker.durables]
+        wanted = {name: self._wanted(name) for name in _asked(queues, every)}
+        bindings = tuple(self._broker.topology.bindings)
+        return Circumstances(tuple(queues), bindings, tuple(kept), wanted).to_json()
+
+    def _wanted(self, queue: str) -> tuple[str | None, ...]:
+        """The selectors of a queue's consumers, present and remembered."""
+        log = self._broker.queues.find(Destination.queue(queue))
+        present = {each.selector.text if each.selector is not None else None for each in log.consumers}
+        return (*present, *(each for each in self._broker.queues.remembering.entries_of(log.name)))
+
     def _topology(self, definitions: dict[str, Any] | None) -> Topology:
         present = self._broker.topology
         if definitions is None:
             return present
         return Topology(from_json(definitions), present.interest, present.queues, present.feeds, present.bindings)
+
+
+def _asked(queues: Iterable[str], every: Iterable[Definitions]) -> list[str]:
+    """The queues whose consumers virtual topics ask before they copy."""
+    asking = [
+        each
+        for definitions in every
+        for each in definitions.virtual_destinations
+        if isinstance(each, VirtualTopic) and each.selector_aware
+    ]
+    return [name for name in queues if any(topic_behind(each, name) is not None for each in asking)]
 
 
 def _places(found: Route) -> list[list[str]]:

@@ -20,6 +20,7 @@ from brokerapp.client import Client, Placed
 from brokerapp.destination import Destination
 from brokerapp.engine.patience import patience_ms, warning_interval_ms
 from brokerapp.errors import RequestRefused
+from brokerapp.full_place import FullPlace, Waiting
 from brokerapp.store import GONE, SHARED, STORE, TEMP, Batch, Run, Unit
 from brokerapp.timers import Timer
 
@@ -36,34 +37,10 @@ MAX_WAITING = 10_000
 MAX_WAITING_BYTES = 8 * 1024 * 1024
 #: Bytes of messages of all clients that may wait in memory: some thousand clients with what one read brings.
 MAX_ALL_WAITING_BYTES = 256 * 1024 * 1024
-#: Sends tried at once when a place has room again: a try costs the store a call, whether it succeeds or not.
-MAX_AT_ONCE = 256
 #: How often, while sends wait, those whose time is over are looked for; and how often the first are tried although
 #: nothing is known to have left: limits may have been raised, another node may have consumed.
 TICK_MS = 100
 TRY_AGAIN_MS = 1_000
-
-
-class Waiting:
-    """A send at a full place."""
-
-    __slots__ = ("place", "since_ms", "tried", "unit", "until_ms")
-
-    def __init__(self, unit: ClientUnit, place: FullPlace, since_ms: int, until_ms: int | None) -> None:
-        self.unit, self.place, self.since_ms, self.until_ms = unit, place, since_ms, until_ms
-        self.tried = False  #: it is on its way to the store once more
-
-
-class FullPlace:
-    """A queue, a topic, or the store, without room for those who wait."""
-
-    __slots__ = ("at_once", "name", "row", "since_ms", "tried", "tried_ms", "warned_ms")
-
-    def __init__(self, name: str, now_ms: int) -> None:
-        self.name, self.since_ms, self.tried_ms, self.warned_ms = name, now_ms, now_ms, 0
-        self.row: dict[Waiting, None] = {}  # in order
-        self.tried = 0  #: of them, on their way to the store
-        self.at_once = 1
 
 
 class FlowControl:
@@ -117,7 +94,7 @@ class FlowControl:
             self._refusing[place] = None
             self._tell(unit, place)
             return self._join(unit, place)
-        self._tried(waiting)
+        waiting.was_tried()
         if full != waiting.place.name:
             self._leave_row(waiting)
             place = waiting.place = self._opened(self.places.get(full) or FullPlace(full, clock.now_ms()))
@@ -128,7 +105,7 @@ class FlowControl:
 
     def _tell(self, unit: ClientUnit, place: FullPlace) -> None:
         """Tell those who listen that somebody sends more than there is room for; once while they wait."""
-        destination, advisories = self._blamed(unit, place), self._broker.advisories
+        destination, advisories = place.blamed(unit), self._broker.advisories
         if place.name not in self.places:
             advisories.full(destination, place.name if place.name in SHARED else "memory")
         if not unit.client.waiting:
@@ -177,7 +154,7 @@ class FlowControl:
         client.waiting += 1
         client.waiting_bytes += unit.size
         client.read_or_not()
-        stats = self._broker.stats.of(self._blamed(unit, place))
+        stats = self._broker.stats.of(place.blamed(unit))
         stats.BlockedSends += 1
         self._broker.stats.changed.add(stats)
         return None
@@ -216,11 +193,11 @@ class FlowControl:
         """It waits no more: it is stored, or refused for good."""
         unit, client, place = waiting.unit, waiting.unit.client, waiting.place
         unit.waiting = None
-        self._tried(waiting)
+        waiting.was_tried()
         self._leave_row(waiting)
         self._passing[place] = None
         self.bytes -= unit.size
-        stats = self._broker.stats.of(self._blamed(unit, place))
+        stats = self._broker.stats.of(place.blamed(unit))
         stats.TotalBlockedTime += clock.now_ms() - waiting.since_ms
         self._broker.stats.changed.add(stats)
         client.started_unit(unit.size)
@@ -254,11 +231,6 @@ class FlowControl:
             if not self.places:
                 self._broker.committer.done = self._broker.delivery.drained = None
 
-    def _tried(self, waiting: Waiting) -> None:
-        if waiting.tried:
-            waiting.tried = False
-            waiting.place.tried -= 1
-
     # -- trying again
 
     def _look(self, batch: Batch) -> None:
@@ -280,7 +252,7 @@ class FlowControl:
             for each in self._broker.runs.split(unit, range(unit.count)):
                 self.submit(each)
         elif unit.waiting is not None:
-            self._tried(unit.waiting)
+            unit.waiting.was_tried()
         else:
             self.submit(unit)
 
@@ -288,10 +260,10 @@ class FlowControl:
         """Let the first in the row try again, more than the last time when that went well; one try after the other."""
         if place.tried:
             return
-        candidates = self._fitting(place)
+        candidates = place.fitting(self._broker.bounds.room(place.name))
         if all_that_settle:
             candidates += [each for each in islice(place.row, place.at_once, None) if each.unit.settles]
-        place.at_once = min(2 * place.at_once, MAX_AT_ONCE)
+        place.try_more()
         place.tried_ms = clock.now_ms()
         for each in candidates:
             try:
@@ -299,19 +271,8 @@ class FlowControl:
             except RequestRefused as error:
                 self._broker.storing.refuse(each.unit, str(error))
                 continue
-            each.tried = True
-            place.tried += 1
+            each.is_tried()
             self._broker.committer.submit(each.unit)
-
-    def _fitting(self, place: FullPlace) -> list[Waiting]:
-        """The first in the row, as many as are to try at once; of those at a topic as many as it has room for."""
-        fitting, room = [], self._broker.bounds.room(place.name)
-        for each in islice(place.row, place.at_once):
-            if room <= 0:
-                break
-            fitting.append(each)
-            room -= each.unit.size
-        return fitting
 
     def _try_topics(self) -> None:
         """Subscribers of topics took what waited for them."""
@@ -350,8 +311,3 @@ class FlowControl:
                 self._broker.bounds.describe(place.name), len(place.row), len({each.unit.client for each in place.row}),
                 now_ms - next(iter(place.row)).since_ms,
             )  # fmt: skip
-
-    @staticmethod
-    def _blamed(unit: ClientUnit, place: FullPlace) -> Destination:
-        """Where the wait is counted: at what is full, else where the message was sent."""
-        return unit.placed[0].destination if place.name in SHARED else Destination.parse(place.name)

@@ -5,38 +5,34 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import itertools
-import json
 import logging
 import os
 import socket
 import sys
-import time
 import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from brokerapp.allocator import keep_freed_memory
 from brokerapp.broker import Broker
 from brokerapp.clock import now_ms
 from brokerapp.committer import Committer
-from brokerapp.definitions import Definitions, from_json, to_json
+from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
 from brokerapp.engine.access import Access, Grant
 from brokerapp.errors import Fenced, StoreUnavailable
+from brokerapp.in_force import InForce
 from brokerapp.listeners import Listen, Listeners
-from brokerapp.peers import connection_of
-from brokerapp.recording.depths import Depths
-from brokerapp.recording.recorder import BATCH, NoRecorder, Recorder
+from brokerapp.recording.recorder import NoRecorder, Recorder
+from brokerapp.reporting import Reporting
 from brokerapp.requests import answer
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
-from brokerapp.snapshot import NodeStatus
 from brokerapp.stats import Stats
 from brokerapp.stomp.endpoint import Authenticate
 from brokerapp.store import Limits, LogState
 from brokerapp.store.nodes import NODE_TIMEOUT_MS
 from brokerapp.store.redis import RedisStore
-from brokerapp.store.room import server_limit, store_limit
+from brokerapp.store.room import store_limit
 
 logger = logging.getLogger(__name__)
 
@@ -53,8 +49,6 @@ TICK_SECONDS = 1.0
 DRAIN_SECONDS = 10.0
 #: Seconds it waits then for the store to take the marks of the queues.
 CLOSE_SECONDS = 2.0
-#: Connections listed in a node's status.
-MAX_LISTED_CONNECTIONS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +79,13 @@ class Node:
     def __init__(self, config: NodeConfig, authenticate: Authenticate | None = None) -> None:
         self.config, self._authenticate = config, authenticate
         self.session = uuid.uuid4().hex[:8]
-        self.started_ms = now_ms()
         self.addresses: list[str] = []
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._store = RedisStore(config.redis_url, config.broker)
         self._control = RedisStore(config.redis_url, config.broker)  # its own connections: it blocks on them
+        self._in_force = InForce(self._store)
         self._tasks: list[asyncio.Task] = []
         self._pumping = False
-        self._snapshot = 0
 
     # -- life
 
@@ -103,32 +96,17 @@ class Node:
         keep_freed_memory()
         await self._store.open()
         await self._take_over()
-        definitions = await self._definitions()
+        definitions = await self._in_force.begin(self.config.definitions, self.config.impose)
         last = await self._store.claim(self.session)
-        self._snapshot = await self._store.clear_stats()
-        self._store_limit = store_limit(self.config.store_limit, await self._store.memory())
-        self._limits = Limits(
-            total=self._store_limit,
-            temp=min(self.config.temp_limit, self._store_limit) if self._store_limit else self.config.temp_limit,
-            of_log=lambda log: self.broker.bounds.of_log(log),
-        )
-        self._committer = Committer(self._store, self.session, self._limits, self._pump)
-        (self._committer.used, _), self._committer.temp = await self._store.used(), await self._store.temp_used()
-        self.recorder = Recorder(self.config.broker) if self.config.trace else NoRecorder(self.config.broker)
-        self._depths = Depths(self.recorder)
-        self._stats = Stats()
-        self.broker = Broker(
-            self.config.broker, self.session, self._committer, self.recorder, self._stats, definitions,
-            self.config.settings,
-        )  # fmt: skip
+        snapshot = await self._store.clear_stats()
+        self.broker = await self._make_broker(definitions)
         self._listeners = Listeners(self.broker, self._authenticate, self._request_pump)
-        if self.config.grants is not None:
-            self.broker.access = Access(self.config.grants)
-        await self._beat()  # from here on operators ask us instead of changing the store themselves
+        self._reporting = Reporting(self.broker, self._store, self._listeners, self._limits, snapshot)
+        await self._reporting.beat()  # from here on operators ask us instead of changing the store themselves
         self.broker.recover(await self._found(), last)
         for destination in self.config.destinations:
             self.broker.creation.declare(destination)
-        self._note_depths()
+        self._reporting.note_depths()
         work_by_name = {
             "committer": self._committer.run,
             "discards": self._committer.run_discards,
@@ -141,7 +119,26 @@ class Node:
             self._tasks.append(asyncio.create_task(self._guard(name, work), name=name))
         await self._listen()
         self.broker.url = next(iter(self.addresses), "")
-        await self._beat()
+        await self._reporting.beat()
+
+    async def _make_broker(self, definitions: Definitions) -> Broker:
+        """The broker, which knows its limits and how much the store holds."""
+        total = store_limit(self.config.store_limit, await self._store.memory())
+        self._limits = Limits(
+            total=total,
+            temp=min(self.config.temp_limit, total) if total else self.config.temp_limit,
+            of_log=lambda log: self.broker.bounds.of_log(log),
+        )
+        self._committer = Committer(self._store, self.session, self._limits, self._pump)
+        (self._committer.used, _), self._committer.temp = await self._store.used(), await self._store.temp_used()
+        recorder = Recorder(self.config.broker) if self.config.trace else NoRecorder(self.config.broker)
+        broker = Broker(
+            self.config.broker, self.session, self._committer, recorder, Stats(), definitions,
+            self.config.settings,
+        )  # fmt: skip
+        if self.config.grants is not None:
+            broker.access = Access(self.config.grants)
+        return broker
 
     async def _found(self) -> list[LogState]:
         """The logs as the last node left them, or none when the broker is to begin anew."""
@@ -161,26 +158,13 @@ class Node:
             logger.info("node %s of this broker lives: waiting for it to leave", former["node"])
             await asyncio.sleep(NODE_TIMEOUT_MS / 5000)
 
-    async def _definitions(self) -> Definitions:
-        version, text = await self._store.definitions()
-        wanted = _dump(self.config.definitions)
-        if text is not None and not (self.config.impose and await self._store.imported() != wanted):
-            return _load(version, text)
-        return _load(await self._define(version, wanted, "as configured"), wanted)
-
-    async def _define(self, version: int, wanted: str, comment: str) -> int:
-        about = {"author": "node", "comment": comment, "time_ms": now_ms()}
-        return await self._store.define(version, wanted, about, imported=True)
-
     async def impose(self, definitions: Definitions, source: str) -> int:
         """Put these in force if the source says something else than it did last time; the version in force.
 
         They must be such as a file's reader lets through. Raises DefinitionConflict, StoreUnavailable.
         """
-        wanted = _dump(definitions)
-        version, _ = await self._store.definitions()
-        if await self._store.imported() != wanted:
-            version = await self._define(version, wanted, f"{source} changed")
+        version, is_new = await self._in_force.impose(definitions, source)
+        if is_new:
             await self._refresh()
         return version
 
@@ -203,9 +187,7 @@ class Node:
             client.sink.flush()
             client.sink.close()
         with contextlib.suppress(StoreUnavailable):
-            await self._flush_trace(everything=True)
-            while self._stats.changed:
-                await self._write_stats()
+            await self._reporting.tell_the_last()
             await self._store.leave(self.session)
         # A cancel that meets the end of one of the driver's reads gets lost: ask until they are done.
         while running := [task for task in self._tasks if not task.done()]:
@@ -256,10 +238,7 @@ class Node:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK_SECONDS)
-            await self._beat()
-            await self._write_stats()
-            self._note_depths()
-            await self._flush_trace()
+            await self._reporting.tell()
 
     async def _run_timers(self) -> None:
         """Do what the broker wants done later, when its time comes."""
@@ -273,62 +252,6 @@ class Node:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(moved.wait(), None if due is None else max(0, due - now_ms()) / 1000)
 
-    async def _beat(self) -> None:
-        memory = await self._store.memory()
-        self._limits.server = server_limit(memory)
-        clients = itertools.islice(self.broker.clients.values(), MAX_LISTED_CONNECTIONS)
-        status = NodeStatus(
-            node=self.session,
-            broker=self.config.broker,
-            started_ms=self.started_ms,
-            seen_ms=now_ms(),
-            address=self.addresses,
-            listeners=[each.to_json() for each in self._listeners.stats()],
-            connections=[connection_of(client).to_json() for client in clients],
-            trace={
-                "recorded": self.recorder.recorded, "dropped": self.recorder.dropped, "pending": self.recorder.pending,
-            },
-            store={
-                **memory, "message_limit": self._store_limit, "temp_limit": self._limits.temp or self._store_limit,
-                "temp_used": self._committer.temp,
-            },
-        )  # fmt: skip
-        await self._store.beat(self.session, {**status.to_json(), "host": socket.gethostname(), "pid": os.getpid()})
-
-    async def _write_stats(self) -> None:
-        changed, gone = self._stats.take_changes()
-        if not changed and not gone:
-            return
-        self._snapshot += 1
-        for each in changed:
-            each.version = self._snapshot
-            self.broker.measure(each)
-        rows = {str(each.destination): json.dumps(each.to_json()) for each in changed}
-        forgotten = self._stats.long_gone(self._snapshot)
-        try:
-            await self._store.write_stats(self._snapshot, rows, list(map(str, gone)), list(map(str, forgotten)))
-        except StoreUnavailable:
-            self._stats.give_back(changed, gone)
-            raise
-        self._stats.forget_gone(forgotten)
-        self._stats.told_gone(gone, self._snapshot)
-
-    def _note_depths(self) -> None:
-        now_us = time.time_ns() // 1000
-        if self._depths.due(now_us):
-            self._depths.note(now_us, {log.name: log.depth for log in self.broker.queues})
-
-    async def _flush_trace(self, everything: bool = False) -> None:
-        """Once a second all that waits, in batches; a batch the store does not take is lost, and counted."""
-        while (batch := self.recorder.cut(BATCH)) is not None:
-            try:
-                await self._store.record(batch.encode(), batch.count)
-            except StoreUnavailable:
-                self.recorder.lose(batch)
-                raise
-            if not everything and self.recorder.pending < BATCH:
-                return
-
     async def _follow(self) -> None:
         async for signal in self._control.signals():
             if signal in ("definitions", "subscribed"):
@@ -336,10 +259,10 @@ class Node:
 
     async def _refresh(self) -> None:
         """Route by the definitions that are in force."""
-        version, text = await self._store.definitions()
-        if text is not None and version != self.broker.topology.definitions.version:
-            self.broker.redefine(_load(version, text))
-            logger.info("routing by definitions version %d", version)
+        definitions = await self._in_force.since(self.broker.topology.definitions.version)
+        if definitions is not None:
+            self.broker.redefine(definitions)
+            logger.info("routing by definitions version %d", definitions.version)
 
     async def _serve(self) -> None:
         while True:
@@ -347,14 +270,6 @@ class Node:
             if request is not None:
                 reply = await answer(self.broker, self._committer, self._request_pump, self._refresh, request)
                 await self._store.answer(request["id"], reply)
-
-
-def _dump(definitions: Definitions) -> str:
-    return json.dumps(to_json(replace(definitions, version=0)), sort_keys=True)
-
-
-def _load(version: int, text: str) -> Definitions:
-    return from_json({**json.loads(text), "version": version})
 
 
 def _is_dead_here(former: dict) -> bool:

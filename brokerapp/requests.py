@@ -204,6 +204,7 @@ async def answer(
         "send": Sending(broker).send,
         "routes": Sending(broker).routes,
         "explain": Explaining(broker).explain,
+        "circumstances": Explaining(broker).circumstances,
     }
     verb = verbs.get(request["verb"])
     if verb is None:

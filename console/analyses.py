@@ -7,14 +7,14 @@ from typing import Any
 
 from analytics.catalogue import ANALYSES, Analysis, analysis_for
 from analytics.request import AnalysisRequest
-from brokerapp.definitions import to_json
+from brokerapp.definitions_json import to_json
 from brokerapp.errors import StoreUnavailable
 from console.gateway import gateway
 
 
 def catalogue() -> list[Analysis]:
-    """All analyses there are."""
-    return list(ANALYSES.values())
+    """All analyses that can be asked by themselves."""
+    return [each for each in ANALYSES.values() if each.group]
 
 
 def request_for(kind: str, given: Mapping[str, str]) -> tuple[str, dict[str, str]]:
@@ -36,8 +36,9 @@ def with_routing(request: Mapping[str, Any]) -> dict[str, Any]:
         return dict(request)
 
 
-def words_for(kind: str, parameters: Mapping[str, str]) -> str:
-    """The parameters as a person would say them: `last hour`."""
+def words_for(kind: str, parameters: Mapping[str, Any]) -> str:
+    """The parameters as a person would say them: `last hour`. Definitions that are judged are no words."""
+    parameters = {name: value for name, value in parameters.items() if isinstance(value, str)}
     if kind not in ANALYSES:
         return ", ".join(parameters.values())
     known = {each.name: each for each in ANALYSES[kind].parameters}

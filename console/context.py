@@ -7,8 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 
+from console import bell
 from console.access import Verb, may, rights_of, roles_of
-from console.alerts import showing
 from console.commands import allowed
 from console.models import UserSetting
 from console.rail import rail_of
@@ -29,6 +29,6 @@ def house(request: HttpRequest) -> dict[str, Any]:
         "single_keys": setting.single_keys,
         "commands": allowed(rights),
         "broker": settings.SLUICE.broker_name,
-        "bell": showing.cells(user) if may(user, Verb.SEE) else {},
+        "bell": bell.cells(user) if may(user, Verb.SEE) else {},
         "rail": rail_of(rights, request.path),
     }

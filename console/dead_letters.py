@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from analytics.causes import GAP, LONGEST, UNKNOWN, pattern_of
 from brokerapp.destination import Destination
 from brokerapp.snapshot import BrowsedMessage, BrowsePage, DestinationStats
 from console.listed import Listed
@@ -21,20 +22,11 @@ PATIENCE, MAX_READ = 2.0, 50_000
 PAGE = 500
 #: Bars of a history.
 BARS = 48
-#: What differs between failures that are alike: ids, words and numbers with a digit in them, what stands in quotes. A
-#: word is tried from its beginning only, so that a long one takes no longer than a short one for each of its letters.
-_VARIABLE = re.compile(r"ID:\S+|\"[^\"]{0,200}\"|'[^']{0,200}'|(?<![\w-])[\w-]*\d[\w-]*(?:[.,:]\d+)*")
-GAP = "…"
 
 
 def is_dead_letter_queue(stats: DestinationStats) -> bool:
     """Whether failed messages are kept there."""
     return stats.destination.is_queue and stats.DLQ
-
-
-def pattern_of(cause: str) -> str:
-    """A cause without what differs between failures that are alike."""
-    return re.sub(rf"{GAP}(?:\s*{GAP})+", GAP, _VARIABLE.sub(GAP, cause.strip()))[:200] or "no cause is recorded"
 
 
 @dataclass(slots=True)
@@ -166,11 +158,11 @@ def survey(queues: list[DestinationStats], place: Place, browse: Browse, patienc
 
 
 def _like_cause(pattern: str) -> str:
-    if pattern == "no cause is recorded":
+    if pattern == UNKNOWN:
         return "dlqDeliveryFailureCause IS NULL"
-    if GAP not in pattern and len(pattern) < 200:
+    if GAP not in pattern and len(pattern) < LONGEST:
         return f"dlqDeliveryFailureCause = '{_quoted(pattern)}'"
-    end = "%" if len(pattern) == 200 else ""
+    end = "%" if len(pattern) == LONGEST else ""
     return f"dlqDeliveryFailureCause LIKE '{_escaped(pattern)}{end}'" + _escape_clause(pattern)
 
 

@@ -56,6 +56,11 @@ def ago(moment: datetime, now: datetime | None = None) -> str:
     return f"{span(int(seconds))} ago" if seconds > 0 else f"in {span(int(-seconds))}"
 
 
+def lately(moment: datetime) -> str:
+    """As `ago`, but nothing that changes with each second: `4 min ago`, just now."""
+    return ago(moment) if abs((timezone.now() - moment).total_seconds()) >= 60 else "just now"
+
+
 def in_zone(moment: datetime, zone: str) -> str:
     """21 Nov 2026, 07:00 CET"""
     return f"{moment.astimezone(ZoneInfo(zone)):%-d %b %Y, %H:%M %Z}"

@@ -190,6 +190,7 @@ class UserSetting(models.Model):
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="setting")
     theme = models.CharField(max_length=8, choices=Theme, default=Theme.AUTO)
+    bell_seen = models.DateTimeField(null=True)  #: when the bell was last opened
     single_keys = models.BooleanField(
         default=True
     )  #: whether single letters do something (WCAG 2.1.4 lets users say no)

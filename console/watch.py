@@ -111,6 +111,8 @@ class Watch:
             self._sampler = Sampler()
         self._last = at
         points = self._sampler.points(at, picture.stats)
+        if not picture.stats:  # a node that has just begun has told nothing yet: a gap, not zero
+            return
         whole = whole_of(picture, at, points)
         for destination, point in points.items():
             self._minute.setdefault(destination, []).append(point)

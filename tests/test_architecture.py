@@ -11,7 +11,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 PACKAGES = ("brokerapp", "analytics", "console")
 
 VALUES = (
-    "brokerapp.errors", "brokerapp.destination", "brokerapp.message", "brokerapp.definitions", "brokerapp.snapshot",
+    "brokerapp.errors", "brokerapp.destination", "brokerapp.message", "brokerapp.definitions",
+    "brokerapp.definitions_json", "brokerapp.snapshot",
     "brokerapp.settings", "brokerapp.strategies", "brokerapp.named_subscription", "brokerapp.transformations",
     "brokerapp.connector",
 )  # fmt: skip
@@ -20,7 +21,8 @@ CORE = (
     "brokerapp.advisories", "brokerapp.bounds", "brokerapp.broker", "brokerapp.browsing", "brokerapp.client",
     "brokerapp.client_unit", "brokerapp.committer", "brokerapp.consuming", "brokerapp.creation",
     "brokerapp.delivery", "brokerapp.durables", "brokerapp.early_delivery", "brokerapp.expiry",
-    "brokerapp.failures", "brokerapp.flow_control", "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs",
+    "brokerapp.failures", "brokerapp.flow_control", "brokerapp.full_place",
+    "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs",
     "brokerapp.logs", "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas",
     "brokerapp.recovery", "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.runs",
     "brokerapp.scheduling", "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics",
@@ -49,6 +51,9 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.strategies": (),
     "brokerapp.connector": (),
     "brokerapp.definitions": ("brokerapp.destination", "brokerapp.errors", "brokerapp.strategies"),
+    "brokerapp.definitions_json": (
+        "brokerapp.definitions", "brokerapp.destination", "brokerapp.errors", "brokerapp.strategies",
+    ),
     "brokerapp.named_subscription": ("brokerapp.destination", "brokerapp.errors"),
     "brokerapp.snapshot": ("brokerapp.destination", "brokerapp.message", "brokerapp.named_subscription"),
     "brokerapp.timers": (),
@@ -116,11 +121,17 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.transfers": PARTS_OF_CORE,
     "brokerapp.admin": (
         *VALUES, "brokerapp.admin", "brokerapp.clock", "brokerapp.engine.bindings", "brokerapp.engine.checking",
-        "brokerapp.engine.job", "brokerapp.selectors", "=brokerapp.store", "brokerapp.store.redis",
+        "brokerapp.engine.circumstances", "brokerapp.engine.job", "brokerapp.selectors", "=brokerapp.store",
+        "brokerapp.store.redis",
+    ),
+    "brokerapp.in_force": (*VALUES, "brokerapp.clock", "brokerapp.store.redis"),
+    "brokerapp.reporting": (
+        *PARTS_OF_CORE, "brokerapp.listeners", "brokerapp.peers", "brokerapp.store.redis", "brokerapp.store.room",
     ),
     "brokerapp.node": (
-        *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.peers", "brokerapp.requests", "brokerapp.listeners",
-        "brokerapp.stomp", "brokerapp.store.nodes", "brokerapp.store.redis", "brokerapp.store.room",
+        *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.in_force", "brokerapp.listeners", "brokerapp.reporting",
+        "brokerapp.requests", "brokerapp.stomp", "brokerapp.store.nodes", "brokerapp.store.redis",
+        "brokerapp.store.room",
     ),
     "brokerapp.wiring": (
         "brokerapp.config", "brokerapp.connector", "brokerapp.destination", "brokerapp.engine", "brokerapp.environment",
@@ -131,9 +142,9 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.management": ("brokerapp",),
     "brokerapp": (),
     "analytics": (
-        "analytics", "brokerapp.definitions", "brokerapp.destination", "brokerapp.engine.destination_map",
-        "brokerapp.environment", "brokerapp.errors", "brokerapp.recording", "brokerapp.selectors",
-        "brokerapp.store.keys",
+        "analytics", "brokerapp.definitions", "brokerapp.definitions_json", "brokerapp.destination",
+        "brokerapp.engine", "brokerapp.environment", "brokerapp.errors", "brokerapp.recording", "brokerapp.selectors",
+        "brokerapp.stats", "brokerapp.store.keys",
     ),
     "console": ("console", "brokerapp", "analytics"),
 }  # fmt: skip

@@ -1,43 +1,30 @@
-"""Latency by consumer queue: from the message's arrival at the broker to its ack.
-
-Percentiles are read off a log histogram: latencies are counted in buckets that grow by 2 ** (1 / STEPS), and a
-percentile is the middle of the bucket that holds it. Histograms of any split of the data add up to that of the whole,
-so the same numbers come from rollups. The exact percentile (nearest rank) is in the same bucket: the error is at most
-2.2 %.
-"""
+"""Latency: from a message's arrival at the broker to its ack, as log histograms (analytics/histogram.py)."""
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-#: Buckets in which a latency doubles.
-STEPS = 16
-#: How far a percentile may be from the exact one, as a part of it.
-ERROR = 2 ** (1 / (2 * STEPS)) - 1
-PERCENTILES = {"p50_us": 0.50, "p95_us": 0.95, "p99_us": 0.99}
+from analytics.histogram import STEPS
+from analytics.transforms.counting import slot
+
+_TIMES = ("destination", "slot", "bucket")
+_CONSUMERS = ("destination", "consumer", "bucket")
 
 
-def latency(events: DataFrame) -> DataFrame:
-    """Rows of schemas.LATENCY, a row for each destination of which anything was acknowledged."""
+def latency(events: DataFrame, slot_seconds: int) -> DataFrame:
+    """Rows of schemas.LATENCY: each ack is counted for its destination and slot, and for its destination and consumer.
+
+    One scan makes a small cube, of which both are sums.
+    """
     micros = F.greatest(F.unix_micros("ts") - F.unix_micros("born"), F.lit(1))
-    histogram = (
+    cube = (
         events.where(F.col("kind") == "ack")
-        .groupBy("destination", F.floor(F.log2(micros) * STEPS).alias("bucket"))
-        .agg(F.count("*").alias("messages"))
-    )
-    of_destination = Window.partitionBy("destination")
-    ranked = histogram.select(
-        "destination",
-        "bucket",
-        F.sum("messages").over(of_destination.orderBy("bucket")).alias("rank"),
-        F.sum("messages").over(of_destination).alias("acked"),
-    )
-    percentiles = [_percentile(part).alias(name) for name, part in PERCENTILES.items()]
-    return ranked.groupBy("destination", "acked").agg(*percentiles)
-
-
-def _percentile(part: float) -> Column:
-    """The middle, by factor, of the first bucket up to which that part of the messages lies."""
-    bucket = F.min(F.when(F.col("rank") >= F.col("acked") * part, F.col("bucket")))
-    return F.pow(F.lit(2.0), (bucket + 0.5) / STEPS)
+        .groupBy("destination", "consumer", slot(slot_seconds).alias("slot"),
+                 F.floor(F.log2(micros) * STEPS).alias("bucket"))
+        .agg(F.sum("weight").alias("messages"))
+    )  # fmt: skip
+    sets = [[F.col(name) for name in each] for each in (_TIMES, _CONSUMERS)]
+    keys = [F.col(name) for name in ("destination", "consumer", "slot", "bucket")]
+    summed = cube.groupingSets(sets, *keys).agg(F.sum("messages").alias("messages"))
+    return summed.select("destination", "consumer", "slot", "bucket", "messages")

@@ -9,9 +9,11 @@ from typing import Any
 
 from brokerapp.admin.door import REQUEST_SECONDS, Door
 from brokerapp.clock import now_ms
-from brokerapp.definitions import Definitions, from_json, to_json
+from brokerapp.definitions import Definitions
+from brokerapp.definitions_json import from_json, to_json
 from brokerapp.destination import Destination
 from brokerapp.engine.checking import check
+from brokerapp.engine.circumstances import Circumstances
 from brokerapp.errors import DefinitionRefused
 
 
@@ -58,3 +60,8 @@ class Routing(Door):
         return await self._ask(
             "explain", destination=str(destination), headers=dict(headers), body=body, definitions=proposed
         )
+
+    async def circumstances(self, definitions: Definitions | None = None) -> Circumstances:
+        """What ways depend on beside definitions, also beside these proposed ones. Needs a live node."""
+        proposed = None if definitions is None else to_json(definitions)
+        return Circumstances.from_json(await self._ask("circumstances", definitions=proposed))

@@ -49,8 +49,9 @@ class Topology:
         queues: DestinationMap[str] | None = None,
         feeds: DestinationMap[Feed] | None = None,
         bindings: Bindings | None = None,
+        compiling: Callable[[str, bool], Selector] = compile_selector,
     ) -> None:
-        self.definitions, self.interest = definitions, interest
+        self.definitions, self.interest, self._compiling = definitions, interest, compiling
         self.queues: DestinationMap[str] = queues if queues is not None else DestinationMap()
         self.feeds: DestinationMap[Feed] = feeds if feeds is not None else DestinationMap()
         self.bindings = bindings if bindings is not None else Bindings()
@@ -78,7 +79,7 @@ class Topology:
                 self._virtual[definition.destination.kind].add(definition.destination.name, definition)
                 self._legs[definition.id] = tuple(
                     CompiledLeg(
-                        leg.destination, compile_selector(leg.selector, definition.strict) if leg.selector else None
+                        leg.destination, self._compiling(leg.selector, definition.strict) if leg.selector else None
                     )
                     for leg in definition.legs
                 )

@@ -49,10 +49,10 @@ SCHEMA = pa.schema(
 )
 
 
-def current(events: pa.Table) -> pa.Table:
-    """Events of this or an earlier version, as of this one. Raises pyarrow.ArrowInvalid when they are of neither."""
+def current(events: pa.Table, schema: pa.Schema = SCHEMA) -> pa.Table:
+    """Events of this or an earlier version, with the columns of this one. Raises pyarrow.ArrowInvalid."""
     if "weight" not in events.schema.names:  # version 1 knew no sampling
         events = events.append_column("weight", pa.repeat(pa.scalar(1, pa.int32()), events.num_rows))
-    if missing := set(SCHEMA.names) - set(events.schema.names):
+    if missing := set(schema.names) - set(events.schema.names):
         raise pa.ArrowInvalid(f"not trace events: no column {', '.join(sorted(missing))}")
-    return events.select(SCHEMA.names).cast(SCHEMA)
+    return events.select(schema.names).cast(schema)

@@ -1,4 +1,4 @@
-"""What pages show of alerts everywhere: the bell in the bar, and the rows that the overview has."""
+"""What pages show of alerts everywhere: those that fire, and the rows that the overview has."""
 
 from __future__ import annotations
 
@@ -45,12 +45,10 @@ def is_seen(subject: str, sees: Callable[[Destination], bool]) -> bool:
 
 
 def cells(user: AnyUser) -> dict[str, Any]:
-    """The live cells of the bell and of the overview."""
+    """The live cells of the overview."""
     sees = visible(user)
     found = [each for each in firing_now() if is_seen(each.subject, sees)]
     return {
-        "count": str(len(found)),
-        "any": bool(found),
         "firing_html": render_to_string(
             "console/parts/firing.html", {"firing": found[:MAX_SHOWN], "more": len(found) - MAX_SHOWN}
         ),

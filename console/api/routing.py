@@ -11,7 +11,8 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from brokerapp.config import export_xml, import_definitions
-from brokerapp.definitions import Definitions, from_json, to_json
+from brokerapp.definitions import Definitions
+from brokerapp.definitions_json import from_json, to_json
 from brokerapp.errors import BrokerError, ConfigurationRefused, DefinitionConflict
 from console import audit
 from console.access import touched

@@ -15,7 +15,7 @@ from django.template.loader import render_to_string
 from brokerapp.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.errors import InvalidDestination
 from brokerapp.snapshot import ConnectionStats, DestinationStats
-from console import figures, health, runs
+from console import bell, figures, health, runs
 from console.access import AnyUser, Verb, visible
 from console.alerts import showing
 from console.connections import connections_of
@@ -202,6 +202,11 @@ def alert_cells(user: AnyUser, topic: Topic) -> Cells:
     return showing.cells(user)
 
 
+def bell_cells(user: AnyUser, topic: Topic) -> Cells:
+    """What fires, waits and ended, for the user."""
+    return bell.cells(user)
+
+
 #: Topics that are read from the database, now and then, and when somebody says that something moved on.
 FROM_DATABASE: dict[str, Callable[[AnyUser, Topic], Cells]] = {
     "run": run_cells,
@@ -209,6 +214,7 @@ FROM_DATABASE: dict[str, Callable[[AnyUser, Topic], Cells]] = {
     "job": job_cells,
     "jobs": job_cells,
     "alerts": alert_cells,
+    "bell": bell_cells,
 }
 
 #: The right each topic needs.
@@ -219,4 +225,5 @@ RIGHTS: dict[str, Verb] = {
     "job": Verb.BROWSE,
     "jobs": Verb.BROWSE,
     "alerts": Verb.SEE,
+    "bell": Verb.SEE,
 }

@@ -18,9 +18,8 @@ from brokerapp.definitions import (
     RedeliveryPolicy,
     VirtualDestination,
     VirtualTopic,
-    from_json,
-    to_json,
 )
+from brokerapp.definitions_json import from_json, to_json
 from brokerapp.destination import ANY_REST, Destination
 
 #: What can be changed by itself. A Redelivery stands for its switches alone, without the policies in it.

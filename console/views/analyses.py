@@ -45,7 +45,7 @@ def _page(request: HttpRequest, error: str = "") -> HttpResponse:
 @needs(Verb.ANALYSE)
 def ask(request: HttpRequest, kind: str) -> HttpResponse:
     """The form of one question."""
-    if kind not in ANALYSES:
+    if kind not in ANALYSES or not ANALYSES[kind].group:
         raise Http404(f"There is no analysis {kind}.")
     return _form(request, ANALYSES[kind], request.GET)
 

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from console import audit
 from console.access import Verb, needs, visible
+from console.alerts import showing
 from console.chart import chart_of, window_of
 from console.history import WINDOWS
 from console.live.mirror import mirror
@@ -27,7 +28,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         request,
         "console/overview.html",
         {
-            "cells": cells,
+            "cells": {**cells, **showing.cells(request.user)},
             "window": window,
             "windows": [(name, label, name == window.name) for name, (label, _) in WINDOWS.items()],
             "chart": chart_of(request, window),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect
+from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
@@ -26,6 +27,13 @@ def keys(request: HttpRequest) -> HttpResponse:
     if choice not in ("on", "off"):
         return HttpResponseBadRequest(f"{choice!r} is neither on nor off")
     return _keep(request, single_keys=choice == "on")
+
+
+@require_POST
+def bell_seen(request: HttpRequest) -> HttpResponse:
+    """What the bell holds was seen: it is not counted any more."""
+    UserSetting.objects.update_or_create(user=request.user, defaults={"bell_seen": timezone.now()})
+    return HttpResponse(status=204)
 
 
 def _keep(request: HttpRequest, **chosen: object) -> HttpResponse:

@@ -11,14 +11,8 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_GET
 
-from brokerapp.definitions import (
-    Composite,
-    Definitions,
-    MirroredQueue,
-    VirtualDestination,
-    VirtualTopic,
-    virtual_destination_to_json,
-)
+from brokerapp.definitions import Composite, Definitions, MirroredQueue, VirtualDestination, VirtualTopic
+from brokerapp.definitions_json import virtual_destination_to_json
 from brokerapp.destination import Destination, Kind
 from console.access import Verb, needs, touched, visible
 from console.gateway import gateway

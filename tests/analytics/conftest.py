@@ -46,7 +46,7 @@ def store(store_url) -> Iterator[redis.Redis]:
 def environment_variables(store_url, tmp_path) -> dict[str, str]:
     """The environment of an installation in the test's own folder."""
     ours = {"SLUICE_DATA": str(tmp_path), "SLUICE_BROKER": BROKER, "REDIS_URL": store_url, "PYTHONPATH": str(PROJECT)}
-    return {**os.environ, **ours}
+    return {**os.environ, **ours, "SLUICE_ARCHIVE_DAYS": "0"}  # the tests' traffic is of other years
 
 
 @pytest.fixture(scope="session")

@@ -9,11 +9,10 @@ import generated_events
 import psutil
 import pytest
 import redis
-from recorded_traffic import BROKER, wait_until
+from recorded_traffic import wait_until
 from spark_installation import REQUEST, Installation
 
 from analytics import results
-from analytics.archive import BrokerArchive
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -31,19 +30,21 @@ def installation(tmp_path_factory, store_url):
 def test_an_analysis_of_an_archive_that_does_not_exist_says_so(installation):
     run_id = installation.analyse(REQUEST)
     state, info = installation.end_of(run_id)
-    assert (state, info) == ("done", {"result": f"{run_id}/result.json", "sentence": "Nothing was recorded yet."})
+    assert (state, info) == (
+        "done",
+        {"result": f"{run_id}/result.json", "sentence": "Nothing was recorded in this window."},
+    )
 
 
 def test_an_analysis_runs_through_its_states_and_leaves_its_result(installation):
     generated_events.write(installation.data / "archive", 2000)
-    BrokerArchive(installation.data / "archive", BROKER).say_as_of(12345)
     run_id = installation.analyse(REQUEST)
     state, info = installation.end_of(run_id)
     assert state == "done", info
     result = results.stored(installation.data / "results", run_id)
     assert info == {"result": f"{run_id}/result.json", "sentence": result["sentence"]}
     assert result["rows_read"] > 2000
-    assert result["freshness_us"] == 12345
+    assert 0 < time.time_ns() // 1000 - result["freshness_us"] < 60_000_000  # the stream was read up to its end
     assert result["tables"][0]["title"] == "Traffic by destination"
     assert len(result["tables"][0]["rows"]) == 5
     states = [state for state, _ in installation.told(run_id)]

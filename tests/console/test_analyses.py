@@ -9,8 +9,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import escape
 
-from analytics.catalogue import ANALYSES
 from console import runs, tasks
+from console.analyses import catalogue
 from console.models import AnalysisRun, AuditEntry
 from tests.console.conftest import waiting_tasks
 
@@ -63,7 +63,7 @@ def test_what_cannot_be_asked_is_refused_with_the_reason(kind, window, admin, db
 
 
 def test_every_question_has_a_form_that_keeps_what_was_refused(admin, db):
-    for analysis in ANALYSES.values():
+    for analysis in catalogue():
         page = admin.get(reverse("ask-analysis", kwargs={"kind": analysis.kind})).content.decode()
         assert escape(analysis.question) in page
         assert all(f'name="{each.name}"' in page for each in analysis.parameters)

@@ -6,7 +6,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from brokerapp.definitions import Composite, Definitions, Leg, to_json
+from brokerapp.definitions import Composite, Definitions, Leg
+from brokerapp.definitions_json import to_json
 from brokerapp.destination import Destination
 from console.api import auth
 from console.gateway import gateway

@@ -210,9 +210,9 @@ def test_a_lease_is_had_by_one_and_given_back(console):
 
 
 def test_a_chart_is_asked_for_again_with_its_flags_of_what_one_may_see(browser_of, console, seen, watches):
-    round_of(watches(), time.time())
     console.send("/queue/charted", "x")
     seen("charted", 1)
+    round_of(watches(), time.time())
     operator = browser_of("operator")
     operator.post(reverse("purge", args=["charted"]), {"name": "charted"})
     assert AuditEntry.objects.get(action="purge").outcome == "done"

@@ -132,6 +132,7 @@ PAGES = [
 #: For everybody, or for everybody who is logged in.
 OPEN = {
     "login", "logout", "invitation", "account", "change-password", "end-sessions", "healthz", "readyz", "theme", "keys",
+    "bell-seen",
     "tokens", "revoke-token",
     *(pattern.name for pattern in allauth_urls),
 }  # fmt: skip
@@ -144,6 +145,7 @@ TOPICS = {
     "topic": Verb.SEE,
     "connections": Verb.SEE,
     "graph": Verb.SEE,
+    "bell": Verb.SEE,
     "subscribers": Verb.SEE,
     "alerts": Verb.SEE,
     "run": Verb.SEE,

@@ -17,7 +17,7 @@ from django.core.management.base import BaseCommand, CommandError
 from brokerapp.admin import BrokerAdmin
 from brokerapp.config import export_xml, import_definitions
 from brokerapp.data_folder import DataFolder
-from brokerapp.definitions import to_json, virtual_destination_to_json
+from brokerapp.definitions_json import to_json, virtual_destination_to_json
 from brokerapp.destination import Destination, Kind
 from brokerapp.environment import Environment
 from brokerapp.errors import BrokerError

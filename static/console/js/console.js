@@ -37,9 +37,19 @@ document.addEventListener("click", async (event) => {
   }
 });
 
+// What somebody has seen in the bell is not counted again.
+document.addEventListener("toggle", (event) => {
+  const { seen } = event.target.dataset ?? {};
+  if (!seen || !event.target.open) return;
+  fetch(seen, { method: "POST", headers: { "X-CSRFToken": document.querySelector(".bar [name=csrfmiddlewaretoken]").value } });
+}, true);
+
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") {
-    for (const menu of document.querySelectorAll(".menu[open]")) menu.open = false;
+    for (const menu of document.querySelectorAll(".menu[open]")) {
+      if (menu.contains(document.activeElement)) menu.querySelector("summary").focus();
+      menu.open = false;
+    }
   }
   if (event.key === "/" && !isTyping(event.target) && !event.ctrlKey && !event.metaKey) {
     const field = document.querySelector("main [data-slash]") ?? document.querySelector("[data-slash]");

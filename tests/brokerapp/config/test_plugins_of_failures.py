@@ -4,7 +4,8 @@ import pytest
 
 from brokerapp.config import export_xml, import_definitions
 from brokerapp.config.reader import parse_config
-from brokerapp.definitions import Redelivery, RedeliveryPolicy, from_json, to_json
+from brokerapp.definitions import Redelivery, RedeliveryPolicy
+from brokerapp.definitions_json import from_json, to_json
 from brokerapp.destination import Destination
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.settings import Discarding

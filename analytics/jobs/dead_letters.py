@@ -1,0 +1,106 @@
+"""Why messages were given up: dead letters, expired and dropped ones, those with causes that are alike together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from analytics import charts
+from analytics.jobs.parts import Collect, nothing, table_of
+from analytics.question import Question
+from analytics.request import Window
+from analytics.results import Column, Findings, Table
+from analytics.slots import series, slot_seconds, span
+from analytics.transforms.causes import causes
+from analytics.transforms.which import of_destination
+from analytics.words import counted, form, part, sentence, short
+
+STEPS = 1
+#: Messages shown of each cause, the newest.
+EXAMPLES = 3
+#: Causes whose messages are shown.
+EXPLAINED = 50
+WORDS = {"dead_letter": "dead letter", "expire": "expired", "drop": "dropped"}
+_CAUSE, _OUTCOME = Column("cause", "Cause"), Column("outcome", "What became of them")
+_FAILED_AT = Column("destination", "Where", about="destination")
+_COLUMNS = (
+    _CAUSE, _OUTCOME, _FAILED_AT, Column("messages", "Messages", "messages"), Column("share", "Share", "part"),
+    Column("consumers", "Consumers", "count"), Column("first", "First", "time"), Column("last", "Last", "time"),
+)  # fmt: skip
+_EXAMPLES = (
+    Column("message", "Message", about="message"), _FAILED_AT, Column("client", "Consumer", about="client"),
+    Column("at", "When", "time"), Column("reason", "What it said"),
+)  # fmt: skip
+
+
+def run(question: Question, collect: Collect) -> Findings:
+    """What messages failed of, where, and with whom."""
+    slot = slot_seconds(question.window)
+    events = of_destination(question.events, question.parameters.get("destination", ""))
+    found = collect("causes", causes(events, slot))
+    if not found.num_rows:
+        return nothing("No message was given up in this window.")
+    clusters = clustered(found)
+    examples = [example for each in clusters[:EXPLAINED] for example in each["examples"]]
+    return Findings(
+        sentence=_sentence(clusters),
+        rows_read=sum(found["events"].to_pylist()),
+        charts=((f"Messages given up, by {span(slot)}", _chart(found, question.window, slot)),),
+        tables=(
+            Table("causes", "Causes", _COLUMNS, table_of(clusters, _COLUMNS)),
+            Table("examples", "Messages, the newest of each cause", _EXAMPLES, table_of(examples, _EXAMPLES)),
+        ),
+    )
+
+
+def clustered(found: pa.Table) -> list[dict[str, Any]]:
+    """Rows of schemas.CAUSES as clusters: an outcome and a cause at a place, those with the most messages first."""
+    clusters: dict[tuple, list[dict[str, Any]]] = {}
+    for each in found.to_pylist():
+        clusters.setdefault((each["outcome"], each["cause"], each["destination"]), []).append(each)
+    whole = sum(found["messages"].to_pylist())
+    rows = [_cluster(key, members, whole) for key, members in clusters.items()]
+    return sorted(rows, key=lambda each: (-each["messages"], each["cause"], each["destination"]))
+
+
+def _cluster(key: tuple, members: list[dict[str, Any]], whole: int) -> dict[str, Any]:
+    messages = sum(each["messages"] for each in members)
+    newest = sorted(members, key=lambda each: each["last"], reverse=True)[:EXAMPLES]
+    return {
+        "outcome": WORDS[key[0]], "cause": key[1], "destination": key[2], "messages": messages,
+        "share": messages / whole, "consumers": len({each["consumer"] for each in members if each["consumer"]}),
+        "first": min(each["first"] for each in members), "last": max(each["last"] for each in members),
+        "examples": [
+            {"message": each["example"], "destination": key[2], "client": each["consumer"], "at": each["last"],
+             "reason": each["example_reason"]}
+            for each in newest
+        ],
+    }  # fmt: skip
+
+
+def _chart(found: pa.Table, window: Window, slot: int) -> dict:
+    labels = [
+        f"{WORDS[outcome]}: {cause[:60]}"
+        for outcome, cause in zip(found["outcome"].to_pylist(), found["cause"].to_pylist(), strict=True)
+    ]
+    labelled = found.append_column("label", pa.array(labels))
+    return charts.over_time(*series(labelled, "messages", window, slot, by="label"), f"messages per {span(slot)}")
+
+
+def _sentence(clusters: list[dict[str, Any]]) -> str:
+    dead = [each for each in clusters if each["outcome"] == WORDS["dead_letter"]]
+    failed, whole = sum(each["messages"] for each in dead), sum(each["messages"] for each in clusters)
+    causes_found = len({each["cause"] for each in dead})
+    others = [f"{counted(whole - failed, 'message')} expired or {form(whole - failed, 'was', 'were')} dropped"]
+    if not dead:
+        return sentence("no message became a dead letter", *others)
+    first = dead[0]
+    return sentence(
+        f"{counted(failed, 'message')} became {form(failed, 'a dead letter', 'dead letters')}, of "
+        f"{counted(causes_found, 'cause')}",
+        f"{part(first['messages'] / failed)} of them in {short(first['destination'])}: {first['cause']}"
+        if len(dead) > 1
+        else f"in {short(first['destination'])}: {first['cause']}",
+        *(others if whole > failed else ()),
+    )

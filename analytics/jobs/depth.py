@@ -1,0 +1,136 @@
+"""Depth over time, and where it is going: when a queue will be drained, or reach its limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from analytics import charts
+from analytics.depths import Course, Outlook, courses, cuts_of, outlook
+from analytics.jobs.parts import DESTINATION, Collect, nothing, table_of, total
+from analytics.question import Question
+from analytics.request import Window
+from analytics.results import Column, Findings, Table
+from analytics.slots import moments, slot_seconds, starts
+from analytics.transforms.depths import flows, notes
+from analytics.transforms.which import of_destination
+from analytics.words import counted, duration, form, sentence, short
+
+STEPS = 2
+HOUR_US = 3_600_000_000
+MAX_LINES = 8
+#: Rates are those of the last part of the window: what was hours ago says little of what comes.
+RECENT = 0.25
+_COLUMNS = (
+    DESTINATION,
+    Column("depth", "Waiting", "messages"),
+    Column("least", "Least", "messages"),
+    Column("most", "Most", "messages"),
+    Column("came", "In", "rate"),
+    Column("went", "Out", "rate"),
+    Column("drained_seconds", "Empty in", "seconds"),
+    Column("full_seconds", "At the limit in", "seconds"),
+)
+
+
+def run(question: Question, collect: Collect) -> Findings:
+    """How many messages waited, and for how long they would at these rates."""
+    window, slot = question.window, slot_seconds(question.window)
+    slot = min(slot, 3600)  # notes of all depths are an hour apart
+    # Each hour begins with notes of all depths, so that nothing before it needs to be read.
+    whole = Window(window.since_us // HOUR_US * HOUR_US, window.until_us)
+    events = of_destination(question.read(whole), question.parameters.get("destination", ""))
+    first, begins = whole.since_us // 1_000_000, starts(whole, slot)
+    noted = _numbered(collect("notes of depths", notes(events, slot)), first, slot)
+    cuts = cuts_of((number, moment) for _, number, moment, _ in noted)
+    changes = collect("what came and went", flows(events, slot, first, cuts))
+    rows_read = total(changes, "events")
+    found = courses(len(begins), cuts, noted, _changes(changes))
+    shown = sum(1 for each in begins if each + slot <= window.since_us / 1e6)  # slots before the window
+    limit = int(question.parameters.get("limit") or 0)
+    recent = max(1, round((len(begins) - shown) * RECENT))
+    seconds = window.until_us / 1e6 - begins[-recent]  # the last slot may not be over
+    named = _named(found, shown)
+    ahead = {label: outlook(course, seconds, recent, limit) for label, (_, course) in named.items()}
+    return _findings(named, ahead, begins[shown:], limit, rows_read)
+
+
+Key = tuple[str, str]
+
+
+def _numbered(rows: pa.Table, first: int, slot: int) -> list[tuple[Key, int, int, int]]:
+    return [
+        ((each["broker"], each["destination"]), int(each["slot"].timestamp() - first) // slot,
+         round(each["ts"].timestamp() * 1e6), each["depth"])
+        for each in rows.to_pylist()
+    ]  # fmt: skip
+
+
+def _changes(rows: pa.Table) -> list[tuple[Key, int, int, int, int, int]]:
+    return [
+        ((each["broker"], each["destination"]),
+         *(each[name] for name in ("number", "part", "came", "went", "bytes_came")))
+        for each in rows.to_pylist()
+    ]  # fmt: skip
+
+
+def _named(found: dict[Any, Course], before: int) -> dict[str, tuple[str, Course]]:
+    """The courses from the window on: by what a chart calls them, with where they were. Topics keep nothing."""
+    several = len({broker for broker, _ in found}) > 1
+    return {
+        short(name) + (f" ({broker})" if several else ""): (
+            name,
+            Course(course.depths[before:], course.came[before:], course.went[before:], course.bytes_came),
+        )
+        for (broker, name), course in found.items()
+        if not name.startswith("topic://")
+    }
+
+
+def _findings(
+    found: dict[str, tuple[str, Course]], ahead: dict[str, Outlook], begins: list[int], limit: int, rows_read: int
+) -> Findings:
+    used = {label: each for label, each in found.items() if any(each[1].depths) or any(each[1].came)}
+    if not used:
+        return nothing("No message waited anywhere in this window.", rows_read)
+    outlooks = {label: ahead[label] for label in used}
+    rows = [_row(name, course, outlooks[label]) for label, (name, course) in used.items()]
+    rows.sort(key=lambda each: (-each["depth"], -each["most"], each["destination"]))
+    deepest = charts.greatest({label: course.depths for label, (_, course) in used.items() if any(course.depths)})
+    deepest.pop(charts.OTHERS, None)
+    return Findings(
+        sentence=_sentence(outlooks, limit),
+        rows_read=rows_read,
+        charts=(("Messages waiting", charts.lines(moments(begins), deepest, "messages")),) if deepest else (),
+        tables=(Table("depths", "Depths at the end of the window", _COLUMNS, table_of(rows, _COLUMNS)),),
+    )  # fmt: skip
+
+
+def _row(name: str, course: Course, ahead: Outlook) -> dict[str, Any]:
+    return {
+        "destination": name, "depth": ahead.depth, "least": min(course.depths), "most": max(course.depths),
+        "came": ahead.came, "went": ahead.went, "drained_seconds": ahead.drained_seconds,
+        "full_seconds": ahead.full_seconds,
+    }  # fmt: skip
+
+
+def _sentence(outlooks: dict[str, Outlook], limit: int) -> str:
+    label, deepest = max(outlooks.items(), key=lambda each: each[1].depth)
+    full = {name: each.full_seconds for name, each in outlooks.items() if each.full_seconds is not None}
+    growing = [name for name, each in outlooks.items() if each.depth and each.came > each.went]
+    soonest = min(full, key=full.__getitem__, default=None)
+    if not deepest.depth:
+        return sentence(f"nothing waits in {counted(len(outlooks), 'queue')} at the end of the window")
+    drained = deepest.drained_seconds
+    return sentence(
+        f"{counted(deepest.depth, 'message')} {form(deepest.depth, 'waits', 'wait')} in {label}, the deepest of "
+        f"{counted(len(outlooks), 'queue')}",
+        f"at the rates of late it is empty in {duration(drained * 1e6)}" if drained else "",
+        f"{counted(len(growing), 'queue')} {form(len(growing), 'grows', 'grow')}" if growing else "none grows",
+        f"{soonest} reaches {counted(limit, 'message')} in {duration(full[soonest] * 1e6)}"
+        if soonest and full[soonest]
+        else f"{soonest} is beyond {counted(limit, 'message')} already"
+        if soonest
+        else "",
+    )

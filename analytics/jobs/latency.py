@@ -1,0 +1,106 @@
+"""Time from the broker to the ack: percentiles of each consumer queue and consumer, and how they went over time."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from analytics import charts
+from analytics.histogram import ERROR, percentiles
+from analytics.jobs.parts import (
+    ACKED,
+    CLIENT,
+    DESTINATION,
+    LATENCIES,
+    MAX_BARS,
+    Collect,
+    in_milliseconds,
+    nothing,
+    ordered,
+    total,
+)
+from analytics.question import Question
+from analytics.request import Window
+from analytics.results import Findings, Table
+from analytics.slots import moments, slot_seconds, span, starts
+from analytics.transforms.latency import latency
+from analytics.transforms.which import of_consumer, of_destination
+from analytics.words import duration, sentence, short
+
+STEPS = 1
+#: Points of the chart over time: each has a histogram of its own.
+POINTS = 60
+MAX_LINES = 6
+#: The percentile that the chart and the sentence are about, by what the parameter calls it.
+WORDS = {"p50": "half", "p95": "95 %", "p99": "99 %"}
+
+
+def run(question: Question, collect: Collect) -> Findings:
+    """How long messages took to be acknowledged, by queue, by consumer and over time."""
+    window, slot, parameters = question.window, slot_seconds(question.window, POINTS), question.parameters
+    chosen = parameters.get("percentile") or "p95"
+    events = of_consumer(question.events, parameters.get("consumer", ""))
+    events = of_destination(events, parameters.get("destination", ""))
+    histogram = collect("time to the ack", latency(events, slot))
+    if not histogram.num_rows:
+        return nothing("No message was acknowledged in this window.")
+    by_queue, by_consumer = (histogram.filter(histogram[each].is_null()) for each in ("consumer", "slot"))
+    by_consumer = by_consumer.filter(by_consumer["consumer"].is_valid())
+    order = f"{chosen}_us"
+    queues = ordered(percentiles(by_queue, ["destination"]), order).rename_columns({"messages": "acked"})
+    consumers = ordered(percentiles(by_consumer, ["destination", "consumer"]), order)
+    consumers = consumers.rename_columns({"messages": "acked", "consumer": "client"})
+    slowest = in_milliseconds(queues.slice(0, MAX_BARS))
+    bars = {column.label: slowest[column.name].to_pylist() for column in LATENCIES}
+    names = [short(each) for each in slowest["destination"].to_pylist()]
+    columns = (CLIENT, DESTINATION, ACKED, *LATENCIES)
+    lines = _over_time(by_queue, queues["destination"].to_pylist()[:MAX_LINES], chosen, window, slot)
+    return Findings(
+        sentence=_sentence(queues, consumers, chosen),
+        rows_read=total(queues, "acked"),
+        charts=(
+            ("By destination", charts.bars(names, bars, "milliseconds")),
+            (f"{chosen} over time, of each {span(slot)}", charts.lines(*lines, "milliseconds")),
+        ),
+        tables=(
+            Table(
+                "latency", f"By destination (within {ERROR:.1%})", (DESTINATION, ACKED, *LATENCIES),
+                in_milliseconds(queues),
+            ),
+            Table("latency-by-consumer", "By consumer", columns, in_milliseconds(consumers)),
+        ),
+    )  # fmt: skip
+
+
+def _over_time(
+    rows: pa.Table, names: list[str], chosen: str, window: Window, slot: int
+) -> tuple[list[str], dict[str, list[float | None]]]:
+    begins = starts(window, slot)
+    place = {start: index for index, start in enumerate(begins)}
+    found: dict[str, list[float | None]] = {short(name): [None] * len(begins) for name in names}
+    by_slot = percentiles(rows, ["destination", "slot"])
+    for each in by_slot.select(["destination", "slot", f"{chosen}_us"]).to_pylist():
+        if each["destination"] in names:
+            at = place.get(int(each["slot"].timestamp()))
+            if at is not None:
+                found[short(each["destination"])][at] = round(each[f"{chosen}_us"] / 1000, 3)
+    return moments(begins), found
+
+
+def _sentence(queues: pa.Table, consumers: pa.Table, chosen: str) -> str:
+    slowest, *_, fastest = queues.to_pylist() * 2
+    named = consumers.to_pylist()
+    worst = [each for each in named if each["destination"] == slowest["destination"]]
+    part = WORDS[chosen]
+    return sentence(
+        f"{part} of the messages of {short(slowest['destination'])} are acknowledged within "
+        f"{duration(slowest[f'{chosen}_us'])}, the slowest of {queues.num_rows:,}"
+        if queues.num_rows > 1
+        else f"{part} of the messages of {short(slowest['destination'])} are acknowledged within "
+        f"{duration(slowest[f'{chosen}_us'])}",
+        f"the fastest, {short(fastest['destination'])}, needs {duration(fastest[f'{chosen}_us'])}"
+        if queues.num_rows > 1
+        else "",
+        f"its slowest consumer is {worst[0]['client']} with {duration(worst[0][f'{chosen}_us'])}"
+        if len(worst) > 1
+        else "",
+    )

@@ -1,0 +1,156 @@
+"""What-if: recorded messages judged by definitions that are only proposed, beside those in force."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from analytics.outcome import AnalysisFailed
+from analytics.question import Question
+from analytics.request import Window
+from analytics.results import Findings
+from analytics.transforms.whatif import classes, flows, is_recorded, sent_at
+from analytics.whatif import report
+from analytics.whatif.coding import Coding
+from analytics.whatif.comparison import Comparison, series_by_name, waiting_at_first
+from analytics.whatif.conditions import Oracle, Routing, TooEntangled
+from analytics.whatif.tallies import Buckets, Classes, Tally
+from analytics.whatif.trial import Trial
+from brokerapp.definitions import Definitions
+from brokerapp.destination import Destination, Kind
+from brokerapp.engine.circumstances import Circumstances
+
+STEPS = 3
+#: Points of a chart.
+MAX_POINTS = 120
+MINUTE = 60
+LENGTHS = tuple(minutes * MINUTE for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440))
+#: Rows of classes and buckets that one process takes in: some 100 bytes each.
+MAX_ROWS = 2_000_000
+
+#: Messages looked at for each sample: of one moment there may be many.
+PER_MOMENT = 100
+
+Collect = Callable[[str, DataFrame], pa.Table]
+
+
+def run(question: Question, collect: Collect) -> Findings:
+    """Where the messages of the window would have gone, by the definitions in force and by the proposed ones."""
+    trial = question.trial
+    if trial is None:
+        raise AnalysisFailed("A what-if judges proposed definitions: start it from a draft of the routing.")
+    buckets = buckets_of(question.window)
+    flow = collect("what was sent, stored and acknowledged", flows(question.events, buckets.seconds))
+    if not pc.sum(flow["sent"]).as_py():
+        return Findings("No message was recorded in this window: there is nothing to judge by.", 0)
+    try:
+        return _judged(question, trial, flow, buckets, collect)
+    except TooEntangled as error:
+        raise AnalysisFailed(f"These definitions cannot be judged: {error}.") from error
+
+
+def buckets_of(window: Window) -> Buckets:
+    """The finest buckets that keep charts readable."""
+    seconds = next((each for each in LENGTHS if window.seconds / each <= MAX_POINTS), LENGTHS[-1])
+    first = window.since_us // 1_000_000 // seconds * seconds
+    return Buckets(first, seconds, -(-(-(-window.until_us // 1_000_000) - first) // seconds))
+
+
+def _judged(question: Question, trial: Trial, flow: pa.Table, buckets: Buckets, collect: Collect) -> Findings:
+    existed, gone = _existed(flow, trial)
+    trial = replace(trial, circumstances=existed)
+    routings = [_routing(trial, each) for each in (trial.current, trial.proposed)]
+    coding = _coding(routings, flow)
+    counted = None
+    if coding.groups:
+        counted = collect("messages by what selectors say", _bounded(classes(question.events, coding, buckets.seconds)))
+        if counted.num_rows > MAX_ROWS:
+            raise AnalysisFailed(
+                f"The selectors tell the messages of this window apart in more than {MAX_ROWS:,} ways and times: "
+                "choose a shorter window."
+            )
+    found = Classes.of(flow, counted, coding, buckets)
+    comparison = Comparison(
+        *(Tally.of(each, found, coding, buckets) for each in routings),
+        buckets,
+        series_by_name(flow, "acked", buckets),
+        waiting_at_first(flow),
+        _sharing(routings),
+    )
+    samples = _samples(question, comparison, coding, collect)
+    unknown = [each for each in coding.conditions if not is_recorded(each)]
+    return report.findings(
+        comparison, trial, samples, rows_read=pc.sum(flow["events"]).as_py(),
+        notes=report.notes(comparison, trial, flow, unknown, gone),
+    )  # fmt: skip
+
+
+def _routing(trial: Trial, definitions: Definitions) -> Routing:
+    oracle = Oracle()
+    return Routing(trial.circumstances.topology(definitions, oracle.compiling), oracle)
+
+
+def _existed(flow: pa.Table, trial: Trial) -> tuple[Circumstances, list[str]]:
+    """The circumstances with the queues that existed in the window and do not now; and those."""
+    recorded = map(Destination.parse, _destinations(flow, "stored"))
+    known = set(trial.circumstances.queues)
+    gone = [each.name for each in recorded if each.kind is Kind.QUEUE and each.name not in known]
+    return trial.circumstances.with_queues(gone), gone
+
+
+def _destinations(flow: pa.Table, column: str) -> list[str]:
+    """Those at which there is any of it."""
+    return pc.unique(flow.filter(pc.greater(flow[column], 0))["destination"]).to_pylist()
+
+
+def _coding(routings: Sequence[Routing], flow: pa.Table) -> Coding:
+    asked = {}
+    for name in _destinations(flow, "sent"):
+        destination = Destination.parse(name)
+        every = [each for routing in routings for each in routing.conditions(destination)]
+        asked[name] = tuple(dict.fromkeys(every))
+    return Coding.of(asked)
+
+
+def _bounded(frame: DataFrame) -> DataFrame:
+    return frame.limit(MAX_ROWS + 1)
+
+
+def _sharing(routings: Sequence[Routing]) -> dict[str, list[str]]:
+    """Queues that take turns, by the address they share, all in native form."""
+    bindings = routings[0].topology.bindings
+    addresses = {each.address for each in bindings}
+    found = {address: bindings.sharing(address) for address in addresses}
+    return {
+        str(Destination.queue(address)): [str(Destination.queue(each)) for each in queues]
+        for address, queues in found.items()
+        if queues
+    }
+
+
+def _samples(question: Question, comparison: Comparison, coding: Coding, collect: Collect) -> list[report.Sample]:
+    """A message of each class that is to be shown: one of those sent when the last of the class was."""
+    wanted = comparison.sampled
+    if not wanted:
+        return []
+    found = comparison.draft.classes
+    keys = {number: found.keys[number] for _, number in wanted}
+    moments = sorted({int(found.newest[number]) for number in keys})
+    frame = sent_at(question.events, sorted({destination for destination, _ in keys.values()}), moments)
+    by_class = {
+        (row["destination"], coding.words_of(row["destination"], _headers(row))): report.Sample(
+            "", row["msg_id"], row["us"], row["destination"]
+        )
+        for row in collect("samples", frame.limit(PER_MOMENT * len(moments))).to_pylist()
+    }
+    return [replace(by_class[keys[number]], what=what) for what, number in wanted if keys[number] in by_class]
+
+
+def _headers(row: Mapping[str, Any]) -> dict[str, str]:
+    """Of a recorded message, as a selector asks for them."""
+    return {**dict(row["ps"] or ()), "message-id": row["msg_id"], "timestamp": str(row["born_ms"])}

@@ -1,0 +1,46 @@
+"""What each client did at each destination: producers by what they sent, consumers by what they took and finished."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from analytics.request import Window
+from analytics.transforms.counting import last, messages, size_of
+
+#: What ends a consumer's hold on a message.
+ENDS = ("ack", "redeliver", "expire", "dead_letter", "drop")
+
+
+def clients(events: DataFrame, window: Window) -> DataFrame:
+    """Rows of schemas.CLIENTS, a row for each destination and client; what no client did has the client null.
+
+    How long messages are held is counted for those born in the window, because all that happened to them is in it:
+    `given` and `finished` say how often they were taken and let go, `held_ms` is the sum of the moments they were let
+    go less that of the moments they were taken, from the beginning of the window. What is held still has no end yet.
+    """
+    since_ms = window.since_us // 1000
+    at = F.unix_millis("ts") - F.lit(since_ms)
+    ends = F.col("kind").isin(*ENDS) & F.col("consumer").isNotNull()
+    taken, young = F.col("kind") == "dispatch", F.unix_micros("born") >= F.lit(window.since_us)
+    count = F.when(young, F.col("weight").cast("long")).otherwise(0)
+    return (
+        events.where(F.col("kind") != "depth")
+        .groupBy("destination", F.col("consumer").alias("client"))
+        .agg(
+            messages("enqueue").alias("sent"),
+            size_of("enqueue").alias("bytes_sent"),
+            messages("forward").alias("arrived"),
+            messages("dispatch").alias("dispatched"),
+            messages("ack").alias("acked"),
+            size_of("ack").alias("bytes_acked"),
+            messages("redeliver").alias("redelivered"),
+            messages(*ENDS).alias("ended"),
+            F.sum(F.when(taken, count).otherwise(0)).alias("given"),
+            F.sum(F.when(ends, count).otherwise(0)).alias("finished"),
+            F.sum(F.when(ends, at * count).when(taken, -at * count).otherwise(0)).alias("held_ms"),
+            last("dispatch").alias("last_dispatched"),
+            last(*ENDS).alias("last_ended"),
+            F.count("*").alias("events"),
+        )
+    )

@@ -1,0 +1,56 @@
+"""Depths: what brokers noted of them, and what changed them. Put together in analytics/depths.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from analytics.transforms.counting import messages, size_of, slot
+
+#: What takes a copy away from where it waits.
+TAKES = ("ack", "expire", "dead_letter", "drop")
+#: Reasons of drops of copies that never came to wait.
+NEVER_STORED = ("the queue is full", "no room", "the temporary destination is gone")
+
+
+def notes(events: DataFrame, slot_seconds: int) -> DataFrame:
+    """Rows of schemas.DEPTH_NOTES: the last note of each log in each slot."""
+    return (
+        events.where(F.col("kind") == "depth")
+        .groupBy("broker", "destination", slot(slot_seconds).alias("slot"))
+        .agg(F.max("ts").alias("ts"), F.max_by("size", "ts").alias("depth"))
+    )
+
+
+def flows(events: DataFrame, slot_seconds: int, first: int, cuts: Sequence[Mapping[int, int]]) -> DataFrame:
+    """Rows of schemas.DEPTH_FLOWS: what came and went in each log and slot, apart for the stretches between its cuts.
+
+    `first` is the first slot, in seconds; each of `cuts` has moments (microseconds) by the number of the slot. `part`
+    is how many cuts of its slot an event comes after.
+    """
+    number = ((F.unix_seconds("ts") - F.lit(first)) / slot_seconds).cast("int")
+    part = sum((_after(number, each) for each in cuts), F.lit(0))
+    kinds = ("forward", *TAKES)
+    never_stored = (F.col("kind") == "drop") & F.col("reason").isin(*NEVER_STORED)
+    return (
+        events.where(F.col("kind").isin(*kinds) & ~F.coalesce(never_stored, F.lit(False)))
+        .groupBy("broker", "destination", number.alias("number"), part.alias("part"))
+        .agg(
+            messages("forward").alias("came"),
+            messages(*TAKES).alias("went"),
+            size_of("forward").alias("bytes_came"),
+            F.count("*").alias("events"),
+        )
+    )
+
+
+def _after(number: Column, cuts: Mapping[int, int]) -> Column:
+    """1 for what happened at or after the cut of its slot, else 0."""
+    if not cuts:
+        return F.lit(0)
+    never = (1 << 63) - 1
+    moments = F.lit([cuts.get(each, never) for each in range(max(cuts) + 1)])
+    cut = F.coalesce(F.try_element_at(moments, number + 1), F.lit(never))
+    return (F.unix_micros("ts") >= cut).cast("int")

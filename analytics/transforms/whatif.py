@@ -1,0 +1,131 @@
+"""What-if: recorded messages counted by where they were sent and by what selectors say of them.
+
+A message's answers are packed into whole numbers, two bits each, so that one aggregate over few columns counts all
+classes: wide aggregates, and rows for each target, were slower (docs/data.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from analytics.selector_column import NotRecorded, to_column
+from analytics.whatif.coding import PER_WORD, Coding
+from analytics.whatif.conditions import Condition
+
+#: Headers of a message that are columns of the record, as texts; see docs/data.md.
+_COLUMNS = {
+    "message-id": lambda: F.col("msg_id"),
+    "timestamp": lambda: F.unix_millis("born").cast("string"),
+}
+_UNKNOWN = 2
+
+
+def flows(events: DataFrame, bucket_seconds: int) -> DataFrame:
+    """By destination and bucket (seconds since the epoch): what was sent there, stored there, and left.
+
+    Columns `destination`, `bucket`, `sent`, `bytes` (of what was sent), `stored`, `acked`, `waiting` (the first depth
+    noted in it, if any), `newest` (when the last was sent, microseconds since the epoch), `weight` (the greatest),
+    `events`.
+    """
+    kind, weight = F.col("kind"), F.col("weight")
+    depth = F.when(kind == "depth", F.unix_micros("ts"))
+    return events.groupBy("destination", _bucket(bucket_seconds)).agg(
+        _sum(kind == "enqueue", weight).alias("sent"),
+        _sum(kind == "enqueue", F.col("size") * weight).alias("bytes"),
+        _sum(kind == "forward", weight).alias("stored"),
+        _sum(kind == "ack", weight).alias("acked"),
+        F.min_by("size", depth).alias("waiting"),
+        F.max(F.when(kind == "enqueue", F.unix_micros("ts"))).alias("newest"),
+        F.max("weight").alias("weight"),
+        F.count("*").alias("events"),
+    )
+
+
+def classes(events: DataFrame, coding: Coding, bucket_seconds: int) -> DataFrame:
+    """Messages sent to destinations that ask conditions, by destination, bucket and answers.
+
+    Columns `destination`, `bucket`, a word each of the answers (see Coding), `sent`, `bytes`, `newest` (when the last
+    of them was sent, microseconds since the epoch), `bare` (those recorded without properties).
+    """
+    words = [column.alias(name) for name, column in _words(coding).items()]
+    return (
+        _sent(events, coding.destinations)
+        .groupBy("destination", _bucket(bucket_seconds), *words)
+        .agg(
+            F.sum("weight").alias("sent"),
+            F.sum(F.col("size") * F.col("weight")).alias("bytes"),
+            F.max(F.unix_micros("ts")).alias("newest"),
+            _sum(F.col("ps").isNull(), F.col("weight")).alias("bare"),
+        )
+    )
+
+
+def sent_at(events: DataFrame, destinations: Sequence[str], moments: Sequence[int]) -> DataFrame:
+    """Single messages that were sent to these destinations at these moments (microseconds since the epoch).
+
+    Columns `destination`, `us`, `msg_id`, `born_ms`, `ps`.
+    """
+    return (
+        _sent(events, destinations)
+        .where(F.unix_micros("ts").isin(list(moments)))
+        .select("destination", F.unix_micros("ts").alias("us"), "msg_id", F.unix_millis("born").alias("born_ms"), "ps")
+    )
+
+
+def is_recorded(condition: Condition) -> bool:
+    """Whether what a selector asks for is recorded of messages."""
+    try:
+        _answer(condition)
+    except NotRecorded:
+        return False
+    return True
+
+
+def _sum(condition: Column, value: Column) -> Column:
+    return F.sum(F.when(condition, value).otherwise(0))
+
+
+def _sent(events: DataFrame, destinations: Sequence[str]) -> DataFrame:
+    return events.where((F.col("kind") == "enqueue") & F.col("destination").isin(list(destinations)))
+
+
+def _bucket(seconds: int) -> Column:
+    at = F.unix_seconds("ts")
+    return (at - F.pmod(at, F.lit(seconds))).alias("bucket")
+
+
+def _words(coding: Coding) -> Mapping[str, Column]:
+    """Each word of the answers: that of the conditions which the message's own destination asks."""
+    found = {}
+    for number, name in enumerate(coding.words):
+        chosen: Column = F.lit(0).cast("bigint")
+        for destinations, conditions in coding.groups:
+            asked = conditions[number * PER_WORD : (number + 1) * PER_WORD]
+            if asked:
+                chosen = F.when(F.col("destination").isin(list(destinations)), _packed(asked)).otherwise(chosen)
+        found[name] = chosen
+    return found
+
+
+def _packed(conditions: Sequence[Condition]) -> Column:
+    digits = [F.shiftleft(_digit(each), 2 * place) for place, each in enumerate(conditions)]
+    return reduce(lambda left, right: left.bitwiseOR(right), digits)
+
+
+def _digit(condition: Condition) -> Column:
+    """0 for FALSE, 1 for TRUE, 2 for unknown, and for what is not recorded."""
+    try:
+        return F.coalesce(_answer(condition).cast("bigint"), F.lit(_UNKNOWN).cast("bigint"))
+    except NotRecorded:
+        return F.lit(_UNKNOWN).cast("bigint")
+
+
+def _answer(condition: Condition) -> Column:
+    """The selector over the columns of a recorded message."""
+    known = {name: column() for name, column in _COLUMNS.items()}
+    known |= {name: F.lit(text) for name, text in condition.headers.items()}
+    return to_column(condition.selector.tree, known=known)

@@ -1,0 +1,111 @@
+"""What a broker has recorded, at one moment: the files of its archive, and what the stream holds that is not in them.
+
+The seam between the two is exact while the archiver moves events across it: the files are those of one commit record,
+the rest is read from the entry on at which that ends, and when the archiver went on meanwhile it is done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from analytics.archive import BrokerArchive
+from analytics.files import ARCHIVED, HOUR_US, DataFile, archived, data_files, hour_folders, start_us
+from analytics.places import START, place_of
+from analytics.stream import TraceStream
+from brokerapp.errors import StoreUnavailable
+from brokerapp.recording.encoding import decode
+
+#: Looks after which an archive is said not to hold still: one takes milliseconds, the archiver appends every seconds.
+_LOOKS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Of one broker."""
+
+    seam: int  #: place of the last entry whose events are in the files
+    files: list[DataFile]  #: in the order of what they hold, hour by hour
+    tail: list[tuple[int, bytes]]  #: place and batch of each entry after the seam
+    lost: int = 0  #: entries after the seam that were trimmed before anybody kept them
+
+
+#: Stretches of time, from and to, in microseconds since the epoch.
+Spans = Sequence[tuple[int, int]]
+
+
+class Moved(Exception):
+    """The archiver went on while one looked."""
+
+
+def look(archive: BrokerArchive, stream: TraceStream, spans: Spans | None = None) -> View:
+    """Files that may hold events of these stretches of time (None: all), and what is not archived.
+
+    Raises StoreUnavailable.
+    """
+    for _ in range(_LOOKS):
+        try:
+            return _look(archive, stream, spans)
+        except (Moved, FileNotFoundError):
+            continue
+    raise StoreUnavailable("the archive does not hold still: it was appended to whenever it was looked at")
+
+
+def archived_files(archive: BrokerArchive, spans: Spans | None = None) -> View:
+    """The same without what is not archived."""
+    commit = archive.commit
+    seam = place_of(commit.offset if archive.is_published(commit) else commit.previous)
+    return View(seam, _files(archive.folder, seam, spans), [])
+
+
+def _look(archive: BrokerArchive, stream: TraceStream, spans: Spans | None) -> View:
+    commit = archive.commit
+    whole = archive.is_published(commit)
+    offset, ordinal = (commit.offset, commit.ordinal) if whole else (commit.previous, commit.previous_ordinal)
+    seam = place_of(offset)
+    files = _files(archive.folder, seam, spans)
+    tail, lost = _read(stream, offset, ordinal)
+    if archive.commit != commit or archive.is_published(commit) != whole:
+        raise Moved
+    return View(seam, files, tail, lost)
+
+
+def _files(broker: Path, seam: int, spans: Spans | None) -> list[DataFile]:
+    hours = [each for each in hour_folders(broker) if spans is None or _touches(start_us(each), spans)]
+    return [file for hour in hours for file in data_files(hour) if file.last <= seam]
+
+
+def _touches(hour_us: int, spans: Spans) -> bool:
+    return any(since < hour_us + HOUR_US and hour_us < until for since, until in spans)
+
+
+def _read(stream: TraceStream, offset: str, ordinal: int) -> tuple[list[tuple[int, bytes]], int]:
+    """What the stream holds after an entry, and how many it lost; not what it is given from now on."""
+    end, tail, lost = place_of(stream.last() or START), [], 0
+    while True:
+        page = stream.read(offset, ordinal)
+        if page.renewed and offset != START:
+            offset, ordinal = START, 0
+            continue
+        lost += page.missed
+        ordinal += page.missed + len(page.entries)
+        tail += [(place, batch) for id, batch in page.entries if (place := place_of(id)) <= end]
+        if not page.entries or place_of(page.entries[-1][0]) >= end:
+            return tail, lost
+        offset = page.entries[-1][0]
+
+
+def events_of(batches: list[tuple[int, bytes]]) -> pa.Table:
+    """The events of these entries, as files have them; none of an entry that cannot be read."""
+    return pa.concat_tables([ARCHIVED.empty_table(), *_tables(batches)])
+
+
+def _tables(batches: list[tuple[int, bytes]]) -> Iterator[pa.Table]:
+    for place, batch in batches:
+        try:
+            yield archived(decode(batch), place)
+        except (pa.ArrowException, ValueError):  # the archiver counts it
+            continue

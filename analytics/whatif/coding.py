@@ -1,0 +1,63 @@
+"""Coding: the answers to all conditions of a destination in a few whole numbers, two bits an answer. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from analytics.whatif.conditions import Answer, Condition
+
+#: Answers in a word: twice as many bits, and a long has 63 beside its sign.
+PER_WORD = 31
+_ANSWERS: tuple[Answer, ...] = (False, True, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Coding:
+    """Which conditions are asked where. Destinations that ask the same stand together, in `groups`."""
+
+    groups: tuple[tuple[tuple[str, ...], tuple[Condition, ...]], ...]
+
+    @staticmethod
+    def of(asked: Mapping[str, Sequence[Condition]]) -> Coding:
+        """From the conditions of each destination; those that ask nothing are left out."""
+        together: dict[tuple[Condition, ...], list[str]] = {}
+        for destination, conditions in asked.items():
+            if conditions:
+                together.setdefault(tuple(conditions), []).append(destination)
+        return Coding(tuple((tuple(destinations), conditions) for conditions, destinations in together.items()))
+
+    @property
+    def destinations(self) -> tuple[str, ...]:
+        """All that ask anything."""
+        return tuple(each for destinations, _ in self.groups for each in destinations)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """All that is asked anywhere, each once."""
+        return tuple(dict.fromkeys(each for _, conditions in self.groups for each in conditions))
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The columns that hold the answers: as many as the destination with the most conditions needs."""
+        most = max((len(conditions) for _, conditions in self.groups), default=0)
+        return tuple(f"answers_{number}" for number in range(-(-most // PER_WORD)))
+
+    def conditions_of(self, destination: str) -> tuple[Condition, ...]:
+        """What is asked of messages sent there."""
+        return next((conditions for destinations, conditions in self.groups if destination in destinations), ())
+
+    def words_of(self, destination: str, headers: Mapping[str, str]) -> tuple[int, ...]:
+        """The answers of the broker's own selectors for a message with these headers, sent there."""
+        words = [0] * len(self.words)
+        for number, each in enumerate(self.conditions_of(destination)):
+            answer = each.selector.evaluate({**headers, **each.headers})
+            words[number // PER_WORD] |= _ANSWERS.index(answer) << 2 * (number % PER_WORD)
+        return tuple(words)
+
+    def answers(self, destination: str, words: Sequence[int]) -> dict[Condition, Answer]:
+        """What words mean there."""
+        return {
+            condition: _ANSWERS[words[number // PER_WORD] >> 2 * (number % PER_WORD) & 3]
+            for number, condition in enumerate(self.conditions_of(destination))
+        }

@@ -1,0 +1,265 @@
+"""Report: a comparison in words, tables and a chart. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analytics import charts
+from analytics.results import Column, Findings, Table
+from analytics.whatif.comparison import DRAFT, TODAY, Comparison, Target
+from analytics.whatif.conditions import Condition
+from analytics.whatif.trial import Trial
+from brokerapp.definitions import Definitions, VirtualTopic
+
+#: Targets whose predicted depth is drawn.
+DRAWN = 4
+#: Names that a note gives.
+NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A recorded message that stands for those of its class."""
+
+    what: str  #: what it is a sample of: `leg 3`, or what becomes of it
+    id: str
+    us: int  #: when it was sent, microseconds since the epoch
+    destination: str
+
+
+def findings(
+    comparison: Comparison, trial: Trial, samples: Sequence[Sample], rows_read: int, notes: Sequence[str]
+) -> Findings:
+    """All that is to be said."""
+    drawn = _chart(comparison)
+    return Findings(
+        sentence=_sentence(comparison),
+        rows_read=rows_read,
+        charts=(drawn,) if drawn else (),
+        tables=(_totals(comparison), _targets(comparison), _legs(comparison), _samples(samples)),
+        notes=tuple(notes),
+        about={name: value for name, value in trial.to_json().items() if name != "circumstances"},
+    )
+
+
+# -- words
+
+
+def _sentence(comparison: Comparison) -> str:
+    targets = comparison.targets
+    changed = [each for each in targets if each.difference]
+    lost = comparison.draft.count(comparison.draft.lost)
+    if not changed:
+        text = "The draft would have brought every target as many messages as today"
+    else:
+        states = [each.state for each in changed]
+        counts = ((states.count("new"), "new"), (states.count("lost"), "lost"))
+        parts = [f"{count} {word}" for count, word in counts if count]
+        most = changed[0]
+        text = (
+            f"The draft would have changed what {_counted(len(changed), 'target')} of {len(targets)} "
+            f"{'gets' if len(changed) == 1 else 'get'}" + (f" ({', '.join(parts)})" if parts else "") + "; "
+            f"most at {most.name}, {most.difference:+,} messages"
+        )
+    if lost:
+        text += f"; {_counted(lost, 'message')} would have reached nothing"
+    return text + "."
+
+
+def notes(
+    comparison: Comparison, trial: Trial, flow: pa.Table, unknown: Sequence[Condition], gone: Sequence[str]
+) -> list[str]:
+    """What the record cannot tell, and what to know before believing the figures."""
+    return list(_notes(comparison, trial, flow, unknown, gone))
+
+
+def _notes(
+    comparison: Comparison, trial: Trial, flow: pa.Table, unknown: Sequence[Condition], gone: Sequence[str]
+) -> Iterator[str]:
+    weight = pc.max(flow["weight"]).as_py()
+    if weight > 1:
+        yield f"Some of the traffic was sampled, down to one message in {weight}: figures are estimates there."
+    if bare := comparison.draft.classes.bare:
+        yield f"Of {_counted(bare, 'message')} no properties were kept: what selectors ask of them counts as unknown."
+    for each in unknown:
+        yield f"{_short(each.text)} asks for what is not recorded, such as bodies: it counts as unknown."
+    if refused := comparison.draft.count(comparison.draft.refused):
+        problem = next(way.problem for way in comparison.draft.ways if way.problem)
+        yield f"{_counted(refused, 'message')} would be refused: {problem}."
+    yield from _about_definitions(trial.proposed, comparison, trial)
+    if gone:
+        yield f"Queues that existed in the window and do not now were taken as there: {_named(gone)}."
+    if any(each.subscription.no_local for each in trial.circumstances.kept):
+        yield "Who sent a message is not recorded: subscriptions that leave out what is their own count as taking it."
+
+
+def _about_definitions(proposed: Definitions, comparison: Comparison, trial: Trial) -> Iterator[str]:
+    if any(isinstance(each, VirtualTopic) and each.selector_aware for each in proposed.virtual_destinations):
+        yield "What selectorAware virtual topics copy follows the consumers there are, and that are remembered, now."
+    existing = {f"queue://{name}" for name in trial.circumstances.queues}
+    born = [each.name for each in comparison.targets if each.name.startswith("queue://") and each.name not in existing]
+    if born:
+        yield (
+            f"These do not exist yet, and nobody consumed from them: {_named(born)}. What virtual topics would copy to"
+            " such a queue once it is there is not counted."
+        )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+# -- tables
+
+
+def _totals(comparison: Comparison) -> Table:
+    rows = [_sent(comparison)]
+    for label, unit, of in (
+        ("Copies stored", 0, comparison.copies),
+        ("Bytes of these copies", 1, comparison.copies),
+        ("Messages of which something is stored", 0, lambda which: getattr(comparison, which).kept),
+        ("Bytes stored, a message once", 1, lambda which: getattr(comparison, which).kept),
+        ("Messages that reach nothing", 0, lambda which: (_lost(comparison, which), 0)),
+        ("Waiting in the end, predicted", 0, comparison.left),
+        ("Bytes waiting in the end, predicted", 1, comparison.left),
+    ):
+        rows.append((label, "bytes" if unit else "messages", *(of(which)[unit] for which in (TODAY, DRAFT))))
+    return Table(
+        "totals", "In all",
+        (Column("what", "What"), Column("unit", "Unit"), Column("today", "Today", "messages"),
+         Column("draft", "With the draft", "messages"), Column("difference", "Difference", "messages")),
+        _rows(("what", "unit", "today", "draft", "difference"), [(*row, row[3] - row[2]) for row in rows]),
+    )  # fmt: skip
+
+
+def _sent(comparison: Comparison) -> tuple[str, str, int, int]:
+    total = int(comparison.draft.of_class.sum())
+    return "Messages sent", "messages", total, total
+
+
+def _lost(comparison: Comparison, which: str) -> int:
+    tally = getattr(comparison, which)
+    return tally.count(tally.lost)
+
+
+def _targets(comparison: Comparison) -> Table:
+    columns = (
+        Column("target", "Target"),
+        Column("state", ""),
+        Column("today", "Today", "messages"),
+        Column("draft", "With the draft", "messages"),
+        Column("difference", "Difference", "messages"),
+        Column("today_bytes", "Today", "bytes"),
+        Column("draft_bytes", "With the draft", "bytes"),
+        Column("served", "Served a minute", "messages"),
+        Column("waiting_today", "Waiting in the end, today", "messages"),
+        Column("waiting_draft", "with the draft", "messages"),
+    )
+    minutes = comparison.buckets.seconds / 60
+    rows = [_target(each, minutes) for each in comparison.targets]
+    return Table("targets", "What each target gets", columns, _rows([each.name for each in columns], rows))
+
+
+def _target(each: Target, minutes: float) -> tuple:
+    today, draft = (int(series.messages.sum()) for series in (each.today, each.draft))
+    waiting = [
+        each.left(depth, series)[0] if each.keeps else None
+        for depth, series in ((each.waiting_today, each.today), (each.waiting_draft, each.draft))
+    ]
+    return (
+        each.name, each.state, today, draft, each.difference, int(each.today.bytes.sum()), int(each.draft.bytes.sum()),
+        round(each.served / minutes, 1) if each.keeps else None, *waiting,
+    )  # fmt: skip
+
+
+def _legs(comparison: Comparison) -> Table:
+    columns = (
+        Column("leg", "No."),
+        Column("definition", "Definition"),
+        Column("at", "At"),
+        Column("target", "To"),
+        Column("selector", "Selector"),
+        Column("today", "Taken today", "messages"),
+        Column("taken", "Taken with the draft", "messages"),
+        Column("refused", "Refused", "messages"),
+        Column("unknown", "Unknown", "messages"),
+    )
+    rows = [
+        (
+            place,
+            leg.definition,
+            leg.at,
+            leg.target,
+            leg.selector,
+            today.counts[True],
+            *(draft.counts[each] for each in (True, False, None)),
+        )
+        for place, (leg, today, draft) in enumerate(comparison.legs, 1)
+    ]
+    return Table("legs", "What each leg takes", columns, _rows([each.name for each in columns], rows))
+
+
+def _samples(samples: Sequence[Sample]) -> Table:
+    columns = (
+        Column("what", "Sample of"),
+        Column("message", "Message"),
+        Column("time", "Sent"),
+        Column("destination", "To"),
+    )
+    rows = pa.table(
+        {
+            "what": pa.array([each.what for each in samples], pa.string()),
+            "message": pa.array([each.id for each in samples], pa.string()),
+            "time": pa.array([each.us for each in samples], pa.timestamp("us", "UTC")),
+            "destination": pa.array([each.destination for each in samples], pa.string()),
+        }
+    )
+    return Table("samples", "Messages it is true of", columns, rows)
+
+
+#: Columns of text; all others hold whole numbers.
+_TEXTS = frozenset({"what", "unit", "target", "state", "definition", "at", "selector"})
+
+
+def _rows(names: Sequence[str], rows: Sequence[tuple]) -> pa.Table:
+    values = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    types = {"served": pa.float64()}
+    return pa.table(
+        {
+            name: pa.array(column, pa.string() if name in _TEXTS else types.get(name, pa.int64()))
+            for name, column in zip(names, values, strict=True)
+        }
+    )
+
+
+# -- the chart
+
+
+def _chart(comparison: Comparison) -> tuple[str, dict] | None:
+    """Predicted depths of the targets for which they differ most, or which end deepest."""
+    keeping = [each for each in comparison.targets if each.keeps]
+    deepest = sorted(
+        keeping, key=lambda each: (-abs(each.waiting_draft[-1] - each.waiting_today[-1]), -each.waiting_draft[-1])
+    )
+    shown = [each for each in deepest[:DRAWN] if each.waiting_draft.any() or each.waiting_today.any()]
+    if not shown:
+        return None
+    times = pc.strftime(pa.array(comparison.buckets.starts, pa.timestamp("s", "UTC")), "%Y-%m-%dT%H:%M:%SZ").to_pylist()
+    pairs = {
+        each.name: ([round(float(v)) for v in each.waiting_today], [round(float(v)) for v in each.waiting_draft])
+        for each in shown
+    }
+    return "Waiting, predicted at the rate at which it was served", charts.before_and_after(times, pairs, "messages")

@@ -1,0 +1,69 @@
+"""How findings read in a sentence: numbers, durations, parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def duration(us: float) -> str:
+    """412 us, 3.2 ms, 14 s, 2.5 min, 3.1 h, 4 d"""
+    units = (
+        (86_400_000_000, "d"),
+        (3_600_000_000, "h"),
+        (60_000_000, "min"),
+        (1_000_000, "s"),
+        (1000, "ms"),
+        (1, "us"),
+    )
+    for size, unit in units:
+        if us >= size:
+            return f"{us / size:.3g} {unit}" if us < 999.5 * size else f"{us / size:,.0f} {unit}"
+    return "0 us"
+
+
+def part(value: float) -> str:
+    """12 %, 0.4 %; and at the edges what is not all and not none."""
+    percent = value * 100
+    if 0 < percent < 0.1:
+        return "less than 0.1 %"
+    if 99.5 <= percent < 100:
+        return "almost all"
+    return f"{percent:.0f} %" if percent >= 10 or percent == int(percent) else f"{percent:.1f} %"
+
+
+def counted(count: float, noun: str) -> str:
+    """1 message, 1,204 messages"""
+    return f"{count:,.0f} {noun}" + ("" if count == 1 else "s")
+
+
+def form(count: float, one: str, many: str) -> str:
+    """The form of a verb that goes with so many."""
+    return one if count == 1 else many
+
+
+def size(count: float) -> str:
+    """512 B, 1.4 MiB"""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1024 or unit == "TiB":
+            break
+        count /= 1024
+    return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"
+
+
+def short(destination: str | None) -> str:
+    """A destination's name without its kind, where it is a queue: `Orders`, `topic://Prices`."""
+    return (destination or "").removeprefix("queue://")
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """A, B and C; A, B, C and 4 more"""
+    shown = list(names[:most])
+    if len(names) > most:
+        return f"{', '.join(shown)} and {len(names) - most} more"
+    return " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
+
+
+def sentence(*parts: str) -> str:
+    """Clauses that say something, as one sentence."""
+    text = "; ".join(filter(None, parts))
+    return text[:1].upper() + text[1:] + "." if text else ""

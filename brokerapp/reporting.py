@@ -1,0 +1,105 @@
+"""Reporting: what a node tells of itself once a second: that it lives, its numbers, and the trace."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import socket
+import time
+
+from brokerapp.broker import Broker
+from brokerapp.clock import now_ms
+from brokerapp.errors import StoreUnavailable
+from brokerapp.listeners import Listeners
+from brokerapp.peers import connection_of
+from brokerapp.recording.depths import Depths
+from brokerapp.recording.recorder import BATCH
+from brokerapp.snapshot import NodeStatus
+from brokerapp.store import Limits
+from brokerapp.store.redis import RedisStore
+from brokerapp.store.room import server_limit
+
+#: Connections listed in a node's status.
+MAX_LISTED_CONNECTIONS = 1_000
+
+
+class Reporting:
+    """`snapshot` is the version of the numbers that were told last."""
+
+    def __init__(self, broker: Broker, store: RedisStore, listeners: Listeners, limits: Limits, snapshot: int) -> None:
+        self._broker, self._store, self._listeners, self._limits = broker, store, listeners, limits
+        self._snapshot = snapshot
+        self._stats, self._recorder, self._depths = broker.stats, broker.recorder, Depths(broker.recorder)
+        self._started_ms = now_ms()
+
+    async def tell(self) -> None:
+        """All of it."""
+        await self.beat()
+        await self.write_stats()
+        self.note_depths()
+        await self.flush_trace()
+
+    async def tell_the_last(self) -> None:
+        """What is left to be told when the node stops."""
+        await self.flush_trace(everything=True)
+        while self._stats.changed:
+            await self.write_stats()
+
+    async def beat(self) -> None:
+        """Say that the node lives, and how it is; know how much memory the store's server has left."""
+        memory = await self._store.memory()
+        self._limits.server = server_limit(memory)
+        trace, clients = self._recorder, itertools.islice(self._broker.clients.values(), MAX_LISTED_CONNECTIONS)
+        status = NodeStatus(
+            node=self._broker.session,
+            broker=self._broker.name,
+            started_ms=self._started_ms,
+            seen_ms=now_ms(),
+            address=self._listeners.addresses,
+            listeners=[each.to_json() for each in self._listeners.stats()],
+            connections=[connection_of(client).to_json() for client in clients],
+            trace={"recorded": trace.recorded, "dropped": trace.dropped, "pending": trace.pending},
+            store={
+                **memory, "message_limit": self._limits.total, "temp_limit": self._limits.temp or self._limits.total,
+                "temp_used": self._broker.committer.temp,
+            },
+        )  # fmt: skip
+        whereabouts = {"host": socket.gethostname(), "pid": os.getpid()}
+        await self._store.beat(self._broker.session, {**status.to_json(), **whereabouts})
+
+    async def write_stats(self) -> None:
+        """The numbers of destinations that changed."""
+        changed, gone = self._stats.take_changes()
+        if not changed and not gone:
+            return
+        self._snapshot += 1
+        for each in changed:
+            each.version = self._snapshot
+            self._broker.measure(each)
+        rows = {str(each.destination): json.dumps(each.to_json()) for each in changed}
+        forgotten = self._stats.long_gone(self._snapshot)
+        try:
+            await self._store.write_stats(self._snapshot, rows, list(map(str, gone)), list(map(str, forgotten)))
+        except StoreUnavailable:
+            self._stats.give_back(changed, gone)
+            raise
+        self._stats.forget_gone(forgotten)
+        self._stats.told_gone(gone, self._snapshot)
+
+    def note_depths(self) -> None:
+        """Record, now and then, where the depths of queues stand."""
+        now_us = time.time_ns() // 1000
+        if self._depths.due(now_us):
+            self._depths.note(now_us, {log.name: log.depth for log in self._broker.queues})
+
+    async def flush_trace(self, everything: bool = False) -> None:
+        """Once a second all that waits, in batches; a batch the store does not take is lost, and counted."""
+        while (batch := self._recorder.cut(BATCH)) is not None:
+            try:
+                await self._store.record(batch.encode(), batch.count)
+            except StoreUnavailable:
+                self._recorder.lose(batch)
+                raise
+            if not everything and self._recorder.pending < BATCH:
+                return

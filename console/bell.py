@@ -1,0 +1,122 @@
+"""The bell of the bar: what fires, what waits for somebody's decision, and what they asked for and came to an end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Q
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone
+
+from console import figures
+from console.access import AnyUser, Verb, may, touched, visible
+from console.alerts import showing
+from console.models import AnalysisRun, UserSetting
+from console.repair import jobs
+from console.repair.models import Job
+from console.routing import drafts
+from console.routing.models import Draft
+
+#: Of each sort, how many are shown; all of them are on their pages, to which links lead.
+MAX_SHOWN = 5
+#: What waits is looked through so far for what somebody may decide.
+MAX_WAITING = 200
+#: What came to an end is told of for so long.
+TOLD_FOR = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One line of the bell; `state` colours it as badges are: act, look, good, or nothing."""
+
+    title: str
+    detail: str
+    url: str
+    when: datetime
+    state: str = ""
+    is_new: bool = False
+
+
+def cells(user: AnyUser) -> dict[str, Any]:
+    """The live cells of the bell. It counts what fires, what waits, and what ended since its user last looked."""
+    firing, waits, ended = _firing(user), _waiting(user), _ended(user)
+    count = len(firing) + len(waits) + sum(each.is_new for each in ended)
+    groups = [("Fires now", firing, "alerts"), ("Waits for you", waits, ""), ("Came to an end", ended, "")]
+    shown = [(label, items[:MAX_SHOWN], len(items) - MAX_SHOWN, page) for label, items, page in groups if items]
+    return {
+        "count": figures.whole(count) if count else "",
+        "state": "act" if firing else "note" if count else "quiet",
+        "says": figures.counted(count, "notice"),
+        "bell_html": render_to_string("console/parts/bell.html", {"groups": shown}),
+    }
+
+
+def _firing(user: AnyUser) -> list[Item]:
+    sees = visible(user)
+    return [
+        Item(each.rule_name, each.sentence, reverse("firing", args=[each.pk]), each.fired or each.since, "act")
+        for each in showing.firing_now()
+        if showing.is_seen(each.subject, sees)
+    ]
+
+
+def _waiting(user: AnyUser) -> list[Item]:
+    """Jobs and drafts that somebody is asked to approve who has the right to."""
+    found = [
+        Item(each.name, _asked(each.asked_by, each.reason), reverse("job", args=[each.id]), each.created, "look")
+        for each in Job.objects.filter(state=Job.State.ASKED)[:MAX_WAITING]
+        if all(may(user, jobs.verb_to("approve", each), place) for place in jobs.places(each))
+    ]
+    if may(user, Verb.ROUTE):
+        found += [
+            Item(
+                each.name, f"A draft of {each.author} to apply", reverse("draft", args=[each.pk]), each.changed, "look"
+            )
+            for each in drafts.some([Draft.State.ASKED], touched(user), MAX_WAITING)
+        ]
+    return sorted(found, key=lambda item: item.when, reverse=True)
+
+
+def _asked(by: str, reason: str) -> str:
+    return f"{by} asks: “{reason}”" if reason else f"{by} asks for it"
+
+
+def _ended(user: AnyUser) -> list[Item]:
+    """What somebody asked for that took its time, latest first. What they saw happen they are not told again."""
+    setting = UserSetting.objects.filter(user=user).first()
+    looked = setting.bell_seen if setting else None
+    name, since = user.get_username(), timezone.now() - TOLD_FOR
+    found = sorted((item for ends in _ENDS for item in ends(name, since)), key=lambda item: item.when, reverse=True)
+    return [replace(item, is_new=looked is None or item.when > looked) for item in found]
+
+
+def _jobs(name: str, since: datetime) -> Iterator[Item]:
+    took_time = Q(expected__gt=jobs.FEW) | ~Q(approved_by="")
+    for each in Job.objects.filter(took_time, asked_by=name, finished__gt=since)[:MAX_SHOWN]:
+        detail = each.note or f"{figures.counted(each.done, 'message')} done"
+        if each.failed:
+            detail += f", {figures.whole(each.failed)} failed"
+        good = each.state == Job.State.DONE and not each.failed
+        yield Item(each.name, detail, reverse("job", args=[each.id]), each.finished, "good" if good else "look")
+
+
+def _runs(name: str, since: datetime) -> Iterator[Item]:
+    for each in AnalysisRun.objects.filter(asked_by=name, finished__gt=since)[:MAX_SHOWN]:
+        state = "good" if each.state == AnalysisRun.State.DONE else "look"
+        yield Item(each.title, each.sentence or each.reason, reverse("run", args=[each.id]), each.finished, state)
+
+
+def _drafts(name: str, since: datetime) -> Iterator[Item]:
+    decided = Draft.objects.filter(author=name, changed__gt=since).exclude(state__in=Draft.LIVING)
+    for each in decided.exclude(decided_by=name)[:MAX_SHOWN]:
+        is_applied = each.state == Draft.State.APPLIED
+        detail = f"{'Applied' if is_applied else 'Dropped'} by {each.decided_by}"
+        yield Item(each.name, detail, reverse("draft", args=[each.pk]), each.changed, "good" if is_applied else "look")
+
+
+#: Sorts of work that come to an end, each with how those of one user are found.
+_ENDS: tuple[Callable[[str, datetime], Iterator[Item]], ...] = (_jobs, _runs, _drafts)

@@ -1,0 +1,102 @@
+"""What findings are made of, without Spark: histograms, causes, routes, consumers, words."""
+
+import pyarrow as pa
+import pytest
+
+from analytics import words
+from analytics.causes import GAP, LONGEST, UNKNOWN, pattern_of
+from analytics.histogram import ERROR, STEPS, percentile, percentiles
+from analytics.request import Window
+from analytics.routes import keeps_dead_letters, legs_of, unmatched, upstream
+from analytics.slots import slot_seconds, span, starts
+from brokerapp.definitions import Composite, DeadLetterStrategy, Definitions, Leg, PolicyEntry, VirtualTopic
+from brokerapp.destination import Destination
+
+HOUR_US = 3_600_000_000
+
+
+def test_one_duration_is_all_percentiles():
+    assert percentile([(160, 1)], 0.99) == pytest.approx(2**10, rel=ERROR + 1e-9)
+
+
+def test_percentiles_of_parts_add_up_to_those_of_the_whole():
+    rows = pa.table({"q": ["a", "b", "a"], "bucket": [0, 3, STEPS], "messages": [50, 7, 50]})
+    found = {row["q"]: row for row in percentiles(rows, ["q"]).to_pylist()}
+    assert found["a"]["messages"] == 100
+    assert (found["a"]["p50_us"], found["a"]["p95_us"]) == (pytest.approx(1, rel=ERROR), pytest.approx(2, rel=ERROR))
+    assert percentiles(rows.slice(0, 0), ["q"]).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("cause", "pattern"),
+    [
+        ("", UNKNOWN),
+        ("  card 4711 of 'Ada' expired ", f"card {GAP} of {GAP} expired"),
+        ('order "x" and ID:a-1 2 3 failed', f"order {GAP} and {GAP} failed"),
+        ("timeout after 30000 ms calling 10.0.0.7:8443", f"timeout after {GAP} ms calling {GAP}"),
+        ("größe7 falsch", f"{GAP} falsch"),
+        ("no digits at all", "no digits at all"),
+        ("y" * 300, "y" * LONGEST),
+    ],
+)
+def test_what_differs_between_alike_causes_is_cut_out(cause, pattern):
+    assert pattern_of(cause) == pattern
+
+
+def queue(name: str) -> Destination:
+    return Destination.queue(name)
+
+
+CHAIN = Definitions(
+    1,
+    (
+        VirtualTopic("V.>"),
+        Composite(queue("a"), (Leg(queue("b")),)),
+        Composite(queue("b"), (Leg(queue("c"), "x = 1"),)),
+        Composite(Destination.topic("t"), (Leg(queue("b")),)),
+    ),
+)
+
+
+def test_what_reaches_a_composite_through_others_is_upstream_of_it():
+    assert upstream(CHAIN, queue("b")) == {queue("a"), Destination.topic("t")}
+    assert upstream(CHAIN, queue("a")) == set()
+    assert [leg.selector for leg in legs_of(CHAIN) if leg.to == queue("c")] == ["x = 1"]
+
+
+def test_definitions_that_nothing_was_sent_to_are_unmatched():
+    assert [place for _, place in unmatched(CHAIN, ["topic://V.x", "queue://a", "queue://t"])] == [
+        "queue://b",
+        "topic://t",
+    ]
+
+
+def test_dead_letters_are_where_policies_say_and_where_they_are_by_default():
+    strategy = DeadLetterStrategy("individual", queue_prefix="Failed.", topic_prefix="FailedTopic.")
+    is_one = keeps_dead_letters(Definitions(policies=(PolicyEntry(queue(">"), dead_letter=strategy),)))
+    assert [is_one(f"queue://{name}") for name in ("ActiveMQ.DLQ", "Failed.x", "Orders")] == [True, True, False]
+    assert not keeps_dead_letters(None)("queue://Failed.x")
+
+
+def test_slots_cover_the_window_and_keep_charts_readable():
+    window = Window(90_000_000, HOUR_US + 30_000_000)
+    assert slot_seconds(window) == 60
+    assert starts(window, 60)[:2] == [60, 120]
+    assert starts(window, 60)[-1] == 3600
+    assert slot_seconds(Window(0, 7 * 24 * HOUR_US)) == 1800
+    assert [span(each) for each in (60, 900, 3600, 21600, 86400)] == ["minute", "15 minutes", "hour", "6 hours", "day"]
+
+
+@pytest.mark.parametrize(
+    ("said", "words_"),
+    [
+        (words.duration(412), "412 us"), (words.duration(3_210), "3.21 ms"), (words.duration(150_000_000), "2.5 min"),
+        (words.duration(200 * 86_400_000_000), "200 d"), (words.part(0.0004), "less than 0.1 %"),
+        (words.part(0.125), "12 %"), (words.part(0.021), "2.1 %"), (words.part(0.9999), "almost all"),
+        (words.listed(["a"]), "a"), (words.listed(["a", "b", "c"]), "a, b and c"),
+        (words.listed(list("abcde")), "a, b, c and 2 more"), (words.size(1536), "1.5 KiB"),
+        (words.sentence("", "one thing", "another"), "One thing; another."), (words.short("topic://t"), "topic://t"),
+    ],
+)  # fmt: skip
+def test_numbers_and_names_read_well(said, words_):
+    assert said == words_

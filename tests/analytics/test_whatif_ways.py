@@ -1,0 +1,170 @@
+"""What-if without Spark: which conditions a destination's messages meet, and the way of each class of them."""
+
+import itertools
+from collections import Counter
+from random import Random
+
+import pytest
+
+from analytics.whatif.conditions import Oracle, Routing, TooEntangled
+from analytics.whatif.ways import way_of
+from brokerapp.definitions import Composite, Definitions, Leg, MirroredQueue, VirtualTopic
+from brokerapp.destination import Destination
+from brokerapp.engine.bindings import Binding, RoutingType
+from brokerapp.engine.circumstances import Circumstances, Kept
+from brokerapp.engine.loops import find_loop
+from brokerapp.engine.routing import route
+from brokerapp.message import Message
+from brokerapp.named_subscription import NamedSubscription
+from brokerapp.selectors import Seen
+
+QUEUES = ("a", "b", "c", "Consumer.X.T.one", "Consumer.Y.T.two", "Consumer.Z.T.>")
+TOPICS = ("T.one", "T.two", "U")
+SELECTORS = (None, None, "red", "NOT red", "size > 3", "size IS NULL", "JMSDestination = 'queue://a'", "red OR blue")
+HEADERS = [
+    {name: value for name, value in zip(("red", "blue", "size"), values, strict=True) if value is not None}
+    for values in itertools.product((None, "true", "false"), (None, "true"), (None, "2", "9"))
+]
+EVERY = [*(Destination.queue(name) for name in ("a", "b", "in")), *(Destination.topic(name) for name in TOPICS)]
+
+
+def random_definitions(random: Random) -> Definitions:
+    found = []
+    for name in random.sample(("a", "b", "in", "*"), random.randint(1, 3)):
+        found.append(random_composite(random, Destination.queue(name)))
+    for name in random.sample(TOPICS, random.randint(0, 2)):
+        found.append(random_composite(random, Destination.topic(name)))
+    if random.random() < 0.7:
+        found.append(VirtualTopic("T.>", selector_aware=random.random() < 0.5))
+    if random.random() < 0.3:
+        found.append(MirroredQueue("T.", ""))
+    return Definitions(1, tuple(found))
+
+
+def random_composite(random: Random, own: Destination) -> Composite:
+    legs = tuple(Leg(random.choice(EVERY), random.choice(SELECTORS)) for _ in range(random.randint(1, 3)))
+    return Composite(
+        own, legs, forward_only=random.random() < 0.5, send_when_not_matched=random.random() < 0.4,
+        strict=random.random() < 0.2,
+    )  # fmt: skip
+
+
+def random_circumstances(random: Random) -> Circumstances:
+    bindings = [
+        Binding("U", "c", filter=random.choice(SELECTORS)),
+        Binding("b", "shared.1", RoutingType.ANYCAST),
+        Binding("b", "shared.2", RoutingType.ANYCAST),
+    ]
+    kept = [
+        Kept(NamedSubscription("me", "one", (Destination.topic("T.>"),), "size > 3"), "subscription://me:one"),
+        Kept(NamedSubscription("me", "two", (Destination.topic("U"),)), "subscription://me:two", persistent_only=True),
+    ]
+    wanted = {"Consumer.X.T.one": ("red",), "Consumer.Y.T.two": ("blue", "size > 3"), "Consumer.Z.T.>": (None,)}
+    return Circumstances(
+        tuple(random.sample(QUEUES, 4)), tuple(random.sample(bindings, 2)), tuple(random.sample(kept, 1)), wanted
+    )
+
+
+def message(headers):
+    lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
+    return Message("ID:1", f"message-id:ID\\c1\n{lines}".encode(), b"")
+
+
+def copies(found, sharing):
+    """Copies of a route by name, those of queues that take turns under their address."""
+    names = [
+        str(each.shown) if each.shown and each.destination.name in sharing else str(each.destination.physical)
+        for each in (*found.queues, *found.topics)
+    ]
+    return Counter(names)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_the_way_of_a_class_is_the_route_of_each_of_its_messages(seed):
+    random = Random(seed)
+    definitions, circumstances = random_definitions(random), random_circumstances(random)
+    if find_loop(definitions):
+        return
+    oracle = Oracle()
+    routing = Routing(circumstances.topology(definitions, oracle.compiling), oracle)
+    real = circumstances.topology(definitions)
+    sharing = {each.queue for each in circumstances.bindings if each.routing is RoutingType.ANYCAST}
+    for destination in EVERY:
+        conditions = routing.conditions(destination)
+        for headers in HEADERS:
+            answers = {each: each.selector.evaluate(Seen({**headers, **each.headers}, b"")) for each in conditions}
+            way = way_of(routing, destination, answers)
+            expected = route(message(headers), destination, real)
+            assert Counter(dict(way.targets)) + Counter(dict(way.shared)) == copies(expected, sharing), headers
+            assert way.is_kept == bool(expected.queues)
+            assert way.is_lost == (not expected.queues and not expected.topics)
+
+
+def test_a_condition_is_the_same_wherever_it_is_asked_unless_it_asks_where():
+    legs = (Leg(Destination.queue("x"), "red"), Leg(Destination.queue("y"), "JMSDestination LIKE '%one'"))
+    definitions = Definitions(1, (Composite(Destination.queue("in.*"), legs),))
+    oracle = Oracle()
+    routing = Routing(Circumstances().topology(definitions, oracle.compiling), oracle)
+    red_one, place_one = routing.conditions(Destination.queue("in.one"))
+    red_two, place_two = routing.conditions(Destination.queue("in.two"))
+    assert red_one == red_two
+    assert [each.headers for each in (place_one, place_two)] == [
+        {"destination": "/queue/in.one"}, {"destination": "/queue/in.two"},
+    ]  # fmt: skip
+
+
+def test_what_opens_only_where_no_filter_takes_a_message_is_found_behind_others_of_its_kind():
+    def exclusive(name, leg, selector):
+        return Composite(Destination.queue(name), (Leg(Destination.queue(leg), selector),), send_when_not_matched=True)
+
+    definitions = Definitions(
+        1,
+        (
+            exclusive("in", "x", "red"),
+            MirroredQueue("M.", ""),
+            Composite(Destination.topic("M.in"), (Leg(Destination.queue("second")),)),
+            exclusive("second", "y", "blue"),
+            Composite(Destination.topic("M.second"), (Leg(Destination.queue("z"), "size > 3"),)),
+        ),
+    )
+    oracle = Oracle()
+    routing = Routing(Circumstances().topology(definitions, oracle.compiling), oracle)
+    assert {each.text for each in routing.conditions(Destination.queue("in"))} == {"red", "blue", "size > 3"}
+
+
+def test_a_fan_of_many_composites_that_keep_what_none_takes_is_overlooked_at_once():
+    exclusive = [
+        Composite(Destination.queue(f"e{i}"), (Leg(Destination.queue(f"x{i}"), f"p{i}"),), send_when_not_matched=True)
+        for i in range(30)
+    ]
+    fan = Composite(Destination.queue("in"), tuple(Leg(each.destination) for each in exclusive))
+    oracle = Oracle()
+    routing = Routing(Circumstances().topology(Definitions(1, (fan, *exclusive)), oracle.compiling), oracle)
+    conditions = routing.conditions(Destination.queue("in"))
+    assert len(conditions) == 30
+    answers = {each: each.text == "p3" for each in conditions}
+    assert dict(way_of(routing, Destination.queue("in"), answers).targets) == {
+        "queue://x3": 1, **{f"queue://e{i}": 1 for i in range(30) if i != 3},
+    }  # fmt: skip
+
+
+def test_a_way_that_was_overlooked_is_an_error_not_a_wrong_figure():
+    oracle = Oracle()
+    definitions = Definitions(1, (Composite(Destination.queue("in"), (Leg(Destination.queue("x"), "red"),)),))
+    routing = Routing(Circumstances().topology(definitions, oracle.compiling), oracle)
+    with pytest.raises(TooEntangled, match="sent to queue://in is asked 'red' only in rare combinations"):
+        way_of(routing, Destination.queue("in"), {})
+
+
+def test_a_way_without_an_end_is_named():
+    oracle = Oracle()
+    legs = (Leg(Destination.queue("in.again"), "red"), Leg(Destination.queue("x"), "blue"))
+    definitions = Definitions(1, (Composite(Destination.queue("in.*"), legs),))
+    routing = Routing(Circumstances().topology(definitions, oracle.compiling), oracle)
+    with pytest.raises(TooEntangled, match="the definitions form a loop"):
+        routing.conditions(Destination.queue("in.one"))
+
+
+def test_circumstances_travel_as_plain_values():
+    found = random_circumstances(Random(3))
+    assert Circumstances.from_json(found.to_json()) == found

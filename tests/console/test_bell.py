@@ -1,0 +1,91 @@
+"""The bell: what fires, what waits for a decision, what somebody asked for and came to an end."""
+
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from brokerapp.definitions import VirtualTopic
+from console import bell
+from console.alerts import showing
+from console.models import AlertFiring, AnalysisRun
+from console.repair.models import Job
+from console.routing import drafts
+from console.routing.changes import Change
+from console.routing.models import Draft
+from tests.console.conftest import make_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_remembered():
+    showing.forget()
+    yield
+    showing.forget()
+
+
+def job(**fields) -> Job:
+    about = {
+        "name": "37 like it",
+        "action": "retry",
+        "queue": "queue://ActiveMQ.DLQ",
+        "asked_by": "ada",
+        "expected": 37,
+    }
+    return Job.objects.create(**{**about, **fields})
+
+
+def told(user) -> str:
+    return bell.cells(user)["bell_html"]
+
+
+def test_what_waits_for_approval_is_told_who_may_approve_it_there():
+    asked = job(state=Job.State.ASKED, reason="billing is mended")
+    operator, elsewhere = make_user("operator"), make_user("operator", "orders.>", name="elsewhere")
+    assert reverse("job", args=[asked.id]) in told(operator)
+    assert "billing is mended" in told(operator)
+    assert (bell.cells(operator)["count"], bell.cells(operator)["state"]) == ("1", "note")
+    assert "37 like it" not in told(elsewhere) + told(make_user("support"))
+    assert bell.cells(elsewhere)["state"] == "quiet"
+
+
+def test_a_draft_that_asks_waits_for_who_may_apply_it():
+    draft = drafts.begin("ada", "Trade", [Change(None, VirtualTopic("Trade.>"))], 1)
+    admin, operator = make_user("admin"), make_user("operator")
+    assert "Trade" not in told(admin)
+    drafts.move(draft, "ada", Draft.State.ASKED, "asked")
+    assert "A draft of ada to apply" in told(admin)
+    assert "Trade" not in told(operator), "who may draft, not apply"
+
+
+def test_the_end_of_what_one_asked_for_is_counted_until_one_looked(browser_of):
+    client, now = browser_of("support", name="ada"), timezone.now()
+    ada = client.get(reverse("account")).wsgi_request.user
+    job(state=Job.State.DONE, done=35, failed=2, finished=now)
+    job(name="long ago", state=Job.State.DONE, finished=now - timedelta(days=3))
+    job(name="one that was seen at once", state=Job.State.DONE, expected=1, finished=now)
+    job(name="of somebody else", state=Job.State.DONE, asked_by="bob", finished=now)
+    AnalysisRun.objects.create(title="Traffic", asked_by="ada", state="done", sentence="It was quiet.", finished=now)
+    drafts.move(drafts.begin("ada", "Trade", [], 1), "eve", Draft.State.DROPPED, "dropped", decided_by="eve")
+    text = told(ada)
+    assert "35 messages done, 2 failed" in text
+    assert "It was quiet." in text
+    assert "Dropped by eve" in text
+    assert [each for each in ("long ago", "seen at once", "somebody else") if each in text] == []
+    assert bell.cells(ada)["count"] == "3"
+    assert client.post(reverse("bell-seen")).status_code == 204
+    assert bell.cells(ada)["count"] == ""
+    assert "It was quiet." in told(ada), "it can be read again for a day"
+
+
+def test_what_fires_is_red_whatever_else_there_is():
+    now = timezone.now()
+    AlertFiring.objects.create(
+        rule_name="Too deep", subject="queue://q", state="firing", since=now, fired=now, value=9, worst=9, sentence="9"
+    )
+    job(state=Job.State.ASKED)
+    cells = bell.cells(make_user("operator"))
+    assert (cells["count"], cells["state"]) == ("2", "act")
+    assert cells["bell_html"].index("Too deep") < cells["bell_html"].index("37 like it")
