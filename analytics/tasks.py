@@ -95,8 +95,6 @@ def sweep(run_id: str) -> bool:
 
 def _execute(run_id: str, request: Mapping[str, Any], environment: Environment, limit: float) -> dict[str, Any]:
     """The stored result; every error but a cancellation as AnalysisFailed. `limit` is the time it has, in seconds."""
-    from analytics.execution import Execution
-
     told: list[dict[str, Any]] = []
 
     def report(**info: Any) -> None:
@@ -105,6 +103,8 @@ def _execute(run_id: str, request: Mapping[str, Any], environment: Environment, 
             _tell(run_id, "running", **info)
 
     try:
+        from analytics.execution import Execution  # loads pyspark, at a child's first run: its time counts, too
+
         return Execution(run_id, AnalysisRequest.from_dict(request), environment, report).run()
     except (AnalysisFailed, RunCancelled):
         raise

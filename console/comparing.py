@@ -34,7 +34,10 @@ class Pair:
             return "new"
         if self.after is None and self.before is not None:
             return "gone"
-        return "" if self.share is None or not self.difference else f"{self.share:+.0%}".replace("%", " %")
+        if self.share is None or not self.difference:
+            return ""
+        digits = 0 if abs(self.share) >= 0.01 else 2
+        return f"{self.share:+.{digits}%}".replace("%", " %")
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,11 @@ def counted(count: int, noun: str) -> str:
     return f"{whole(count)} {noun}" + ("" if count == 1 else "s")
 
 
+def difference(value: float, unit: str) -> str:
+    """+1,204, in the unit of a table's column; "" for none."""
+    return f"{'+' if value > 0 else '−'}{figure(abs(value), unit)}" if value else ""
+
+
 def figure(value: object, unit: str) -> str:
     """A cell of a result's table in its unit: messages, bytes, ms, or none."""
     match value, unit:
