@@ -10,6 +10,7 @@ from brokerapp.committer import Committer
 from brokerapp.definitions import VirtualTopic
 from brokerapp.delivery import Delivery, May
 from brokerapp.destination import Destination
+from brokerapp.engine.consumer_queues import topic_behind
 from brokerapp.engine.destination_map import DestinationMap, matches
 from brokerapp.engine.entry import COMING, Entry
 from brokerapp.engine.marks import OPEN, closing_mark
@@ -71,7 +72,7 @@ class Consuming:
     def _collects(self, queue: Destination) -> bool:
         """Whether a queue literally so named is a consumer queue of some virtual topic, hence a queue of its own."""
         return any(
-            matches(each.prefix + each.name + each.postfix, queue.name)
+            topic_behind(each, queue.name) is not None
             for each in self._queues.topology.definitions.virtual_destinations
             if isinstance(each, VirtualTopic)
         )

@@ -147,7 +147,9 @@ class Node:
             return found
         for state in found:
             await self._store.drop(state.name, self.session)
-        logger.warning("deleteAllMessagesOnStartup: all messages and destinations of the store are deleted")
+        logger.warning(
+            "all messages and destinations of the store are deleted (deleteAllMessagesOnStartup, persistent)"
+        )
         return []
 
     async def _take_over(self) -> None:

@@ -129,9 +129,11 @@ class Publishing:
         if (rules := self._broker.settings.time_stamping) is not None:
             timestamp, expires = stamped(rules, send.timestamp, send.expires, now_us // 1000)
             send = replace(send, timestamp=timestamp, expires=expires)
+        forced = self._broker.settings.force_persistency
+        persistent = send.persistent if forced is None else forced
         timestamp = now_us // 1000 if send.timestamp is None else send.timestamp
         rest = f"\nexpires:{send.expires}\npriority:{send.priority}\ntimestamp:{timestamp}\n"
-        rest += ("persistent:true\n" if send.persistent else "") + send.properties
+        rest += ("persistent:true\n" if persistent else "") + send.properties
         first = self._messages + 1
         self._messages += len(bodies)
         grouped = "JMSXGroupID:" in send.properties
@@ -140,7 +142,7 @@ class Publishing:
             length = f"content-length:{len(body)}\n" if send.is_bytes else ""
             head = f"{self._first_line}{number}{rest}{length}".encode()
             id = f"{self._prefix}{number}"
-            made.append(Message(id, head, body, send.persistent, send.priority, send.expires, now_us, grouped))
+            made.append(Message(id, head, body, persistent, send.priority, send.expires, now_us, grouped))
         return made
 
     def place(

@@ -71,7 +71,7 @@ class Runs:
         messages = self._broker.publishing.messages(run.like, run.bodies)
         client.sent += len(messages)
         self._broker.recorder.enqueue(messages[0].born_us, messages, str(destination))
-        if not run.like.persistent and self._passed_through(client, messages, destination, route):
+        if not messages[0].persistent and self._passed_through(client, messages, destination, route):
             self._broker.confirm(client, *run.receipts)
             return
         length = max(1, MAX_COPIES // len(route.groups[0].rows))

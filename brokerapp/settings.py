@@ -57,6 +57,7 @@ class Settings:
     keep_durable_subs_active: bool = True  #: durable subscriptions keep non-persistent messages too while offline
     offline_durable_subscriber_timeout: int = -1  #: those offline for so many milliseconds go; not above 0: never
     offline_durable_subscriber_task_schedule: int = 300_000  #: milliseconds between looks for such
+    force_persistency: bool | None = None  #: every message is persistent, or none is; None: as its sender has it
     time_stamping: TimeStamping | None = None  #: None: the client's timestamp and expiry count
     schedule_period_for_destination_purge: int = 0  #: milliseconds between looks for inactive destinations; 0: none
     max_purged_destinations_per_sweep: int = 0  #: of those, removed at once; 0: any number

@@ -84,7 +84,7 @@ def node_config(
             discarding=config.discarding,
             schedule_period_for_destination_purge=config.schedule_period_for_destination_purge,
             max_purged_destinations_per_sweep=config.max_purged_destinations_per_sweep,
-            delete_all_messages_on_startup=config.delete_all_messages_on_startup,
+            delete_all_messages_on_startup=config.delete_all_messages_on_startup or not config.persistent,
             populate_jmsx_user_id=config.populate_jmsx_user_id,
             use_authenticated_principal=config.use_authenticated_principal,
             memory_limit=config.system_usage.memory or 0,
@@ -96,6 +96,7 @@ def node_config(
             send_fail_if_no_space_after_timeout=config.system_usage.send_fail_if_no_space_after_timeout,
             selector_cache=config.selector_cache,
             time_stamping=config.time_stamping,
+            force_persistency=config.force_persistency,
         ),
         alone=alone,
     )

@@ -18,8 +18,10 @@ from brokerapp.admin import BrokerAdmin
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
 from brokerapp.engine.checking import check
+from brokerapp.engine.circumstances import Circumstances
 from brokerapp.errors import StoreUnavailable
 from brokerapp.snapshot import BrowsePage, NodeStatus, StepOutcome, WaitingMessage
+from console.shared import Shared
 
 #: Seconds a page waits for the broker.
 PATIENCE = 5.0
@@ -173,6 +175,10 @@ class Gateway:
         """Where a message would go and why; see BrokerAdmin.explain."""
         return self.run(self.admin.explain(destination, headers, body, definitions))
 
+    def circumstances(self, definitions: Definitions | None = None) -> Circumstances:
+        """What ways depend on beside definitions; see BrokerAdmin.circumstances."""
+        return self.run(self.admin.circumstances(definitions))
+
     def define(self, definitions: Definitions, author: str, comment: str) -> Definitions:
         """Put these in force; see BrokerAdmin.define."""
         return self.run(self.admin.define(definitions, author=author, comment=comment))
@@ -182,24 +188,14 @@ class Gateway:
         return self.run(self.admin.history(limit=limit))
 
 
-_gateway: Gateway | None = None
-_opening = threading.Lock()
+_gateway: Shared[Gateway] = Shared(lambda: Gateway(settings.SLUICE.redis_url, settings.SLUICE.broker_name))
 
 
 def gateway() -> Gateway:
     """This process's gateway, opened with the first call."""
-    global _gateway
-    if _gateway is None:
-        with _opening:
-            if _gateway is None:
-                _gateway = Gateway(settings.SLUICE.redis_url, settings.SLUICE.broker_name)
-    return _gateway
+    return _gateway.get()
 
 
 def close_gateway() -> None:
     """Close this process's gateway, if it was opened; the next call opens another one."""
-    global _gateway
-    with _opening:
-        if _gateway is not None:
-            _gateway.close()
-            _gateway = None
+    _gateway.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import uuid
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from django.utils import timezone
 
 from brokerapp.errors import RequestRefused, StoreUnavailable
 from console import figures, turns
+from console.ids import ids_in
 from console.models import AnalysisRun, Edition
 from console.workers import ask
 
@@ -164,13 +164,7 @@ def cells(run_id: str, rows: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _find(ids: list[str] | tuple[str, ...]) -> list[AnalysisRun]:
-    valid = []
-    for each in ids:
-        try:
-            valid.append(uuid.UUID(each))
-        except ValueError:
-            continue
-    return list(AnalysisRun.objects.filter(id__in=valid))
+    return list(AnalysisRun.objects.filter(id__in=ids_in(ids)))
 
 
 def cells_of(run: AnalysisRun, line: list[str] | None = None) -> dict[str, Any]:

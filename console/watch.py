@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -31,6 +30,7 @@ from brokerapp.store.rings import WHOLE
 from console.gateway import Gateway, gateway
 from console.live.mirror import Mirror, mirror
 from console.live.picture import Picture
+from console.shared import Shared
 
 logger = logging.getLogger(__name__)
 
@@ -154,26 +154,20 @@ def whole_of(picture: Picture, at: int, points: dict[Destination, Point]) -> Who
     )
 
 
-_watch: Watch | None = None
-_opening = threading.Lock()
+def _begin() -> Watch:
+    from console.alerts.judging import judge  # needs the database, which a test of the history may do without
+
+    return Watch(gateway(), mirror(), judge)
+
+
+_watch: Shared[Watch] = Shared(_begin)
 
 
 def watch() -> Watch:
     """This process's candidate, started with the first call."""
-    global _watch
-    if _watch is None:
-        from console.alerts.judging import judge  # needs the database, which a test of the history may do without
-
-        with _opening:
-            if _watch is None:
-                _watch = Watch(gateway(), mirror(), judge)
-    return _watch
+    return _watch.get()
 
 
 def close_watch() -> None:
     """End this process's candidate, if it was started."""
-    global _watch
-    with _opening:
-        if _watch is not None:
-            _watch.close()
-            _watch = None
+    _watch.close()

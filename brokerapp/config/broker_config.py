@@ -141,10 +141,11 @@ class BrokerConfig:
     plugins: tuple[Plugin, ...] = ()  #: those without effect
     discarding: Discarding | None = None
     tls: TlsStores = NO_STORES
+    force_persistency: bool | None = None  #: as its plugin says, which is among `plugins` too
     time_stamping: TimeStamping | None = None  #: as its plugin says, which is among `plugins` too
     selector_cache: SelectorCacheSettings | None = None  #: as its plugin says, which is among `plugins` too
     system_usage: SystemUsage = SystemUsage()
-    persistent: bool = True
+    persistent: bool = True  #: else each start begins with an empty store
     scheduler_support: bool = False
     max_scheduler_repeat_allowed: int = MAX_SCHEDULER_REPEAT
     max_uncommitted_count: int = 0  #: in one transaction; 0: no limit

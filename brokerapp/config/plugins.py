@@ -35,7 +35,7 @@ _RIGHTS = ("read", "write", "admin")
 #: ActiveMQ's plugins that guard nothing, kept with their attributes.
 _KNOWN = frozenset((
     "connectionDLQPlugin", "destinationDotFilePlugin", "destinationPathSeparatorPlugin",
-    "forcePersistencyModeBrokerPlugin", "loggingBrokerPlugin", "multicastTraceBrokerPlugin",
+    "loggingBrokerPlugin", "multicastTraceBrokerPlugin",
     "runtimeConfigurationPlugin", "statisticsBrokerPlugin", "traceBrokerPathPlugin",
     "udpTraceBrokerPlugin",
 ))  # fmt: skip
@@ -61,6 +61,7 @@ class Plugins:
     others: list[Plugin] = field(default_factory=list)
     selector_cache: SelectorCacheSettings | None = None
     time_stamping: TimeStamping | None = None
+    force_persistency: bool | None = None
 
 
 def read_plugins(element: Element) -> Plugins:
@@ -77,14 +78,10 @@ def read_plugins(element: Element) -> Plugins:
                 setattr(found, field_name, read(child))
             case "authorizationPlugin":
                 found.authorization = tuple(_grants(child))
-            case "virtualSelectorCacheBrokerPlugin":
-                child.note(Outcome.TAKEN, "what consumers wanted is remembered")
-                found.others.append(Plugin(child.tag, child.untaken))
-                found.selector_cache = _selector_cache(child)
-            case "timeStampingBrokerPlugin":
-                child.note(Outcome.TAKEN, "the broker's clock counts")
-                found.others.append(Plugin(child.tag, child.untaken))
-                found.time_stamping = _time_stamping(child)
+            case tag if tag in _ACTING:
+                field_name, read = _ACTING[tag]
+                found.others.append(Plugin(tag, child.untaken))
+                setattr(found, field_name, read(child))
             case tag if tag in _KNOWN:
                 why = why_plugin(tag)
                 child.note(Outcome.IGNORED if why else Outcome.TAKEN, why or "kept with its attributes")
@@ -105,6 +102,7 @@ def read_plugins(element: Element) -> Plugins:
 
 
 def _selector_cache(element: Element) -> SelectorCacheSettings:
+    element.note(Outcome.TAKEN, "what consumers wanted is remembered")
     values = read_fields(element, SelectorCacheSettings, [each.name for each in fields(SelectorCacheSettings)])
     if (path := element.take("persistFile")) is not None:
         element.note(Outcome.ADAPTED, f"kept in the store instead of in {path}, and kept for export", "persistFile")
@@ -113,11 +111,27 @@ def _selector_cache(element: Element) -> SelectorCacheSettings:
 
 
 def _time_stamping(element: Element) -> TimeStamping:
+    element.note(Outcome.TAKEN, "the broker's clock counts")
     values = read_fields(element, TimeStamping, [each.name for each in fields(TimeStamping)])
     if element.take("processNetworkMessages") is not None:
         element.note(Outcome.IGNORED, "networks of brokers are not served yet", "processNetworkMessages")
     element.note_rest()
     return TimeStamping(**values)
+
+
+def _force_persistency(element: Element) -> bool:
+    forced = element.take_boolean("persistenceFlag") or False
+    element.note(Outcome.TAKEN, f"every message is {'' if forced else 'not '}persistent")
+    element.note_rest()
+    return forced
+
+
+#: Plugins that act, and are kept with their attributes: the field of Plugins, and who reads it.
+_ACTING: dict[str, tuple[str, Callable[[Element], Any]]] = {
+    "virtualSelectorCacheBrokerPlugin": ("selector_cache", _selector_cache),
+    "timeStampingBrokerPlugin": ("time_stamping", _time_stamping),
+    "forcePersistencyModeBrokerPlugin": ("force_persistency", _force_persistency),
+}
 
 
 def _jaas_authentication(element: Element) -> Authentication:

@@ -242,7 +242,17 @@ def _plugins(config: BrokerConfig, element: Element) -> BrokerConfig:
         discarding=found.discarding,
         selector_cache=found.selector_cache,
         time_stamping=found.time_stamping,
+        force_persistency=found.force_persistency,
     )
+
+
+def _persistence(config: BrokerConfig, element: Element) -> BrokerConfig:
+    """Where ActiveMQ keeps messages; of all the places that there are, one forgets them."""
+    if next(element.named("memoryPersistenceAdapter"), None) is None:
+        element.note(Outcome.IGNORED, "messages are kept in the store, wherever that is")
+        return config
+    element.note(Outcome.ADAPTED, 'read as persistent="false"')
+    return replace(config, persistent=False)
 
 
 def _system_usage(config: BrokerConfig, element: Element) -> BrokerConfig:
@@ -263,4 +273,5 @@ _PARTS: dict[str, Callable[[BrokerConfig, Element], BrokerConfig]] = {
     _MESSAGE_POLICY: _message_policy,
     "sslContext": _ssl_context,
     "systemUsage": _system_usage,
+    "persistenceAdapter": _persistence,
 }

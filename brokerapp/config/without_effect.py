@@ -10,8 +10,7 @@ MET_OPTIONS = frozenset({
 })  # fmt: skip
 #: Plugins that do what they say.
 ACTING_PLUGINS = frozenset({
-    "runtimeConfigurationPlugin", "statisticsBrokerPlugin", "timeStampingBrokerPlugin",
-    "virtualSelectorCacheBrokerPlugin",
+    "runtimeConfigurationPlugin", "statisticsBrokerPlugin",
 })  # fmt: skip
 #: Attributes of the broker that have no effect here and will have none, and why.
 ATTRIBUTES_ASIDE = {
@@ -54,7 +53,7 @@ ATTRIBUTES_ASIDE = {
 #: Elements of the broker that have no effect here and will have none, and why.
 ELEMENTS_ASIDE = {
     **dict.fromkeys(
-        ("persistenceAdapter", "persistenceFactory", "tempDataStore", "jobSchedulerStore"),
+        ("persistenceFactory", "tempDataStore", "jobSchedulerStore"),
         "messages are kept in the store, wherever that is",
     ),
     **dict.fromkeys(("managementContext", "adminView"), "the console shows what JMX showed"),
@@ -70,7 +69,6 @@ ELEMENTS_ASIDE = {
 
 #: Attributes of the broker, by their values that would ask for something.
 BROKER_FLAGS = {
-    "persistent": (False, "messages are stored all the same"),
     "use_virtual_dest_subs": (True, "networks of brokers are not served yet"),
 }
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from brokerapp.errors import BrokerError
 from console.gateway import PATIENCE, Gateway, gateway
 from console.live.picture import Picture, first, ticked, troubled, updated
+from console.shared import Shared
 
 logger = logging.getLogger(__name__)
 
@@ -105,24 +106,14 @@ class Mirror:
         self._show(troubled(self.picture, str(error) or f"The broker did not answer within {PATIENCE:g} s."))
 
 
-_mirror: Mirror | None = None
-_opening = threading.Lock()
+_mirror: Shared[Mirror] = Shared(lambda: Mirror(gateway()))
 
 
 def mirror() -> Mirror:
     """This process's mirror, started with the first call."""
-    global _mirror
-    if _mirror is None:
-        with _opening:
-            if _mirror is None:
-                _mirror = Mirror(gateway())
-    return _mirror
+    return _mirror.get()
 
 
 def close_mirror() -> None:
     """Stop this process's mirror, if it was started."""
-    global _mirror
-    with _opening:
-        if _mirror is not None:
-            _mirror.close()
-            _mirror = None
+    _mirror.close()

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections.abc import Callable
 
 from channels.layers import get_channel_layer
 
 from console.gateway import Gateway, gateway
 from console.runs import GROUP
+from console.shared import Shared
 
 logger = logging.getLogger(__name__)
 
@@ -57,24 +57,14 @@ class Notices:
             await asyncio.sleep(RETRY)
 
 
-_notices: Notices | None = None
-_opening = threading.Lock()
+_notices: Shared[Notices] = Shared(lambda: Notices(gateway()))
 
 
 def notices() -> Notices:
     """This process's reader, started with the first call."""
-    global _notices
-    if _notices is None:
-        with _opening:
-            if _notices is None:
-                _notices = Notices(gateway())
-    return _notices
+    return _notices.get()
 
 
 def close_notices() -> None:
     """Stop this process's reader, if it was started."""
-    global _notices
-    with _opening:
-        if _notices is not None:
-            _notices.close()
-            _notices = None
+    _notices.close()

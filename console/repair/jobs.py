@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,6 +16,7 @@ from brokerapp.errors import RequestRefused, StoreUnavailable
 from brokerapp.selectors import compile_selector
 from console import figures
 from console.gateway import gateway
+from console.ids import ids_in
 from console.repair.models import Job, JobOutcome
 from console.rights import Verb
 from console.runs import notify
@@ -214,13 +214,7 @@ def forget_old() -> int:
 
 def find(ids: Sequence[str]) -> QuerySet[Job]:
     """The jobs of these ids, those that are ids."""
-    valid = []
-    for each in ids:
-        try:
-            valid.append(uuid.UUID(each))
-        except ValueError:
-            continue
-    return Job.objects.filter(id__in=valid)
+    return Job.objects.filter(id__in=ids_in(ids))
 
 
 def cells(argument: str, rows: Sequence[str], sees: Callable[[Destination], bool]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from console.views import (
     routing_history,
     routing_policies,
     routing_preview,
+    routing_trials,
 )
 
 urlpatterns = [
@@ -28,6 +29,10 @@ urlpatterns = [
     path("routing/changes/<int:number>/revert", routing_history.revert, name="revert-routing"),
     path("routing/undo", routing_history.undo, name="undo-routing"),
     path("routing/drafts/<int:draft_id>/", routing_drafts.draft, name="draft"),
+    path("routing/drafts/<int:draft_id>/trials/", routing_trials.trial, name="draft-trials"),
+    path("routing/drafts/<int:draft_id>/trials/start", routing_trials.start, name="start-trial"),
+    path("routing/drafts/<int:draft_id>/trials/<uuid:run_id>/", routing_trials.trial, name="draft-trial"),
+    path("routing/drafts/<int:draft_id>/trials/<uuid:run_id>/cancel", routing_trials.cancel, name="cancel-trial"),
     path("routing/drafts/<int:draft_id>/<str:what>", routing_drafts.step, name="draft-step"),
     path("routing/preview/", routing_preview.preview, name="route-preview"),
     path("routing/tester/", routing_preview.tester, name="selector-tester"),

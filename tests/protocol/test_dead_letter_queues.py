@@ -187,3 +187,21 @@ def test_the_time_stamping_plugin_sets_the_brokers_time_and_bounds_times_to_live
             assert expires - stamp == lives
     client.leave()
     running.stop()
+
+
+@pytest.mark.parametrize(("flag", "asked", "dropped"), [("true", "false", 0), ("false", "true", 1)])
+def test_the_persistency_plugin_overrules_what_clients_say(store, name, flag, asked, dropped):
+    plugin = f'<forcePersistencyModeBrokerPlugin persistenceFlag="{flag}"/>'
+    config = parse_config(f"<broker><plugins>{plugin}</plugins></broker>", {})
+    connectors = default_config("x", 0).connectors
+    running = RunningNode(replace(config, name=f"forcing-{flag}-{name}", connectors=connectors), store.url)
+    client = StompClient(running.port)
+    client.subscribe("/queue/a", ack="client")
+    for _ in range(2):  # the second as part of a run, when they come together
+        client.send("/queue/a", "x", wait=False, persistent=asked)
+    messages = client.take(2)
+    assert [each.headers.get("persistent", "false") for each in messages] == [flag, flag]
+    client.nack(messages[0])
+    assert running.numbers(queue("a")).DroppedCount == dropped
+    client.leave()
+    running.stop()

@@ -233,12 +233,13 @@ def test_none_come_into_being_where_none_are_allowed(store):
 # -- the start, and names
 
 
-def test_a_broker_may_begin_anew(store):
+@pytest.mark.parametrize("forgetful", [{"delete_all_messages_on_startup": True}, {"persistent": False}])
+def test_a_broker_may_begin_anew(store, forgetful):
     with running(store, name="anew") as node:
         client = StompClient(node.port, **{"client-id": "c"})
         client.subscribe("/topic/t", **{"activemq.subscriptionName": "s"})
         client.send("/queue/q,/topic/t", "m", persistent="true")
-    with running(store, name="anew", delete_all_messages_on_startup=True, destinations=(queue("named"),)) as node:
+    with running(store, name="anew", **forgetful, destinations=(queue("named"),)) as node:
         found = {str(each.destination) for each in node.look(lambda: list(node.node.broker.queues))}
         assert found == {"queue://named"}
         client = StompClient(node.port)

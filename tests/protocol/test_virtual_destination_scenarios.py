@@ -66,6 +66,17 @@ def test_a_wildcard_consumer_queue_alone_gets_each_message_once(connect, name):
     assert client.has_no_more()
 
 
+def test_a_wildcard_consumer_queue_with_a_postfix_is_a_queue_of_its_own_too(connect, define, name):
+    define(VirtualTopic(f"{name}.>", prefix="PC.*.", postfix=".Q"))
+    client = connect()
+    client.subscribe(f"/queue/PC.A.{name}.*.y.Q")
+    client.send(f"/topic/{name}.x.y", "both")
+    client.send(f"/topic/{name}.x.z", "neither")
+    client.send(f"/topic/{name}.z.y", "both")
+    assert client.bodies(2) == ["both", "both"]
+    assert client.has_no_more()
+
+
 @pytest.mark.scenario("VT-09")
 def test_a_wildcard_consumer_also_empties_plain_queues_that_were_there_before(connect, node, name):
     plain, producer = f"Consumer.A.VirtualTopic.{name}.x", connect()

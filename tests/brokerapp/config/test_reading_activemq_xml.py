@@ -433,6 +433,19 @@ def test_nothing_is_dropped_silently():
     assert config.connectors == ()
 
 
+@pytest.mark.parametrize(
+    ("broker", "persistent"),
+    [
+        ("<broker/>", True),
+        ('<broker persistent="false"/>', False),
+        ("<broker><persistenceAdapter><kahaDB/></persistenceAdapter></broker>", True),
+        ("<broker><persistenceAdapter><memoryPersistenceAdapter/></persistenceAdapter></broker>", False),
+    ],
+)
+def test_a_broker_may_keep_nothing_from_start_to_start(broker, persistent):
+    assert read(broker).persistent is persistent
+
+
 def test_a_finding_reads_as_a_sentence():
     assert str(Finding(7, "queue", Outcome.IGNORED, "no use")) == "line 7: queue ignored: no use"
 

@@ -31,7 +31,6 @@ def test_what_acts_is_not_mentioned():
 
 def test_what_has_no_effect_is_named_with_its_line():
     assert ignored(XML) == [
-        (1, "broker@persistent"),
         (3, "policyEntry@gcWithNetworkConsumers"),
         (4, "policyEntry@memoryLimit"),
         (6, "dispatchPolicy"),

@@ -42,6 +42,14 @@ def test_the_plugin_is_read_and_kept():
     assert dict(plugin.options) == {"ttlCeiling": "60000", "zeroExpirationOverride": "30000", "futureOnly": "true"}
 
 
+@pytest.mark.parametrize(("attribute", "forced"), [('persistenceFlag="true"', True), ("", False)])
+def test_what_the_persistency_plugin_forces_is_read_and_kept(attribute, forced):
+    text = f"<plugins><forcePersistencyModeBrokerPlugin {attribute}/></plugins>"
+    config = parse_config(f"<broker>{text}</broker>", {})
+    assert config.force_persistency is forced
+    assert [plugin.name for plugin in config.plugins] == ["forcePersistencyModeBrokerPlugin"]
+
+
 def test_the_options_of_the_selector_cache_are_read_and_kept():
     text = '<plugins><virtualSelectorCacheBrokerPlugin ignoreWildcardSelectors="true"/></plugins>'
     config = parse_config(f"<broker>{text}</broker>", {})

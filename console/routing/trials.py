@@ -1,0 +1,115 @@
+"""Trials: drafts judged by recorded traffic. A trial is a run of an analysis, which remembers what it judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from analytics.catalogue import ANALYSES
+from analytics.parameters import WINDOW
+from analytics.whatif.trial import Trial
+from brokerapp.definitions import Definitions
+from brokerapp.destination import Destination
+from brokerapp.errors import DefinitionRefused, InvalidDestination
+from console import figures, runs
+from console.gateway import gateway
+from console.models import AnalysisRun
+from console.rights import Sees, everything
+from console.routing import drafts
+from console.routing.models import Draft
+
+KIND = "whatif"
+#: What is chosen when nobody chooses.
+USUAL_WINDOW = "24h"
+#: Earlier trials of a draft that are listed.
+LISTED = 10
+
+
+def start(draft: Draft, window: str, asked_by: str) -> AnalysisRun:
+    """Judge a draft as it stands. Raises DefinitionRefused when it cannot work, RequestRefused for a wrong window."""
+    standing = drafts.standing(draft.read(), gateway().definitions())
+    if not standing.can_apply:
+        reason = standing.problem or "somebody changed what it changes: decide the conflict first"
+        raise DefinitionRefused(f"this draft cannot be tried: {reason}")
+    return ask(standing.current, standing.proposed, window, asked_by, draft=str(draft.pk), revision=str(draft.revision))
+
+
+def ask(current: Definitions, proposed: Definitions, window: str, asked_by: str, **about: str) -> AnalysisRun:
+    """Judge definitions beside those in force."""
+    parameters = ANALYSES[KIND].values({"window": window or USUAL_WINDOW, **about})
+    trial = Trial(current, proposed, gateway().circumstances(proposed))
+    return runs.start(KIND, ANALYSES[KIND].title, {**parameters, "trial": trial.to_json()}, asked_by)
+
+
+def of_draft(draft: Draft) -> list[AnalysisRun]:
+    """The latest trials of a draft, newest first."""
+    return list(AnalysisRun.objects.filter(kind=KIND, request__draft=str(draft.pk)).order_by("-created")[:LISTED])
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What somebody may see of a trial's result; rows by the names of their columns."""
+
+    totals: list[dict[str, Any]]  #: nothing for those who do not see every destination
+    targets: list[dict[str, Any]]
+    legs: list[dict[str, Any]]  #: each with its samples
+    losses: list[dict[str, Any]]  #: samples of messages that reach nothing, or are refused
+    charts: list[tuple[str, str, dict[str, Any]]]  #: id, title and figure
+    unseen: int  #: targets that are left out
+
+
+def shown(result: Mapping[str, Any], sees: Sees) -> Shown:
+    """The result without the places that somebody may not know of."""
+    tables = {table["file"].removesuffix(".parquet"): list(_rows(table)) for table in result["tables"]}
+    targets = [
+        {**each, "grown": _signed(each["draft_bytes"] - each["today_bytes"], "bytes")}
+        for each in tables["targets"]
+        if _seen(sees, each["target"])
+    ]
+    totals = [{**each, "change": _signed(each["difference"], each["unit"])} for each in tables["totals"]]
+    samples: dict[str, list[dict[str, Any]]] = {}
+    for each in tables["samples"]:
+        if _seen(sees, each["destination"]):
+            short = "…" + each["message"].rpartition(":")[2]
+            samples.setdefault(each["what"], []).append({**each, "short": short})
+    legs = [
+        {**each, "samples": samples.get(f"leg {each['leg']}", []), "itself": each["at"] == each["target"]}
+        for each in tables["legs"]
+        if _seen(sees, each["at"]) and _seen(sees, each["target"])
+    ]
+    losses = [each for what, found in samples.items() if not what.startswith("leg ") for each in found]
+    names = {each["target"] for each in targets}
+    drawn = [(each["title"], _drawn(each["figure"], names)) for each in result["charts"]]
+    charts = [(f"figure-{number}", *each) for number, each in enumerate(drawn) if each[1]["data"]]
+    unseen = len(tables["targets"]) - len(targets)
+    return Shown(totals if sees is everything else [], targets, legs, losses, charts, unseen)
+
+
+def _signed(value: float, unit: str) -> str:
+    """`+1.4 MiB`; nothing for no difference."""
+    sign = "+" if value > 0 else "−"
+    return f"{sign}{figures.figure(abs(value), unit)}" if value else ""
+
+
+def _rows(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    names = [column["name"] for column in table["columns"]]
+    for row in table["rows"]:
+        yield dict(zip(names, row, strict=True))
+
+
+def _seen(sees: Sees, name: str) -> bool:
+    try:
+        return sees is everything or sees(Destination.parse(name))
+    except InvalidDestination:
+        return False
+
+
+def _drawn(figure: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
+    """The figure with the lines of these targets."""
+    return {**figure, "data": [each for each in figure["data"] if each["legendgroup"] in names]}
+
+
+def windows() -> tuple[tuple[str, str], ...]:
+    """What can be chosen, and in words."""
+    return WINDOW.choices
