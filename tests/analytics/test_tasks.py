@@ -10,7 +10,7 @@ import psutil
 import pytest
 import redis
 from recorded_traffic import wait_until
-from spark_installation import REQUEST, Installation
+from spark_installation import PATIENCE, REQUEST, Installation
 
 from analytics import results
 
@@ -181,7 +181,7 @@ def test_a_worker_that_is_killed_whole_says_when_it_is_back_that_its_runs_are_lo
     name = next(info["worker"] for state, info in installation.told(run_id) if state == "starting")
     installation.kill_worker()
     installation.worker = installation.start_worker("spark", 2)
-    assert wait_until(lambda: installation.started_workers())[-1] == name
+    assert wait_until(installation.started_workers, PATIENCE)[-1] == name
     installation.send("cancel", run_id)  # as the console does with what is lost: it is not begun again
     assert installation.end_of(run_id)[0] == "cancelled"
     assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
