@@ -21,6 +21,7 @@ from billiard.exceptions import WorkerLostError
 from celery import Task, current_app, shared_task
 from celery.exceptions import SoftTimeLimitExceeded
 from celery.signals import task_failure, worker_ready
+from celery.worker.request import Request
 
 from analytics import results
 from analytics.outcome import AnalysisFailed, RunCancelled
@@ -44,8 +45,19 @@ TELL = "console.run_changed"
 STARTED = "console.worker_started"
 
 
+class Watched(Request):
+    """A task on its way, as the worker's parent sees it."""
+
+    def on_timeout(self, soft: bool, timeout: float) -> None:
+        """See Request. A child that is killed at its last limit cannot tell."""
+        super().on_timeout(soft, timeout)
+        if not soft:
+            _lost(self.args[0], f"It did not stop when its time was over, and was killed after {_words(timeout)}.")
+
+
 @shared_task(
     bind=True,
+    Request=Watched,
     queue="spark",
     acks_late=True,
     soft_time_limit=SOFT_LIMIT,
@@ -146,11 +158,13 @@ def _tell(run_id: str, state: str, **info: Any) -> None:
 @task_failure.connect
 def _child_was_lost(sender: Task, exception: BaseException, args: Any, **_: Any) -> None:
     """A child that was killed cannot tell; its parent learns of it and does."""
-    if sender.name != analyse.name or not isinstance(exception, WorkerLostError):
-        return
-    run_id = args[0]
+    if sender.name == analyse.name and isinstance(exception, WorkerLostError):
+        _lost(args[0], "The worker's process was killed; the machine may have run out of memory.")
+
+
+def _lost(run_id: str, reason: str) -> None:
     if not Runs(Environment.read()).is_cancelled(run_id):
-        _tell(run_id, "failed", reason="The worker's process was killed; the machine may have run out of memory.")
+        _tell(run_id, "failed", reason=reason)
     sweep.delay(run_id)
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from brokerapp.network_path import Path
+
 
 @dataclass(slots=True)
 class Connect:
@@ -19,6 +21,15 @@ class Connect:
     client_id: str | None
     shares_client_id: bool  #: with all who say so too
     headers: dict[str, str]  #: of the CONNECTED frame, but for `session`
+    bridge: str | None = None  #: the broker whose bridge it is; None: it is an ordinary client
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """A message that another broker of the network passes on: what it was there."""
+
+    message_id: str
+    path: Path  #: the brokers it crossed, that one included
 
 
 @dataclass(slots=True)
@@ -35,6 +46,7 @@ class Send:
     transaction: str | None
     receipt: str | None
     is_bytes: bool = False  #: consumers are told the body's length
+    handover: Handover | None = None  #: None: it is new
 
 
 @dataclass(slots=True)

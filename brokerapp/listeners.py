@@ -49,6 +49,7 @@ class Listeners:
     def __init__(self, broker: Broker, authenticate: Authenticate | None, pump: Callable[[], None]) -> None:
         self._broker, self._authenticate, self._pump = broker, authenticate, pump
         self._numbers = itertools.count(1)
+        self.own = Endpoint(broker, None, pump, self._numbers, "network")  #: for parts of the broker itself
         self._open: list[_Listener] = []
 
     async def open(self, listen: Listen) -> None:

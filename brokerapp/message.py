@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from brokerapp.destination import Destination
+from brokerapp.network_path import read_path, write_path
 
 #: JMS default priority.
 DEFAULT_PRIORITY = 4
@@ -54,6 +55,7 @@ class Message:
     born_us: int = 0  #: when it reached the first broker, microseconds since the epoch
     grouped: bool = False  #: it may have a JMSXGroupID
     deliveries: int = 0  #: to consumers, before it came to the queue it is in; those of policies that let it return
+    path: tuple[str, ...] = ()  #: brokers of a network that it crossed
     _headers: dict[str, str] | None = field(default=None, repr=False, compare=False)
     facts: tuple[str, int, int] = field(init=False, repr=False, compare=False)  #: id, size and born_us, for the trace
 
@@ -89,16 +91,19 @@ class Message:
         """The inverse of stored()."""
         end_of_fields = stored.index(b"\n")
         end_of_head = stored.index(b"\n\n", end_of_fields) + 1
-        persistent, *numbers = map(int, stored[:end_of_fields].split())
+        persistent, priority, expires, born_us, *rest = stored[:end_of_fields].split()
         head = stored[end_of_fields + 1 : end_of_head]
         return Message(
             _id_of(head),
             head,
             stored[end_of_head + 1 :],
-            persistent == 1,
-            *numbers[:3],
+            persistent == b"1",
+            int(priority),
+            int(expires),
+            int(born_us),
             grouped=GROUP_LINE in head,
-            deliveries=numbers[3] if len(numbers) > 3 else 0,
+            deliveries=int(rest[0]) if rest else 0,
+            path=read_path(rest[1].decode()) if len(rest) > 1 else (),
         )
 
 
@@ -111,7 +116,11 @@ def stored_alike(messages: Sequence[Message]) -> list[bytes]:
     """The stored form of messages that differ in head and body only; of one, of course, too."""
     first = messages[0]
     fields = f"{first.persistent:d} {first.priority} {first.expires} {first.born_us}"
-    line = f"{fields} {first.deliveries}\n".encode() if first.deliveries else f"{fields}\n".encode()
+    if first.deliveries or first.path:
+        fields += f" {first.deliveries}"
+    if first.path:
+        fields += f" {write_path(first.path)}"
+    line = f"{fields}\n".encode()
     return [b"%b%b\n%b" % (line, message.head, message.body) for message in messages]
 
 

@@ -23,6 +23,8 @@ from brokerapp.engine.access import Access, Grant
 from brokerapp.errors import Fenced, StoreUnavailable
 from brokerapp.in_force import InForce
 from brokerapp.listeners import Listen, Listeners
+from brokerapp.network.connections import Connections
+from brokerapp.network.terms import Terms
 from brokerapp.recording.recorder import NoRecorder, Recorder
 from brokerapp.reporting import Reporting
 from brokerapp.requests import answer
@@ -71,6 +73,7 @@ class NodeConfig:
     trace: bool = True  #: record what happens to messages
     settings: Settings = DEFAULT_SETTINGS
     alone: bool = False  #: nobody else can use this store, so a former node need not be waited for
+    network: tuple[Terms, ...] = ()  #: connectors to other brokers
 
 
 class Node:
@@ -118,6 +121,8 @@ class Node:
         for name, work in work_by_name.items():
             self._tasks.append(asyncio.create_task(self._guard(name, work), name=name))
         await self._listen()
+        self.network = Connections(self.config.broker, self._listeners.own, self.config.network)
+        self.network.start()
         self.broker.url = next(iter(self.addresses), "")
         await self._reporting.beat()
 
@@ -177,6 +182,7 @@ class Node:
 
     async def stop(self) -> None:
         """Stop cleanly: no new work, everything asked is stored, then good-bye."""
+        await self.network.stop()
         self._listeners.stop()
         self.broker.delivery.stopped = True
         self.broker.flow.close()

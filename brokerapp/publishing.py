@@ -120,8 +120,14 @@ class Publishing:
         return f"{self._prefix}{self._messages}"
 
     def message(self, send: Send) -> Message:
-        """What a client sends, as a message."""
-        return self.messages(send, (send.body,))[0]
+        """What a client sends, as a message; what another broker passes on keeps its id and its path."""
+        [made] = self.messages(send, (send.body,))
+        passed_on = send.handover
+        if passed_on is None:
+            return made
+        head = made.head[made.head.index(b"\n") :]
+        id = f"message-id:{escape(passed_on.message_id)}".encode()
+        return replace(made, id=passed_on.message_id, head=id + head, path=passed_on.path)
 
     def messages(self, send: Send, bodies: Sequence[bytes]) -> list[Message]:
         """New messages, like what was sent but with these bodies."""
@@ -172,8 +178,8 @@ class Publishing:
         sender: Client | None = None,
     ) -> Placed:
         """The way of a message; its queues exist from now on. Without a sender no client sends it right now."""
-        self._broker.recorder.enqueue(message.born_us, (message,), str(destination))
         by = sender.client_id if sender is not None else ""
+        self._broker.recorder.enqueue(message.born_us, (message,), str(destination), by or None)
         found = route(message, destination, self._broker.topology, sent_to, by)
         if found.groups is None:
             found.groups = self.groups(found)

@@ -36,13 +36,13 @@ class Remembering:
         """A consumer began."""
         if self._cache is None or not log.destination.is_queue or log.destination.is_temporary:
             return
-        if self._cache.came(log.name, subscription.selector, clock.now_ms()):
+        if self._cache.came(log.name, subscription.condition, clock.now_ms()):
             self._describe(log)
 
     def went(self, subscription: Subscription, log: MessageLog) -> None:
         """A consumer ended."""
-        left = [each.selector for each in log.consumers]
-        if self._cache is not None and self._cache.went(log.name, subscription.selector, left, clock.now_ms()):
+        left = [each.condition for each in log.consumers]
+        if self._cache is not None and self._cache.went(log.name, subscription.condition, left, clock.now_ms()):
             self._describe(log)
 
     def gone(self, log: MessageLog) -> None:

@@ -70,7 +70,7 @@ class Runs:
         self._broker.require(client, "write", destination)
         messages = self._broker.publishing.messages(run.like, run.bodies)
         client.sent += len(messages)
-        self._broker.recorder.enqueue(messages[0].born_us, messages, str(destination))
+        self._broker.recorder.enqueue(messages[0].born_us, messages, str(destination), client.client_id)
         if not messages[0].persistent and self._passed_through(client, messages, destination, route):
             self._broker.confirm(client, *run.receipts)
             return
@@ -85,7 +85,7 @@ class Runs:
     def _way(self, client: Client, run: SendRun) -> tuple[Destination, Route] | None:
         """Where the messages go, if that is known, the same for all, and nothing else must be asked for each."""
         like = run.like
-        if like.transaction is not None or like.expires or SCHEDULED in like.properties:
+        if like.transaction is not None or like.expires or like.handover or SCHEDULED in like.properties:
             return None
         if self._broker.flow.places:
             return None

@@ -12,13 +12,15 @@ from brokerapp.bounds import MESSAGE_BYTES
 from brokerapp.client import Client
 from brokerapp.delivery import from_log
 from brokerapp.destination import Destination, Kind
+from brokerapp.engine.crossing import Crossing
 from brokerapp.engine.eviction import pending_limit
 from brokerapp.engine.patience import topic_bound_of
 from brokerapp.engine.subscription import MAX_PENDING_BYTES, Subscription
 from brokerapp.errors import RequestRefused
 from brokerapp.named_subscription import NamedSubscription
+from brokerapp.network_path import PATH_HEADER, TO_HEADER, TTL_HEADER, read_path
 from brokerapp.recording.schema import REDELIVER
-from brokerapp.selectors import compile_selector
+from brokerapp.selectors import Selector, compile_selector
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
@@ -51,6 +53,8 @@ class Subscribing:
         if subscribe.browser:
             self._broker.browsing.check(subscribe, targets)
         selector = compile_selector(subscribe.selector) if subscribe.selector else None
+        if (crossing := _crossing(subscribe.options, selector)) is not None:
+            selector = crossing
         wanted, retroactive = _named(client, subscribe, targets), _is_true(subscribe.options, "retroactive")
         by_default = self._prefetch(targets[0], wanted is not None)
         if subscribe.browser:
@@ -210,6 +214,14 @@ def _named(client: Client, subscribe: Subscribe, topics: tuple[Destination, ...]
         no_local=_is_true(options, "noLocal"), shared=shared, durable=options.get("durable", "true").lower() == "true",
         groups=tuple(sorted(client.principal.groups)),
     )  # fmt: skip
+
+
+def _crossing(options: Mapping[str, str], selector: Selector | None) -> Crossing | None:
+    """What the bridge of another broker takes; None for other consumers."""
+    if TO_HEADER not in options:
+        return None
+    ttl = _number(options, TTL_HEADER, 1)
+    return Crossing(options[TO_HEADER], ttl, read_path(options.get(PATH_HEADER, "")), selector)
 
 
 def _patterns(targets: Iterable[Destination]) -> int:

@@ -13,6 +13,7 @@ from brokerapp.engine.access import Principal
 from brokerapp.environment import Environment
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.listeners import Listen
+from brokerapp.network.terms import terms_of
 from brokerapp.node import Node, NodeConfig
 from brokerapp.settings import Settings
 from brokerapp.stomp.endpoint import Authenticate
@@ -99,6 +100,7 @@ def node_config(
             force_persistency=config.force_persistency,
         ),
         alone=alone,
+        network=tuple(terms_of(each)[0] for each in config.network_connectors if not each.uri.startswith("multicast:")),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 from brokerapp.destination import Destination, Kind
@@ -55,6 +56,16 @@ class Window:
         if not self.is_live:
             return "?" + urlencode({"from": self.start, "to": self.end})
         return "" if self.name == DEFAULT else f"?window={self.name}"
+
+    @property
+    def carried(self) -> str:
+        """The same beside other parameters: what somebody looks at goes along from page to page."""
+        return self.query.removeprefix("?")
+
+    @property
+    def start_text(self) -> str:
+        """When it begins, as the pages of messages want it: UTC, to the second."""
+        return f"{datetime.fromtimestamp(self.start, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def _resolution(start: int, now: float) -> Resolution:

@@ -17,6 +17,7 @@ from django.contrib.auth.hashers import check_password, make_password
 from django.db import close_old_connections
 
 from brokerapp.engine.access import Principal
+from brokerapp.errors import BrokerError
 from console.access import grants_of
 from console.gateway import close_gateway
 from console.live.mirror import close_mirror, mirror
@@ -39,7 +40,8 @@ async def lifespan(scope: dict[str, Any], receive: Callable, send: Callable) -> 
             try:
                 node = await _start_node() if os.environ.get("SLUICE_HOST_NODE") == "1" else None
             except Exception as error:  # top of the process: whatever stops the node must stop the start, and say why
-                logger.exception("the broker node did not start")
+                # What the broker says is enough, as when the store is stopped while a node starts on it.
+                logger.error("the broker node did not start: %s", error, exc_info=not isinstance(error, BrokerError))
                 await send({"type": "lifespan.startup.failed", "message": str(error)})
                 return
             # From now on, not from the first visitor on: the charts of the first page have a past.

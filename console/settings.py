@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
 from datetime import timedelta
@@ -123,6 +124,10 @@ LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "overview"
 LOGOUT_REDIRECT_URL = "login"
 SESSION_COOKIE_AGE = IDENTITY.session_hours * 60 * 60
+# A browser keeps cookies by host, whatever the port: two installations on one machine would log each other's users out.
+# All web processes of one installation have the same key, so the same names.
+_installation = hashlib.sha256(f"cookies of {SECRET_KEY}".encode()).hexdigest()[:8]
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"sluice_{_installation}", f"sluice_csrf_{_installation}"
 AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = timedelta(minutes=10)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]

@@ -94,7 +94,7 @@ class Child:
         self.process: subprocess.Popen[bytes] | None = None
         self.born = time.monotonic()
         self._started_at = self._due = self._ask_again = self._patience_ends = 0.0
-        self._is_ready = False
+        self._is_ready = self._is_killed = False
         self._deaths = 0
 
     def tick(self, now: float) -> None:
@@ -125,7 +125,8 @@ class Child:
         """Whether it is gone, and its own children with it; asked again and again after `terminate`."""
         self.log.follow()
         if self.process is not None and self.process.poll() is None:
-            if hurry or time.monotonic() > self._patience_ends:
+            if not self._is_killed and (hurry or time.monotonic() > self._patience_ends):
+                self._is_killed = True
                 self._say(f"{self.part.name} does not end: killed")
                 self.kill()
             return False
@@ -139,7 +140,7 @@ class Child:
                 os.killpg(self.process.pid, signal.SIGKILL)
 
     def _start(self, now: float) -> None:
-        self._started_at, self._is_ready = now, False
+        self._started_at, self._is_ready, self._is_killed = now, False, False
         with self.log.path.open("ab") as output:
             self.process = subprocess.Popen(
                 self.part.command,

@@ -14,7 +14,7 @@ VALUES = (
     "brokerapp.errors", "brokerapp.destination", "brokerapp.message", "brokerapp.definitions",
     "brokerapp.definitions_json", "brokerapp.snapshot",
     "brokerapp.settings", "brokerapp.strategies", "brokerapp.named_subscription", "brokerapp.transformations",
-    "brokerapp.connector",
+    "brokerapp.connector", "brokerapp.network_path",
 )  # fmt: skip
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
@@ -45,9 +45,10 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.errors": (),
     "brokerapp.settings": (),
     "brokerapp.destination": ("brokerapp.errors",),
-    "brokerapp.message": ("brokerapp.destination",),
+    "brokerapp.network_path": (),
+    "brokerapp.message": ("brokerapp.destination", "brokerapp.network_path"),
     "brokerapp.transformations": ("brokerapp.message",),
-    "brokerapp.actions": (),
+    "brokerapp.actions": ("brokerapp.network_path",),
     "brokerapp.strategies": (),
     "brokerapp.connector": (),
     "brokerapp.definitions": ("brokerapp.destination", "brokerapp.errors", "brokerapp.strategies"),
@@ -86,6 +87,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.recording": ("brokerapp.recording", "brokerapp.message", "brokerapp.selectors"),
     "brokerapp.config": (
         *VALUES, "brokerapp.config", "brokerapp.selectors", "brokerapp.engine", "brokerapp.settings",
+        "brokerapp.network.terms",
     ),
     **dict.fromkeys(CORE_WITH_PARTS, PARTS_OF_CORE),
     "brokerapp.committer": ("brokerapp.engine.entry", "brokerapp.errors", "=brokerapp.store"),
@@ -101,6 +103,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.stomp.session": (
         "brokerapp.connector", "brokerapp.errors", "brokerapp.message", "brokerapp.actions", "brokerapp.stomp.frames",
         "brokerapp.stomp.naming", "brokerapp.stomp.runs", "brokerapp.stomp.send_headers", "brokerapp.transformations",
+        "brokerapp.network_path",
     ),
     "brokerapp.stomp.endpoint": (*PARTS_OF_CORE, "brokerapp.stomp"),
     "brokerapp.stomp.heart_beats": (),
@@ -110,6 +113,13 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.connector", "brokerapp.errors", "brokerapp.stomp.listener", "brokerapp.stomp.session",
     ),
     "brokerapp.listeners": (*PARTS_OF_CORE, "brokerapp.stomp"),
+    "brokerapp.network": (),
+    "brokerapp.network.terms": ("brokerapp.config.broker_config", "brokerapp.destination", "brokerapp.errors"),
+    "brokerapp.network.demand": (*VALUES, "brokerapp.engine", "brokerapp.network.terms"),
+    "brokerapp.network.link": ("brokerapp.errors", "brokerapp.stomp"),
+    "brokerapp.network.loopback": ("brokerapp.stomp",),
+    "brokerapp.network.bridge": (*VALUES, "brokerapp.network", "brokerapp.stomp"),
+    "brokerapp.network.connections": ("brokerapp.network", "brokerapp.stomp"),
     "brokerapp.requests": (
         *PARTS_OF_CORE, "brokerapp.explaining", "brokerapp.peers", "brokerapp.sending", "brokerapp.steps",
         "brokerapp.transfers",
@@ -129,13 +139,15 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         *PARTS_OF_CORE, "brokerapp.listeners", "brokerapp.peers", "brokerapp.store.redis", "brokerapp.store.room",
     ),
     "brokerapp.node": (
-        *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.in_force", "brokerapp.listeners", "brokerapp.reporting",
+        *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.in_force", "brokerapp.listeners",
+        "brokerapp.network", "brokerapp.reporting",
         "brokerapp.requests", "brokerapp.stomp", "brokerapp.store.nodes", "brokerapp.store.redis",
         "brokerapp.store.room",
     ),
     "brokerapp.wiring": (
         "brokerapp.config", "brokerapp.connector", "brokerapp.destination", "brokerapp.engine", "brokerapp.environment",
-        "brokerapp.errors", "brokerapp.listeners", "brokerapp.node", "brokerapp.settings", "brokerapp.stomp",
+        "brokerapp.errors", "brokerapp.listeners", "brokerapp.network.terms", "brokerapp.node", "brokerapp.settings",
+        "brokerapp.stomp",
     ),
     "brokerapp.reloading": ("brokerapp.config", "brokerapp.errors", "brokerapp.node"),
     "brokerapp.apps": (),
@@ -161,6 +173,7 @@ PURE = (
     "brokerapp.engine",
     "brokerapp.stomp.frames", "brokerapp.stomp.heads", "brokerapp.stomp.naming", "brokerapp.stomp.runs",
     "brokerapp.stomp.send_headers", "brokerapp.stomp.session", "=brokerapp.store", "brokerapp.store.keys",
+    "brokerapp.network.terms", "brokerapp.network.demand",
 )  # fmt: skip
 
 #: Packages from outside that have a home: who alone may import them.
@@ -191,7 +204,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     # the broker's core waits for nothing: whoever does has a name here
     "asyncio": (
         "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.sending", "brokerapp.steps",
-        "brokerapp.transfers",
+        "brokerapp.transfers", "brokerapp.network.link", "brokerapp.network.loopback", "brokerapp.network.connections",
         "brokerapp.stomp.heart_beats", "brokerapp.stomp.listener", "brokerapp.stomp.websocket", "brokerapp.listeners",
         "brokerapp.wiring", "brokerapp.reloading",
         "brokerapp.management", "brokerapp.store", "analytics", "console",

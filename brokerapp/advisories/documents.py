@@ -13,6 +13,7 @@ from typing import Any
 
 from brokerapp.client import Client
 from brokerapp.destination import Destination, Kind
+from brokerapp.engine.crossing import Crossing
 from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import InvalidDestination
 from brokerapp.message import Message
@@ -108,6 +109,7 @@ def consumer_info(subscription: Subscription, broker: str) -> Document:
         "dispatchAsync": True,
         **({"selector": text} if text else {}),
         **({"subscriptionName": named.name} if named is not None else {}),
+        **_network(subscription),
         "noLocal": subscription.no_local,
         "exclusive": subscription.exclusive,
         "retroactive": subscription.retroactive,
@@ -115,6 +117,14 @@ def consumer_info(subscription: Subscription, broker: str) -> Document:
         "optimizedAcknowledge": False,
         "noRangeAcks": False,
     }}  # fmt: skip
+
+
+def _network(subscription: Subscription) -> Document:
+    """What is told of the consumer of a bridge: the brokers from here to where it leads."""
+    if not isinstance(subscription.selector, Crossing):
+        return {}
+    path = [{"value": name} for name in subscription.selector.path]
+    return {"brokerPath": {"BrokerId": path}, "networkSubscription": True}
 
 
 def producer_info(client: Client, destination: Destination, broker: str) -> Document:

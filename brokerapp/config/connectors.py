@@ -12,11 +12,11 @@ from brokerapp.config.broker_config import NetworkConnector, Outcome, TransportC
 from brokerapp.config.connector_options import conventions_of, limits_of, tls_options_of, without_effect_on
 from brokerapp.config.document import Element
 from brokerapp.config.virtual_destinations import read_destination
-from brokerapp.config.without_effect import NETWORKS
 from brokerapp.connector import CARRIERS
 from brokerapp.destination import Destination
 from brokerapp.engine.consumer_mappings import OPTION as CONSUMER_WILDCARDS
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.network.terms import terms_of
 
 #: A link as Markdown writes it, `[text](address)`, both being the same: a slip of web pages that quote configurations.
 _MARKDOWN_LINK = re.compile(r"\[([^\[\]]+)\]\(\1\)")
@@ -101,8 +101,21 @@ def read_network_connectors(element: Element) -> Iterator[NetworkConnector]:
         bridged = {field: tuple(_destinations(child.child(tag))) for tag, field in _BRIDGED.items()}
         connector = NetworkConnector(name, uri, **bridged, options=child.rest())
         child.note_rest(*_BRIDGED)
-        child.note(Outcome.IGNORED, f"{name} to {uri}: {NETWORKS}")
+        _report(child, connector)
         yield connector
+
+
+def _report(element: Element, connector: NetworkConnector) -> None:
+    if connector.uri.startswith("multicast:"):
+        element.note(Outcome.IGNORED, f"{connector.name}: brokers are not discovered yet; name them with static:(...)")
+        return
+    try:
+        _, unused = terms_of(connector)
+    except ConfigurationRefused as wrong:
+        raise element.refused(str(wrong)) from None
+    for attribute in unused:
+        element.note(Outcome.IGNORED, "has no effect on bridges here", attribute)
+    element.note(Outcome.TAKEN, f"{connector.name} to {connector.uri}")
 
 
 def _uri(element: Element) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.engine.message_groups import MessageGroups, group_of, position_in_group
 from brokerapp.engine.turns import rank_by
+from brokerapp.network_path import PATH_HEADER, write_path
 from brokerapp.selectors import Seen
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ class Choosing:
 
     def __init__(
         self, able: list[tuple[Subscription, int]], log: str, destination: Destination, groups: MessageGroups | None,
-        rules: DispatchRules, place: Place,
+        rules: DispatchRules, place: Place, turn: int,
     ) -> None:  # fmt: skip
+        self.turn = turn  #: turns that were taken so far
         self._log, self._destination, self._groups, self._rules = log, destination, groups, rules
         self._place = place
         self._room = dict(able)
@@ -110,6 +112,8 @@ class Choosing:
         return consumer.selector is None or wants(consumer.selector)
 
     def _took_turn(self, consumer: Subscription, entry: Entry) -> None:
+        self.turn += 1
+        consumer.took[self._log] = self.turn
         rank = next(each for each in self._ranks if consumer in each)
         if not self._room[consumer]:
             del self._room[consumer]
@@ -145,6 +149,8 @@ def selector_headers(entry: Entry, destination: Destination) -> Seen:
     headers["destination"] = entry.shown or destination.stomp
     if entry.original:
         headers["original-destination"] = entry.original
+    if entry.message.path:
+        headers[PATH_HEADER] = write_path(entry.message.path)
     headers["JMSXDeliveryCount"] = str(entry.deliveries + 1)
     if entry.deliveries:
         headers["redelivered"] = "true"

@@ -10,7 +10,7 @@ from brokerapp.engine.choosing import Choosing
 from brokerapp.engine.dispatch_rules import DEFAULT_RULES, DispatchRules
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.subscription import Subscription
-from brokerapp.engine.turns import Able, Given, able, deal
+from brokerapp.engine.turns import Able, Given, able, able_by_choice, deal
 from brokerapp.engine.window import Window
 from brokerapp.snapshot import DestinationStats
 
@@ -70,6 +70,8 @@ class MessageLog(Window):
         return self.groups is not None or any(each.selector is not None for each in self.consumers)
 
     def _able(self) -> Able:
+        if self._choosy:
+            return able_by_choice(self.consumers, self.name, self.turn, self.rules)
         return able(self.consumers, self.turn, self.rules)
 
     def dispatch(self) -> Given:
@@ -97,12 +99,12 @@ class MessageLog(Window):
 
     def _by_choice(self) -> Given:
         """Each message goes to the next consumer that has credit and wants it; others stay where they are."""
-        choosing = Choosing(self._able(), self.name, self.destination, self.groups, self.rules, self.place)
+        choosing = Choosing(self._able(), self.name, self.destination, self.groups, self.rules, self.place, self.turn)
         while True:
-            self.turn += 1
             self.ready_bytes -= sum([entry.size for entry in choosing.offer(self.ready, self.loaded)])
             self.unloaded -= self.ahead.give(choosing)
             if self.groups is None or not self.groups.released:
+                self.turn = choosing.turn
                 return choosing.given
             self.groups.released = False
             self._offer_again()

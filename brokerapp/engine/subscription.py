@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.destination import Destination
+from brokerapp.engine.crossing import Crossing
 from brokerapp.engine.entry import Entry
 from brokerapp.selectors import Selector
 from brokerapp.strategies import MessageEviction
@@ -35,7 +36,7 @@ class Subscription:
     destinations: tuple[Destination, ...]  #: names or patterns
     ack_mode: str
     prefetch: int
-    selector: Selector | None = None
+    selector: Selector | Crossing | None = None  #: which messages it takes
     transformation: str | None = None  #: the form in which it wants what the broker itself writes
     priority: int = 0  #: those of lower priority get only what the higher ones have no credit for
     exclusive: bool = False  #: wants all messages of a queue for itself
@@ -59,9 +60,15 @@ class Subscription:
     retroactive: bool = False  #: asked for what topics remember
     no_local: bool = False  #: does not want what its own client sends to topics
     tested: dict[str, int] = field(default_factory=dict)  #: log -> number up to which nothing is left for it
+    took: dict[str, int] = field(default_factory=dict)  #: log -> the turn that it took last, where it matters who does
 
     def __post_init__(self) -> None:
         self.credit = self.prefetch
+
+    @property
+    def condition(self) -> Selector | None:
+        """The selector that whoever consumes gave, also at the other end of a bridge."""
+        return self.selector.selector if isinstance(self.selector, Crossing) else self.selector
 
     @property
     def ready(self) -> bool:
@@ -78,6 +85,7 @@ class Subscription:
         """A log is gone with all it held."""
         self.logs.remove(log)
         self.tested.pop(log.name, None)
+        self.took.pop(log.name, None)
         for ack_id in [ack_id for ack_id, entry in self.unacked.items() if entry.log == log.name]:
             del self.unacked[ack_id]
             self.credit += 1

@@ -43,6 +43,17 @@ def able(consumers: Sequence[Subscription], turn: int, rules: DispatchRules) -> 
     return [(consumer, consumer.credit) for consumer in in_turn if consumer.ready]
 
 
+def able_by_choice(consumers: Sequence[Subscription], log: str, turn: int, rules: DispatchRules) -> Able:
+    """The same where not every consumer takes every message: who took one longest ago is next among equals.
+
+    A newcomer has its turn after all who are there.
+    """
+    if rules.strict_order:
+        return able(consumers, turn, rules)
+    in_turn = sorted(consumers, key=lambda consumer: consumer.took.setdefault(log, turn))
+    return able(in_turn, 0, rules)
+
+
 def deal(ready: deque[Entry], takers: Able, rules: DispatchRules) -> tuple[Given, int]:
     """Take from what is ready as much as they may be given: who gets what, and how many turns that took."""
     if len(takers) == 1:

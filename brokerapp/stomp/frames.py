@@ -57,6 +57,7 @@ class FrameParser:
 
     def __init__(self, max_body: int = MAX_BODY_BYTES, max_frame: int | None = None) -> None:
         self.version = "1.0"
+        self.in_runs = True  #: what is alike comes out at once
         self.max_body, self.max_frame = max_body, max_frame
         self._chunks: list[bytes] = []
         self._held = 0
@@ -92,7 +93,7 @@ class FrameParser:
 
     def _run_at(self, buffer: bytes, start: int) -> tuple[Run, int] | None:
         """The run that begins here, and where it ends; None for what must be looked at frame by frame."""
-        if self.version == "1.0":
+        if self.version == "1.0" or not self.in_runs:
             return None
         if buffer.startswith(b"SEND\n", start):
             # A head in a run is short: a body with so much room is in no frame that is too long.

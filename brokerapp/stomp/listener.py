@@ -21,6 +21,7 @@ from brokerapp.engine.entry import Entry
 from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import AuthenticationFailed, BrokerError, LimitExceeded, ProtocolError, RequestRefused
 from brokerapp.message import Message, escape
+from brokerapp.network_path import PATH_HEADER, write_path
 from brokerapp.stomp.endpoint import Authenticate, Endpoint
 from brokerapp.stomp.frames import MAX_HEAD_BYTES, Frame, FrameParser, Run
 from brokerapp.stomp.heart_beats import HeartBeats
@@ -197,6 +198,7 @@ class StompConnection(asyncio.Protocol):
     def _connect(self, _client: Client, connect: Connect) -> None:
         self._parser.max_body = self._endpoint.limits.max_body
         self._parser.version = self.client.protocol_version = self._session.version
+        self._parser.in_runs = connect.bridge is None  # what is passed on bears an id of its own
         if self._endpoint.authenticate is None:
             self._welcome(connect, ANONYMOUS)
             return
@@ -236,7 +238,7 @@ class StompConnection(asyncio.Protocol):
         client.named, client.shares_client_id = bool(connect.client_id), connect.shares_client_id
         self._broker.connect(client, steal=self._endpoint.limits.allow_link_stealing)
         self._session.stamp = self._stamp(connect.login, principal)
-        self._out.append(self._session.connected(connect.headers, client.client_id))
+        self._out.append(self._session.connected(connect.headers, client.client_id, self._broker.name))
         self._broker.delivery.dirty[client] = None
         grace = self._endpoint.limits.heart_beat_grace
         self._beats.start(self._loop, self._session.heart_beat, grace, self._beat, self._fell_silent)
@@ -302,6 +304,8 @@ class StompConnection(asyncio.Protocol):
                 out.append(b"redelivered:true\nJMSXDeliveryCount:%d\n" % (entry.deliveries + 1))
             if entry.original:
                 out.append(session.header("original-destination", entry.original))
+            if message.path and session.bridge is not None:
+                out.append(session.header(PATH_HEADER, write_path(message.path)))
             if entry.first_of_group:
                 out.append(b"JMSXGroupFirstForConsumer:true\n")
             out += (message.head, b"\n", message.body, b"\0\n")

@@ -23,6 +23,7 @@ NOT_PROPERTIES = frozenset(
         "expires",
         "timestamp",
         "message-id",
+        "sluice-path",
         "redelivered",
         "subscription",
         "ack",

@@ -19,6 +19,7 @@ from brokerapp.actions import (
     Commit,
     Connect,
     Disconnect,
+    Handover,
     Send,
     SendRun,
     Settle,
@@ -29,6 +30,7 @@ from brokerapp.actions import (
 from brokerapp.connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
 from brokerapp.message import escape, unescape
+from brokerapp.network_path import PATH_HEADER, TO_HEADER, TTL_HEADER, read_path
 from brokerapp.stomp.frames import QUOTES, Frame, Run, encode
 from brokerapp.stomp.naming import NO_NAMES, SEND_TYPE, Naming, names_own
 from brokerapp.stomp.runs import AckFrames
@@ -44,6 +46,10 @@ ACK_HEADER = {"1.0": "message-id", "1.1": "message-id", "1.2": "id"}
 #: Longest number in a heart-beat header: eleven days.
 HEART_BEAT_DIGITS = 9
 ACTIVEMQ_OPTION = "activemq."
+#: By which a bridge says whose it is, in CONNECT and CONNECTED.
+BRIDGE_HEADER = "sluice-broker"
+MESSAGE_ID = "message-id"
+CROSSING_HEADERS = (TO_HEADER, TTL_HEADER, PATH_HEADER)
 #: Headers that name a durable subscription, the first that is there counts: Artemis' two, and ActiveMQ's.
 SUBSCRIPTION_NAMES = ("durable-subscription-name", "durable-subscriber-name", "activemq.subscriptionName")
 
@@ -71,6 +77,7 @@ class StompSession:
         self.version = "1.0"
         self.stamp = ""  #: header lines that each message the client sends gets
         self.heart_beat = (0, 0)  #: milliseconds: what the server sends, what it expects
+        self.bridge: str | None = None  #: the broker whose bridge the client is
 
     def _enter(self, state: State) -> None:
         self.state, self._handlers = state, HANDLERS[state]
@@ -132,9 +139,11 @@ class StompSession:
         if request is not None:
             answer["response-id"] = answer["receipt-id"] = request
         shares_client_id = headers.get("shared-client-id") == "true"
+        self.bridge = headers.get(BRIDGE_HEADER)
         return Connect(
-            headers.get("login"), headers.get("passcode"), headers.get("client-id"), shares_client_id, answer
-        )
+            headers.get("login"), headers.get("passcode"), headers.get("client-id"), shares_client_id, answer,
+            self.bridge,
+        )  # fmt: skip
 
     def _send(self, headers: dict[str, str], frame: Frame) -> Action:
         destination = headers.get("destination")
@@ -148,6 +157,8 @@ class StompSession:
             headers = {**headers, "reply-to": self._naming.to_reply(headers["reply-to"])}
         get = headers.get
         properties = self.stamp + properties_of(headers)
+        if self.bridge is not None and "original-destination" in headers:
+            properties += f"original-destination:{escape(headers['original-destination'])}\n"
         if "transformation" in headers and (wrong := error_in(headers["transformation"], frame.body)):
             properties += f"transformation-error:{escape(wrong)}\n"
         return Send(
@@ -161,7 +172,13 @@ class StompSession:
             get("transaction"),
             get("receipt"),
             is_counted(headers),
+            self._handover(headers),
         )
+
+    def _handover(self, headers: dict[str, str]) -> Handover | None:
+        if self.bridge is None or MESSAGE_ID not in headers:
+            return None
+        return Handover(headers[MESSAGE_ID], read_path(headers.get(PATH_HEADER, "")))
 
     def _with_type(self, destination: str, headers: dict[str, str]) -> dict[str, str]:
         """The headers of a SEND with what a prefix says of the destination: consumers are told."""
@@ -184,6 +201,8 @@ class StompSession:
         }
         if (name := _subscription_name(headers)) is not None:
             options["subscriptionName"] = name
+        if self.bridge is not None:
+            options |= {name: headers[name] for name in CROSSING_HEADERS if name in headers}
         return Subscribe(
             id,
             destination,
@@ -225,8 +244,10 @@ class StompSession:
 
     # -- frames to the client
 
-    def connected(self, headers: dict[str, str], session: str) -> bytes:
-        """The answer to a CONNECT that was accepted."""
+    def connected(self, headers: dict[str, str], session: str, broker: str) -> bytes:
+        """The answer to a CONNECT that was accepted; a bridge is told which broker this is."""
+        if self.bridge is not None:
+            headers = {**headers, BRIDGE_HEADER: broker}
         return encode("CONNECTED", {**headers, "session": session}, version=self.version)
 
     def receipts(self, ids: Sequence[str]) -> bytes:

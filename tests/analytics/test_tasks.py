@@ -131,6 +131,14 @@ def test_an_analysis_that_takes_too_long_is_stopped_and_says_so(installation):
     wait_until(lambda: server.cpu_percent(0.1) < 20)
 
 
+def test_an_analysis_that_does_not_stop_when_its_time_is_over_is_killed_and_that_is_told(installation):
+    run_id = installation.analyse({"kind": "endless"}, soft_time_limit=60, time_limit=4)
+    state, info = installation.end_of(run_id)
+    assert (state, info["reason"]) == (
+        "failed", "It did not stop when its time was over, and was killed after 4 seconds.",
+    )  # fmt: skip
+
+
 @contextmanager
 def no_room(process: psutil.Process, size: int = 100_000):
     """As on a full disk: none of its files may grow beyond so many bytes."""

@@ -1,5 +1,6 @@
 """No barrier that axe can find, on any page, in light and in dark; and what is done by keyboard alone."""
 
+import re
 from contextlib import closing
 
 import pytest
@@ -28,6 +29,8 @@ DEEPER = (
     ("", "#panel a:has-text('Journey')"),
     (reverse_lazy("messages", args=["ActiveMQ.DLQ"]), "tbody th[scope=row] a"),
     ("", "#panel a:has-text('Resubmit')"),
+    (reverse_lazy("dlq"), "tbody a:has-text('Look')"),
+    (reverse_lazy("dlq"), "tbody a:has-text('Resubmit')"),
     (reverse_lazy("users"), "tbody th[scope=row] a"),
 )
 #: Forms that menu and palette reach in two steps.
@@ -111,7 +114,29 @@ def test_axe_finds_nothing_on_any_page(page_of, site, client):
         if path:
             page.goto(site.url + str(path))
         judge(page.locator(link).first.get_attribute("href"))
+    for path in made(page, site):
+        judge(path)
+        page.emulate_media(contrast="more")
+        page.evaluate("delete document.documentElement.dataset.theme")
+        said.append((f"{path} in high contrast", barriers(page, COLOURS)))
+        page.emulate_media(contrast="no-preference")
+    page.locator("summary.bell").click()
+    said.append(("the bell", barriers(page, RULES)))
     assert "\n".join(f"{where}: {barrier}" for where, barrier in said if barrier) == ""
+
+
+def made(page: Page, site) -> list[str]:
+    """A job that waits for a worker, and a draft, with the pages on which colours mean most."""
+    page.goto(site.url + reverse("act", args=["axe.orders"]) + "?action=copy")
+    page.locator("#target").fill("axe.copies")
+    page.get_by_role("button", name=re.compile("^Copy")).click()
+    page.wait_for_url("**/jobs/*/")
+    job = page.url.removeprefix(site.url)
+    page.goto(site.url + reverse("new-definition", args=["virtualTopic"]))
+    page.get_by_label("Topics").fill("Axe.>")
+    page.get_by_role("button", name="Keep as a draft").click()
+    page.wait_for_url("**/routing/drafts/*/")
+    return [job, page.url.removeprefix(site.url), reverse("overview"), reverse("queues"), reverse("routing")]
 
 
 @pytest.mark.browser

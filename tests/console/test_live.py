@@ -5,6 +5,7 @@ import json
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
+from django.conf import settings
 from django.test import Client
 
 from brokerapp.destination import Destination
@@ -25,7 +26,7 @@ def session_of(db):
     def session(role: str, *scopes: str) -> str:
         client = Client()
         client.force_login(make_user(role, *scopes))
-        return client.cookies["sessionid"].value
+        return client.cookies[settings.SESSION_COOKIE_NAME].value
 
     return session
 
@@ -57,7 +58,11 @@ class Socket(ApplicationCommunicator):
 def socket(session: str = "", origin: str = "http://testserver") -> Socket:
     from console.asgi import application
 
-    headers = [(b"origin", origin.encode()), (b"host", b"testserver"), (b"cookie", f"sessionid={session}".encode())]
+    headers = [
+        (b"origin", origin.encode()),
+        (b"host", b"testserver"),
+        (b"cookie", f"{settings.SESSION_COOKIE_NAME}={session}".encode()),
+    ]
     return Socket(application, {"type": "websocket", "path": "/live", "headers": headers, "subprotocols": []})
 
 

@@ -1,5 +1,7 @@
 """Login, lock-out, theme, and what every answer carries."""
 
+import re
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -59,3 +61,12 @@ def test_every_page_forbids_scripts_and_styles_from_elsewhere(path, db):
 
 def test_health_is_open_to_the_supervisor(db):
     assert Client().get("/healthz").content == b"ok"
+
+
+def test_cookies_are_named_after_the_installation_as_browsers_keep_them_by_host_whatever_the_port(db):
+    make_user("viewer")
+    client = Client()
+    client.get(reverse("login"))
+    log_in(client, "password")
+    assert len(client.cookies) == 2
+    assert all(re.fullmatch(r"sluice_(csrf_)?[0-9a-f]{8}", name) for name in client.cookies)

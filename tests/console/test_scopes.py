@@ -8,6 +8,7 @@ import asyncio
 import json
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
@@ -194,7 +195,7 @@ async def test_no_frame_names_or_counts_what_is_outside_of_the_scope(console):
         halves = make_world(console)
         client = Client()
         client.force_login(make_user("operator", SCOPE, name="op"))
-        return halves, client.cookies["sessionid"].value
+        return halves, client.cookies[settings.SESSION_COOKIE_NAME].value
 
     halves, session = await asyncio.to_thread(prepared)
     outside, inside = halves[OUTSIDE], halves[INSIDE]

@@ -37,6 +37,15 @@ document.addEventListener("click", async (event) => {
   }
 });
 
+// A window that the address names goes along to the queue or topic that somebody opens.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("main a[href]");
+  const chosen = new URLSearchParams(location.search);
+  if (!link || link.search || !/^\/(queues|topics)\/.+\/$/.test(link.pathname) || link.pathname.endsWith("/messages/")) return;
+  const carried = ["window", "from", "to"].filter((name) => chosen.has(name) && /^\w+$/.test(chosen.get(name)));
+  if (chosen.has("window") || (chosen.has("from") && chosen.has("to"))) link.search = carried.map((name) => `${name}=${chosen.get(name)}`).join("&");
+}, true);
+
 // What somebody has seen in the bell is not counted again.
 document.addEventListener("toggle", (event) => {
   const { seen } = event.target.dataset ?? {};

@@ -12,7 +12,7 @@ XML = """<broker xmlns="http://activemq.apache.org/schema/core" persistent="fals
   </policyEntry>
 </policyEntries></policyMap></destinationPolicy>
 <networkConnectors>
-  <networkConnector name="bridge" uri="static:(tcp://b:61616)"/>
+  <networkConnector name="bridge" uri="multicast://default"/>
 </networkConnectors>
 <plugins>
   <loggingBrokerPlugin logAll="true"/>

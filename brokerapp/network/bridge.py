@@ -1,0 +1,196 @@
+"""Bridge: one direction of a network connection: what the target's consumers want goes from the source to the target.
+
+A message is acknowledged at the source when the target has confirmed it, so that it is never in neither; until then it
+may be in both, and is passed on again when a link breaks.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass
+
+from brokerapp.destination import Destination, Kind
+from brokerapp.network.demand import Demand, Wanted
+from brokerapp.network.link import Link
+from brokerapp.network.terms import Terms
+from brokerapp.network_path import PATH_HEADER, TO_HEADER, TTL_HEADER, UNLIMITED, read_path, write_path
+from brokerapp.stomp.frames import Frame
+from brokerapp.transformations import ADVISORY_JSON
+
+logger = logging.getLogger(__name__)
+
+#: The subscription by which a bridge hears of consumers.
+DEMAND = "demand"
+_CONSUMERS, _TEMPORARIES = "ActiveMQ.Advisory.Consumer.", ("ActiveMQ.Advisory.TempQueue", "ActiveMQ.Advisory.TempTopic")
+_VIRTUAL_CONSUMERS = "ActiveMQ.Advisory.VirtualDestination.Consumer."
+_WORDS = {Kind.QUEUE: "Queue", Kind.TOPIC: "Topic"}
+#: Headers of a MESSAGE that are about its delivery, not of the message.
+_OF_DELIVERY = frozenset({"subscription", "ack", "redelivered", "JMSXDeliveryCount", "destination", PATH_HEADER})
+
+
+@dataclass(slots=True)
+class BridgeNumbers:
+    """What a bridge did since it began."""
+
+    forwarded: int = 0
+    filtered: int = 0  #: messages that had crossed too many brokers, or came from there
+
+
+class Bridge:
+    """Moves messages from `source` to `target`; `here` and `there` are the names of the brokers at them."""
+
+    def __init__(self, name: str, source: Link, target: Link, here: str, there: str, terms: Terms) -> None:
+        self.name, self.terms, self.here, self.there = name, terms, here, there
+        self._source, self._target = source, target
+        self.demand = Demand(terms, here, there)
+        self.numbers = BridgeNumbers()
+        self._prefix = f"{name}:"  # of what is this bridge's on links it shares with another
+        self._under_way: dict[str, str] = {}  # ack id of what the target has not confirmed yet -> subscription
+        self._ending: dict[str, Wanted] = {}  # subscriptions that are over when all theirs is confirmed
+
+    def start(self) -> None:
+        """Consume what is wanted anyway, and hear of who consumes at the target."""
+        for each in self.demand.static():
+            self._subscribe(each)
+        if not self.terms.static_bridge:
+            headers = {"transformation": ADVISORY_JSON, "ack": "auto"}
+            self._target.subscribe(self._prefix + DEMAND, self._advisories(), self._heard, headers)
+
+    def _advisories(self) -> str:
+        """The topics that tell of the consumers this bridge cares for."""
+        terms = self.terms
+        if terms.destination_filter is not None:
+            first, *others = terms.destination_filter.split(",")
+            topics = [_CONSUMERS + first, *others]
+        elif terms.dynamically_included:
+            about = [f"{_WORDS[each.kind]}.{each.name}" for each in terms.dynamically_included]
+            topics = [_CONSUMERS + each for each in about]
+            if terms.use_virtual_dest_subs:
+                topics += [_VIRTUAL_CONSUMERS + each for each in about]
+        else:
+            topics = [_CONSUMERS + ">"]
+            if terms.use_virtual_dest_subs:
+                topics.append(_VIRTUAL_CONSUMERS + ">")
+        return ",".join(f"/topic/{each}" for each in topics)
+
+    # -- demand
+
+    def _heard(self, frame: Frame) -> None:
+        try:
+            document = json.loads(frame.body)
+        except ValueError:
+            logger.warning("%s: an advisory of %s is no JSON", self.name, self.there)
+            return
+        if "ConsumerInfo" in document:
+            for each in self.demand.started(document["ConsumerInfo"]):
+                self._subscribe(each)
+        elif "RemoveInfo" in document:
+            for each in self.demand.stopped(document["RemoveInfo"]):
+                self._end(each)
+        elif "RemoveSubscriptionInfo" in document:
+            for each in self.demand.forgotten(document["RemoveSubscriptionInfo"]):
+                self._end(each)
+
+    def _end(self, wanted: Wanted) -> None:
+        """Pass on nothing more for it. It is unsubscribed when what is on its way is confirmed: else that came back."""
+        self._ending[self._prefix + wanted.id] = wanted
+        self._unsubscribe_idle()
+
+    def _unsubscribe_idle(self) -> None:
+        busy = set(self._under_way.values())
+        for id in [id for id in self._ending if id not in busy]:
+            wanted = self._ending.pop(id)
+            self._source.unsubscribe(id)
+            if wanted.durable:
+                self._source.send("UNSUBSCRIBE", {"id": "-", "activemq.subscriptionName": self._durable_name(wanted)})
+
+    def _subscribe(self, wanted: Wanted) -> None:
+        headers = {
+            "ack": "client-individual",
+            "activemq.prefetchSize": str(self.terms.prefetch_size),
+            "activemq.priority": str(wanted.priority),
+            TO_HEADER: self.there,
+            TTL_HEADER: str(self.terms.message_ttl),
+            PATH_HEADER: write_path(wanted.path),
+        }
+        if wanted.selector:
+            headers["selector"] = wanted.selector
+        if wanted.durable:
+            headers["activemq.subscriptionName"] = self._durable_name(wanted)
+        self._source.subscribe(self._prefix + wanted.id, wanted.destination.stomp, self._forward, headers)
+
+    def _durable_name(self, wanted: Wanted) -> str:
+        return f"NC-DS_{self.here}_{wanted.destination.name}"
+
+    # -- messages
+
+    def _forward(self, frame: Frame) -> None:
+        headers, ack = frame.headers, frame.headers["ack"]
+        if headers["subscription"] in self._ending:
+            return  # it goes back when that is unsubscribed
+        path = read_path(headers.get(PATH_HEADER, ""))
+        if not self._may_cross(path):
+            self.numbers.filtered += 1
+            self._source.ack([ack])
+            return
+        passed_on = {name: value for name, value in headers.items() if name not in _OF_DELIVERY}
+        passed_on["destination"] = headers["destination"]
+        passed_on[PATH_HEADER] = write_path((*path, self.here))
+        if headers.get("persistent") == "true" or self.terms.always_sync_send:
+            passed_on["receipt"] = self._prefix + ack
+            self._under_way[ack] = headers["subscription"]
+        self._target.send("SEND", passed_on, frame.body)
+        if "receipt" not in passed_on:
+            self._done(ack)
+
+    def _may_cross(self, path: tuple[str, ...]) -> bool:
+        """A durable subscription holds what may not cross, too: it must not pile up there."""
+        ttl = self.terms.message_ttl
+        return self.there not in path and (ttl == UNLIMITED or len(path) < ttl)
+
+    def _done(self, ack: str) -> None:
+        self.numbers.forwarded += 1
+        self._source.ack([ack])
+
+    def confirmed(self, receipt: str) -> bool:
+        """The target has what this receipt is for; whether it was this bridge that sent it."""
+        if not receipt.startswith(self._prefix):
+            return False
+        ack = receipt.removeprefix(self._prefix)
+        self._under_way.pop(ack, None)
+        self._done(ack)
+        if self._ending:
+            self._unsubscribe_idle()
+        return True
+
+    def refused(self, frame: Frame) -> bool:
+        """The target does not take what this is about; whether it was this bridge that sent it.
+
+        What was for a temporary destination that is gone has nowhere to go any more. Anything else stays at the source
+        and is tried again by the next bridge: this one ends.
+        """
+        receipt, reason = frame.headers.get("receipt-id", ""), frame.headers.get("message", "")
+        if not receipt.startswith(self._prefix):
+            return False
+        ack = receipt.removeprefix(self._prefix)
+        subscription = self._under_way.pop(ack, "").removeprefix(self._prefix)
+        wanted = self.demand.wanted.get(subscription)
+        if wanted is None or not wanted.destination.is_temporary:
+            self._target.close(f"{self.there} does not take a message: {reason}")
+            return True
+        logger.warning("%s: %s does not take a message: %s", self.name, self.there, reason)
+        self._source.send("NACK", {"id": ack})
+        if self._ending:
+            self._unsubscribe_idle()
+        return True
+
+    @property
+    def under_way(self) -> int:
+        """Messages passed on that the target has not confirmed yet."""
+        return len(self._under_way)
+
+    @property
+    def destinations(self) -> list[Destination]:
+        """What it consumes at the source."""
+        return [each.destination for each in self.demand.wanted.values()]

@@ -1,0 +1,162 @@
+"""Link: one connection of a bridge to a broker, as its STOMP client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from brokerapp.errors import BrokerError, ProtocolError
+from brokerapp.stomp.frames import Frame, FrameParser, Run, encode
+from brokerapp.stomp.session import BRIDGE_HEADER
+
+#: Seconds that a broker may take to answer CONNECT.
+CONNECT_SECONDS = 10.0
+#: Milliseconds between heart-beats, both ways: a dead end is known after three.
+HEART_BEAT_MS = 5_000
+SILENT_SECONDS = 3 * HEART_BEAT_MS / 1000
+#: Bytes waiting for the socket at which the bridge passes on nothing more for now.
+WRITE_HIGH_WATER = 1024 * 1024
+
+
+class LinkLost(BrokerError):
+    """The connection of a bridge could not be made, or ended; the text is the reason."""
+
+    code = "link-lost"
+
+
+class Link(asyncio.Protocol):
+    """Frames out, frames in by what they are about. Nothing here waits but `open`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.remote = ""  #: the name of the broker there, as it says itself
+        self.messages: dict[str, Callable[[Frame], None]] = {}  #: subscription -> who is told
+        self.receipt: Callable[[str], None] = lambda _id: None
+        self.refused: Callable[[Frame], None] = lambda _frame: None
+        self.drained: Callable[[bool], None] = lambda _free: None  #: whether it takes more for now
+        loop = asyncio.get_running_loop()
+        self.lost: asyncio.Future[str] = loop.create_future()  #: done when the connection is over: why
+        self._connected: asyncio.Future[Frame] = loop.create_future()
+        self._loop, self._parser = loop, FrameParser()
+        self._out: list[bytes] = []
+        self._flushing = False
+        self._heard_at = loop.time()
+        self._beat: asyncio.TimerHandle | None = None
+
+    async def open(self, headers: Mapping[str, str]) -> None:
+        """Log in, as the bridge of the broker named in `headers`. Raises LinkLost."""
+        beats = f"{HEART_BEAT_MS},{HEART_BEAT_MS}"
+        self.send("CONNECT", {"accept-version": "1.2", "host": "/", "heart-beat": beats, **headers})
+        done, _ = await asyncio.wait(
+            {self._connected, self.lost}, timeout=CONNECT_SECONDS, return_when=asyncio.FIRST_COMPLETED
+        )
+        if self._connected not in done:
+            self.close()
+            raise LinkLost(self.lost.result() if self.lost.done() else "it does not answer CONNECT")
+        answer = self._connected.result()
+        if answer.command != "CONNECTED":
+            self.close()
+            raise LinkLost(answer.headers.get("message", "it refuses the login"))
+        self._parser.version = "1.2"
+        self.remote = answer.headers.get(BRIDGE_HEADER, "")
+        if answer.headers.get("heart-beat", "0,0") != "0,0":
+            self._beat = self._loop.call_later(HEART_BEAT_MS / 1000, self._on_beat)
+
+    # -- out
+
+    def send(self, command: str, headers: Mapping[str, str], body: bytes = b"") -> None:
+        """Write a frame, at the end of this tick."""
+        self._out.append(encode(command, headers, body))
+        if not self._flushing:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
+
+    def subscribe(self, id: str, destination: str, told: Callable[[Frame], None], headers: Mapping[str, str]) -> None:
+        """Consume; `told` is called with each MESSAGE."""
+        self.messages[id] = told
+        self.send("SUBSCRIBE", {"id": id, "destination": destination, **headers})
+
+    def unsubscribe(self, id: str, headers: Mapping[str, str] | None = None) -> None:
+        """Consume no longer."""
+        self.messages.pop(id, None)
+        self.send("UNSUBSCRIBE", {"id": id, **(headers or {})})
+
+    def ack(self, ids: Iterable[str]) -> None:
+        """Acknowledge what was given under these ids."""
+        for id in ids:
+            self.send("ACK", {"id": id})
+
+    def _flush(self) -> None:
+        self._flushing = False
+        out, self._out = self._out, []
+        if out and not self.lost.done():
+            self._transport.write(b"".join(out))
+
+    def _on_beat(self) -> None:
+        if self._loop.time() - self._heard_at > SILENT_SECONDS:
+            self._end("it fell silent")
+            self._transport.abort()
+            return
+        self._transport.write(b"\n")
+        self._beat = self._loop.call_later(HEART_BEAT_MS / 1000, self._on_beat)
+
+    def close(self, why: str = "closed") -> None:
+        """End the connection."""
+        if not self.lost.done():
+            self._flush()
+            self._transport.close()
+            self._end(why)
+
+    def hold(self, held: bool) -> None:
+        """Read nothing more from it for now, or do."""
+        if self._transport.is_closing():
+            return
+        if held:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    # -- asyncio's side
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport: asyncio.Transport = transport
+        transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)
+
+    def data_received(self, data: bytes) -> None:
+        self._heard_at = self._loop.time()
+        try:
+            for frame in self._parser.feed(data):
+                self._receive(frame)
+        except ProtocolError as error:
+            self._end(f"it does not speak STOMP: {error}")
+            self._transport.abort()
+
+    def _receive(self, frame: Frame | Run) -> None:
+        assert isinstance(frame, Frame)  # servers write no runs of SENDs or ACKs
+        match frame.command:
+            case "MESSAGE":
+                told = self.messages.get(frame.headers.get("subscription", ""))
+                if told is not None:
+                    told(frame)
+            case "RECEIPT":
+                self.receipt(frame.headers.get("receipt-id", ""))
+            case "CONNECTED" | "ERROR" if not self._connected.done():
+                self._connected.set_result(frame)
+            case "ERROR":
+                self.refused(frame)
+
+    def pause_writing(self) -> None:
+        self.drained(False)
+
+    def resume_writing(self) -> None:
+        self.drained(True)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end(str(exc) if exc else "it closed the connection")
+
+    def _end(self, why: str) -> None:
+        if self._beat is not None:
+            self._beat.cancel()
+        if not self.lost.done():
+            self.lost.set_result(why)

@@ -1,0 +1,24 @@
+"""The brokers of a network that a message, or the demand for it, has crossed: a path of their names."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, unquote
+
+#: Names of brokers, the first that was crossed first.
+Path = tuple[str, ...]
+#: The header by which brokers tell each other a path; no client sees it.
+PATH_HEADER = "sluice-path"
+#: What a bridge says of itself when it subscribes: where it leads, and how many bridges a message may cross.
+TO_HEADER, TTL_HEADER = "sluice-to", "sluice-message-ttl"
+#: As many crossings as there are brokers.
+UNLIMITED = -1
+
+
+def write_path(path: Path) -> str:
+    """A path as text without spaces, line ends or colons."""
+    return ",".join([quote(name, safe="") for name in path])
+
+
+def read_path(text: str) -> Path:
+    """The inverse of write_path."""
+    return tuple([unquote(name) for name in text.split(",") if name])

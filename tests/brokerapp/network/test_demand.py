@@ -1,0 +1,114 @@
+"""Which subscriptions a bridge has, told of the consumers at its other end."""
+
+from dataclasses import replace
+
+import pytest
+
+from brokerapp.destination import Destination
+from brokerapp.network.demand import Demand
+from brokerapp.network.terms import Address, Terms
+
+TERMS = Terms("bridge", (Address("b", 1),), decrease_network_consumer_priority=False)
+CLASSES = {"queue": "ActiveMQQueue", "topic": "ActiveMQTopic", "temp-queue": "ActiveMQTempQueue"}
+
+
+def demand(**changes):
+    return Demand(replace(TERMS, **changes), "A", "B")
+
+
+def consumer(number, destination="queue://q", path=(), **more):
+    kind, _, name = destination.partition("://")
+    return {
+        "consumerId": {"connectionId": "c", "sessionId": -1, "value": number},
+        "destination": {"@class": CLASSES[kind], "string": name},
+        "brokerPath": {"BrokerId": [{"value": each} for each in path]},
+        **more,
+    }
+
+
+def gone(number):
+    return {"objectId": {"@class": "ConsumerId", "connectionId": "c", "sessionId": -1, "value": number}}
+
+
+def begun(of, *consumers):
+    return [str(each.destination) for info in consumers for each in of.started(info)]
+
+
+def test_all_consumers_of_a_destination_are_one_until_the_last_is_gone():
+    found = demand()
+    assert begun(found, consumer(1), consumer(2)) == ["queue://q"]
+    assert found.stopped(gone(1)) == []
+    assert [str(each.destination) for each in found.stopped(gone(2))] == ["queue://q"]
+    assert begun(found, consumer(3)) == ["queue://q"]
+
+
+def test_without_conduit_each_has_one_with_its_selector_and_priority():
+    found = demand(conduit_subscriptions=False)
+    [first] = found.started(consumer(1, selector="a = 1", priority=7))
+    [second] = found.started(consumer(2))
+    assert (first.selector, first.priority, second.selector) == ("a = 1", 7, None)
+    assert found.stopped(gone(1)) == [first]
+
+
+def test_a_narrower_consumer_joins_a_wider_one():
+    found = demand()
+    assert begun(found, consumer(1, "topic://T.>"), consumer(2, "topic://T.a")) == ["topic://T.>"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "info"),
+    [
+        ({}, consumer(1, browser=True)),
+        ({}, consumer(1, path=("C",))),
+        ({"consumer_ttl": 2}, consumer(1, path=("C", "D"))),
+        ({"consumer_ttl": -1}, consumer(1, path=("C", "A"))),
+        ({"excluded": (Destination.queue(">"),)}, consumer(1)),
+        ({"dynamically_included": (Destination.queue("other"),)}, consumer(1)),
+        ({"dynamically_included": (Destination.topic("q"),)}, consumer(1)),
+        ({"bridge_temp_destinations": False}, consumer(1, "temp-queue://t")),
+        ({}, consumer(1, "topic://ActiveMQ.Advisory.Queue")),
+    ],
+)
+def test_what_is_no_demand(changes, info):
+    assert demand(**changes).started(info) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "priority"),
+    [((), -5), (("C",), -8), (("C", "D"), -9)],
+)
+def test_the_farther_a_consumer_the_lower_its_priority(path, priority):
+    found = demand(decrease_network_consumer_priority=True, consumer_ttl=-1)
+    [wanted] = found.started(consumer(1, path=path, priority=3))
+    assert (wanted.priority, wanted.path) == (priority, ("B", *path))
+
+
+def test_what_is_included_statically_is_wanted_without_consumers_and_stays_excluded_or_not():
+    listed = Destination.queue("always")
+    found = demand(statically_included=(listed,), excluded=(listed,))
+    assert [each.destination for each in found.static()] == [listed]
+    assert found.started(consumer(1, "queue://always")) == []
+    assert found.stopped(gone(1)) == []
+    assert demand(statically_included=(listed,), excluded=(listed,), exclude_static=True).static() == []
+
+
+def test_a_durable_subscription_is_wanted_until_it_is_deleted():
+    found = demand()
+    [wanted] = found.started(consumer(1, "topic://t", subscriptionName="s"))
+    assert wanted.durable
+    assert found.stopped(gone(1)) == []
+    assert found.started(consumer(2, "topic://t", subscriptionName="s")) == []
+    assert found.forgotten({"clientId": "x", "subscriptionName": "s"}) == [wanted]
+
+
+def test_a_list_of_destinations_is_taken_apart():
+    info = consumer(1)
+    info["destination"]["string"] = "q,topic://t"
+    assert begun(demand(), info) == ["queue://q", "topic://t"]
+
+
+def test_consumers_of_other_bridges_on_a_queue_are_not_merged():
+    found = demand(consumer_ttl=2)
+    assert begun(found, consumer(1), consumer(2, path=("C",)), consumer(3, path=("D",))) == ["queue://q"] * 3
+    merged = demand(consumer_ttl=2, conduit_network_queue_subscriptions=True)
+    assert begun(merged, consumer(1), consumer(2, path=("C",))) == ["queue://q"]

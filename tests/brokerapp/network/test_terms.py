@@ -1,0 +1,76 @@
+"""What a network connector's attributes and uri mean."""
+
+import pytest
+
+from brokerapp.config import NetworkConnector
+from brokerapp.errors import ConfigurationRefused
+from brokerapp.network.terms import Address, Reconnecting, terms_of
+
+
+def connector(uri="static:(tcp://a:1)", **options):
+    return NetworkConnector("bridge", uri, options=tuple(options.items()))
+
+
+def terms(*args, **options):
+    return terms_of(connector(*args, **options))[0]
+
+
+@pytest.mark.parametrize(
+    ("uri", "addresses"),
+    [
+        ("static:(tcp://a:1,tcp://b:2)", [("a", 1), ("b", 2)]),
+        ("static://(tcp://a:1)", [("a", 1)]),
+        ("static:tcp://a:1", [("a", 1)]),
+        ("tcp://a", [("a", 61616)]),
+        ("static:(stomp://[::1]:5)?maxReconnectDelay=7", [("::1", 5)]),
+    ],
+)
+def test_a_uri_names_brokers(uri, addresses):
+    assert terms(uri).addresses == tuple(Address(host, port) for host, port in addresses)
+
+
+def test_a_pair_of_master_and_slave_is_tried_in_turn():
+    assert terms("masterslave:(ssl://a:1,ssl://b:2)").in_turn
+    assert terms("masterslave:(ssl://a:1,ssl://b:2)").addresses[1].tls
+    assert not terms().in_turn
+
+
+def test_defaults_are_those_of_the_documents():
+    found = terms()
+    assert (found.message_ttl, found.consumer_ttl, found.conduit_subscriptions, found.duplex) == (1, 1, True, False)
+    assert (found.decrease_network_consumer_priority, found.prefetch_size) == (True, 1000)
+    assert found.reconnecting == Reconnecting(1000, 30_000, True, 2.0)
+
+
+def test_network_ttl_is_that_of_messages_and_consumers_unless_they_have_their_own():
+    assert (terms(networkTTL="3").message_ttl, terms(networkTTL="3").consumer_ttl) == (3, 3)
+    found = terms(messageTTL="5", networkTTL="3")
+    assert (found.message_ttl, found.consumer_ttl) == (5, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"duplex": "perhaps"}, "duplex='perhaps': true or false"),
+        ({"prefetchSize": "0"}, "prefetchSize='0'"),
+        ({"messageTTL": "far"}, "messageTTL='far'"),
+        ({"uri": "static:()"}, "names no broker"),
+        ({"uri": "http://a:1"}, "'http://a:1' is not where a broker can be reached"),
+        ({"uri": "static:(tcp://a:1)?backOffMultiplier=x"}, "backOffMultiplier='x'"),
+    ],
+)
+def test_what_cannot_be_understood_is_refused_by_name(options, words):
+    with pytest.raises(ConfigurationRefused) as refused:
+        terms(**options)
+    assert words in str(refused.value)
+    assert "bridge" in str(refused.value)
+
+
+def test_attributes_that_nobody_knows_are_told():
+    assert terms_of(connector(duplex="true", colour="red"))[1] == ["colour"]
+
+
+def test_delays_grow_to_their_limit():
+    waits = Reconnecting(100, 1000)
+    assert [waits.delay_ms(failures) for failures in (1, 2, 3, 5, 10**6)] == [100, 200, 400, 1000, 1000]
+    assert Reconnecting(100, 1000, exponential=False).delay_ms(9) == 100

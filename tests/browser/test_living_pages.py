@@ -1,0 +1,107 @@
+"""Pages that live: rows that hold still, lists that sort again, queues that are followed, a window that is chosen."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.browser
+
+#: Milliseconds after which nobody seems to be there; see list.js.
+IDLE = 11_000
+
+
+def send(client, queue: str, *bodies: str) -> None:
+    for body in bodies:
+        client.send(f"/queue/{queue}", body, headers={"persistent": "true"})
+
+
+def depth(page: Page, queue: str):
+    return page.locator(f'[data-row="{queue}"] [data-cell=QueueSize]')
+
+
+def test_a_row_holds_still_while_somebody_points_at_it_or_selected_it(page_of, site, client):
+    send(client, "held.one", *"abc")
+    page = page_of("admin")
+    page.goto(f"{site.url}/queues/?q=held.")
+    row = page.locator('[data-row="held.one"]')
+    expect(depth(page, "held.one")).to_have_text("3")
+    row.hover()
+    send(client, "held.one", *"de")
+    expect(row).to_have_class(re.compile("held"))
+    expect(depth(page, "held.one")).to_have_text("3")
+    page.mouse.move(2, 2)
+    expect(depth(page, "held.one")).to_have_text("5")
+
+    page.get_by_role("checkbox", name=re.compile("held.one")).check()
+    page.mouse.move(2, 2)
+    page.evaluate("document.activeElement.blur()")
+    send(client, "held.one", "f")
+    expect(row).to_have_class(re.compile("held"))
+    expect(depth(page, "held.one")).to_have_text("5")
+    page.locator("[data-select-none]").click()
+    expect(depth(page, "held.one")).to_have_text("6")
+
+
+def test_a_list_sorts_again_when_asked_to_and_when_nobody_touches_it(page_of, site, client):
+    send(client, "sorted.one", "a")
+    send(client, "sorted.two", *"ab")
+    page = page_of("viewer")
+    page.clock.install()
+    page.goto(f"{site.url}/queues/?q=sorted.&sort=-QueueSize")
+    rows = page.locator("tbody [data-row]")
+    expect(rows.first).to_have_attribute("data-row", "sorted.two")
+    send(client, "sorted.one", *"bcd")
+    expect(depth(page, "sorted.one")).to_have_text("4")
+    expect(rows.first).to_have_attribute("data-row", "sorted.two")
+    page.locator("[data-resort]").click()
+    expect(rows.first).to_have_attribute("data-row", "sorted.one")
+
+    page.mouse.move(2, 2)
+    page.evaluate("document.activeElement.blur()")
+    send(client, "sorted.two", *"cdefg")
+    expect(depth(page, "sorted.two")).to_have_text("7")
+    expect(rows.first).to_have_attribute("data-row", "sorted.one")
+    page.clock.fast_forward(IDLE)
+    expect(rows.first).to_have_attribute("data-row", "sorted.two")
+
+
+def test_a_queue_is_followed_also_when_the_line_was_cut(page_of, site, client):
+    send(client, "followed.one", "a")
+    page = page_of("admin")
+    page.goto(f"{site.url}/queues/followed.one/messages/")
+    page.get_by_role("link", name="Follow", exact=True).click()
+    rows = page.locator("#rows tr")
+    expect(rows).to_have_count(1)
+    page.evaluate("window.unreloaded = true")
+    send(client, "followed.one", *"bc")
+    expect(rows).to_have_count(3)
+    page.evaluate("window.sluiceLive.cut()")
+    send(client, "followed.one", "d")
+    expect(rows).to_have_count(4)
+    expect(page.locator("[data-pill]")).to_have_text("Live")
+    assert page.evaluate("window.unreloaded")
+
+
+def test_a_window_chosen_on_the_chart_is_in_the_address_and_goes_along(page_of, site, client):
+    send(client, "windowed.one", "a")
+    page = page_of("admin")
+    page.goto(f"{site.url}/queues/windowed.one/")
+    box = page.locator(".live-chart").bounding_box()
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] * 0.5, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.8, middle, steps=4)
+    page.mouse.up()
+    page.wait_for_url(re.compile(r"from=\d+&to=\d+"))
+    chosen = re.search(r"from=\d+&to=\d+", page.url)[0]
+    expect(page.get_by_role("link", name="Chosen")).to_be_visible()
+    page.get_by_role("navigation", name="About windowed.one").get_by_role("link", name="History").click()
+    page.wait_for_url(re.compile(f"tab=history&{chosen}"))
+    page.goto(f"{site.url}/?{chosen}")
+    page.locator('a.finding[href^="/queues/"]').first.click()
+    page.wait_for_url(re.compile(f"/queues/.+[?]{chosen}"))
+    page.get_by_role("link", name="Messages", exact=True).first.click()
+    page.wait_for_url(re.compile(r"/messages/\?after=\d+&from=20"))
