@@ -117,9 +117,14 @@ def require(request: HttpRequest, verb: Verb, destination: Destination | None = 
     """Raise PermissionDenied, which becomes a page that names what is missing, and leave a trace, without the right."""
     if not may(request.user, verb, destination):
         # Who has the right elsewhere is told where it is missing.
-        reason = lacking(verb, destination if may(request.user, verb) else None)
+        reason = lacking(verb, destination if may(request.user, verb) else None, _held(request.user, verb))
         audit.denied(request, verb.name.lower(), destination or request.path, reason)
         raise PermissionDenied(reason)
+
+
+def _held(user: AnyUser, verb: Verb) -> str:
+    """The patterns for which somebody has the right, in words; "" where they have it nowhere."""
+    return ", ".join(dict.fromkeys(str(scope) for grant in _with(user, verb) for scope in grant.scopes))
 
 
 def require_everywhere(request: HttpRequest, verb: Verb) -> None:

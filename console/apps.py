@@ -9,11 +9,24 @@ class ConsoleConfig(AppConfig):
     """Connects what others tell with what the console records."""
 
     name = "console"
+    default = True
 
     def ready(self) -> None:
-        from brokerapp.management.operations import operated
-        from console import login, operations, rights_version
+        from console import celery, login, operations, rights_version
 
+        assert celery.app  # the one that tasks are asked through, in every process
         login.watch()
         rights_version.watch()
-        operated.connect(operations.record, dispatch_uid="console")
+        operations.listen()
+
+
+class RecordingConfig(AppConfig):
+    """The console as far as what operators do on the command line is recorded."""
+
+    name = "console"
+    label = "console"
+
+    def ready(self) -> None:
+        from console import operations
+
+        operations.listen()

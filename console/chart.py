@@ -16,25 +16,28 @@ from console.access import visible
 from console.events import events_of
 from console.gateway import gateway
 from console.live.mirror import mirror
-from console.live.picture import Picture
+from console.live.picture import Picture, seen_by
 from console.live.topics import chart_mark
+from console.rights import Sees, everything
 
 #: Points a chart can show beside each other: live ones come no closer.
 PLACES = 450
+#: Queues that are summed for somebody who does not see all: the history keeps no more.
+MAX_SUMMED = 1_500
 #: Steps without a point that are a gap.
 GAP = 2.5
 
 
 def chart_of(request: HttpRequest, window: history.Window, destination: Destination | None = None) -> dict[str, Any]:
     """The chart of the broker, or of one destination; empty while the store does not answer."""
-    picture = mirror().current()
+    sees = visible(request.user)
+    picture = seen_by(mirror().current(), sees)
     try:
         looked = history.past_of_whole(gateway(), window.resolution)
-        marks = _marks(picture, window, looked, destination)
+        marks = _marks(picture, window, looked, destination, sees)
         events = events_of(window, looked, destination)
     except BrokerError:
         marks, events = [], []
-    sees = visible(request.user)
     shown = [each for each in events if _may_show(each.about, sees)]
     return {
         "marks": marks,
@@ -59,17 +62,34 @@ def _may_show(about: str, sees: Callable[[Destination], bool]) -> bool:
 
 
 def _marks(
-    picture: Picture, window: history.Window, looked: list, destination: Destination | None
+    picture: Picture, window: history.Window, looked: list, destination: Destination | None, sees: Sees
 ) -> list[history.Mark]:
     if destination is not None:
         kept = history.past(gateway(), window.resolution, [destination])[0]
         stats = picture.stats.get(destination)
         return history.marks_of(kept, looked, window, stats.QueueSize if stats else None)
-    marks = history.marks_of_whole(looked, window)
+    if sees is everything:
+        marks = history.marks_of_whole(looked, window)
+    else:
+        marks = _marks_of_seen(picture, window, looked)
     if not window.is_live or window.seconds > 3600:
         return marks
     last = marks[-1][0] if marks else 0
     return marks + [each for each in map(chart_mark, picture.past) if each[0] > last]
+
+
+def _marks_of_seen(picture: Picture, window: history.Window, looked: list) -> list[history.Mark]:
+    """The points of the queues that somebody sees, summed: those of the broker would tell of the others too."""
+    queues = [stats for stats in picture.stats.values() if stats.destination.is_queue]
+    queues = sorted(queues, key=lambda stats: -stats.EnqueueCount)
+    kept = history.past(gateway(), window.resolution, [each.destination for each in queues[:MAX_SUMMED]])
+    moved = [pair for pair in zip(kept, queues, strict=False) if pair[0]]
+    standing = sum(stats.QueueSize for stats in queues) - sum(stats.QueueSize for _, stats in moved)
+    of_each = [history.marks_of(points, looked, window, stats.QueueSize) for points, stats in moved]
+    return [
+        [at[0][0], standing + sum(each[1] for each in at), *(round(sum(each[n] for each in at), 2) for n in (2, 3))]
+        for at in zip(*of_each, strict=True)
+    ]
 
 
 def _url(destination: Destination | None) -> str:

@@ -10,11 +10,16 @@ from typing import Any
 from django.db import DatabaseError
 
 from brokerapp.errors import BrokerError, StoreUnavailable
-from brokerapp.management.operations import Operation
+from brokerapp.management.operations import Operation, operated
 from console import audit
 from console.models import AuditEntry
 
 logger = logging.getLogger(__name__)
+
+
+def listen() -> None:
+    """Record what is told."""
+    operated.connect(record, dispatch_uid="console")
 
 
 def record(sender: Any, operation: Operation, **kwargs: Any) -> None:

@@ -196,8 +196,9 @@ def allows(grants: Iterable[Grant], verb: Verb, destination: Destination | None 
     return any(grant.allows(verb, destination) for grant in grants)
 
 
-def lacking(verb: Verb, destination: Any = None) -> str:
-    """The sentence that names a missing right."""
+def lacking(verb: Verb, destination: Any = None, held: str = "") -> str:
+    """The sentence that names a missing right, and for what it is `held` instead."""
     roles = " or ".join(role for role in Role if role in ROLES_BY_VERB[verb])
     where = f" for {destination}" if destination is not None else ""
-    return f"This needs the right to {verb}{where}, which comes with the role {roles}."
+    instead = f" You have it for {held}." if held else ""
+    return f"This needs the right to {verb}{where}, which comes with the role {roles}.{instead}"

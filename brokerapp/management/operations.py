@@ -9,6 +9,8 @@ from typing import Any
 
 from django.dispatch import Signal
 
+#: Sent before each such change: whoever records may get ready.
+operating = Signal()
 #: Sent with `operation`, after each change that was tried on this installation's broker.
 operated = Signal()
 
@@ -27,6 +29,7 @@ class Operation:
 def telling(verb: str, object: str) -> Iterator[Operation]:
     """Tell of the operation in the block, whether it worked or not."""
     operation = Operation(verb, object)
+    operating.send(Operation)
     try:
         yield operation
     except Exception as error:

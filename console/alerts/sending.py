@@ -32,6 +32,8 @@ MAX_AN_HOUR = 30
 RETRIES = (10, 60, 300, 1800)
 #: Seconds after which a worker that took a delivery is taken for lost.
 LOST = 120
+#: Seconds for which a delivery belongs to the worker that attempts it: longer than any attempt takes.
+LEASE = 600
 #: Asked for in one step of the watch.
 MAX_AT_ONCE = 100
 #: Marks what we send: whoever gets it must not make an alert of it.
@@ -72,18 +74,36 @@ def ask_for_due(now: datetime) -> None:
 
 def deliver(delivery_id: int) -> str:
     """One attempt; what came of it."""
-    delivery = AlertDelivery.objects.select_related("firing__rule").filter(pk=delivery_id).first()
-    if delivery is None or delivery.state != State.QUEUED:
+    delivery = _claimed(delivery_id)
+    if delivery is None:
         return "nothing to do"
-    delivery.attempts += 1
     try:
         _SENDERS[delivery.kind](delivery)
     except (OSError, RequestRefused, ValueError) as error:
         _failed(delivery, str(error) or type(error).__name__)
     else:
         delivery.state, delivery.detail = State.SENT, ""
-    delivery.save()
+    _note(delivery)
     return delivery.state
+
+
+def _claimed(delivery_id: int) -> AlertDelivery | None:
+    """The delivery, for this worker alone; None when it is over, or somebody else attempts it in this moment."""
+    delivery = AlertDelivery.objects.select_related("firing__rule").filter(pk=delivery_id).first()
+    now = timezone.now()
+    # Whoever asks puts it off by LOST seconds: what is due later than that is another worker's.
+    if delivery is None or delivery.state != State.QUEUED or delivery.due > now + timedelta(seconds=LOST):
+        return None
+    before = AlertDelivery.objects.filter(pk=delivery_id, state=State.QUEUED, attempts=delivery.attempts)
+    delivery.attempts, delivery.due = delivery.attempts + 1, now + timedelta(seconds=LEASE)
+    return delivery if before.update(attempts=delivery.attempts, due=delivery.due) else None
+
+
+def _note(delivery: AlertDelivery) -> None:
+    """Keep what came of the attempt, unless the worker took so long that another one attempts it by now."""
+    mine = AlertDelivery.objects.filter(pk=delivery.pk, state=State.QUEUED, attempts=delivery.attempts)
+    if not mine.update(state=delivery.state, detail=delivery.detail, due=delivery.due):
+        logger.warning("the attempt %d at the alert %d ended after its lease", delivery.attempts, delivery.pk)
 
 
 def _failed(delivery: AlertDelivery, reason: str) -> None:

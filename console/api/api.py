@@ -27,6 +27,7 @@ from console.api import (
     reports,
     routing,
     scheduled,
+    trying,
 )
 
 DESCRIPTION = """
@@ -65,6 +66,7 @@ for prefix, router in (
     ("/v1/scheduled", scheduled.router),
     ("/v1/routing", routing.router),
     ("/v1/routing/drafts", drafts.router),
+    ("/v1/routing", trying.router),
     ("/v1", clients.router),
     ("/v1/analyses", analyses.router),
     ("/v1/reports", reports.router),

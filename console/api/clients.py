@@ -13,6 +13,7 @@ from console import audit
 from console.access import require, visible
 from console.api.operations import operation
 from console.api.paging import Paged, page_of
+from console.closing import close, known_peer
 from console.connections import connections_of
 from console.gateway import gateway
 from console.live.mirror import mirror
@@ -103,6 +104,13 @@ def list_connections(request: HttpRequest, query: Paged, q: str = "") -> Any:
         and q.lower() in f"{each.stats.client_id} {each.stats.user} {each.stats.remote_address}".lower()
     ]
     return page_of(found, query)
+
+
+@operation(router, "DELETE", "/connections/{connection_id}", Verb.CLOSE, response={204: None})
+def close_connection(request: HttpRequest, connection_id: str) -> Any:
+    """End a connection; its client is told, and what it held goes back."""
+    close(request, known_peer(request.user, connection_id))
+    return Status(204, None)
 
 
 @operation(router, "GET", "/subscriptions", Verb.SEE, response=SubscriptionPage)

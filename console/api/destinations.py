@@ -93,6 +93,12 @@ class RememberedSelector(Schema):
     used_ms: int
 
 
+class Forgotten(Schema):
+    """How many message groups had an owner."""
+
+    forgotten: int
+
+
 class Group(Schema):
     """A message group and who gets its messages."""
 
@@ -162,6 +168,12 @@ def list_groups(request: HttpRequest, name: str) -> Any:
     """The message groups of a queue, with their owners."""
     found = gateway().groups(Destination.queue(name))
     return [{"group": group, "client": client, "subscription": sub} for group, client, sub in found]
+
+
+@operation(router, "DELETE", "/queue/{path:name}/groups", Verb.PAUSE, of_address, response=Forgotten)
+def forget_groups(request: HttpRequest, name: str, group: str = "") -> Any:
+    """Let a message group of a queue, or all, be assigned anew with the next message."""
+    return {"forgotten": destinations.forget_groups(request, Destination.queue(name), group or None)}
 
 
 @operation(router, "POST", "/queue/{path:name}/purge", Verb.REMOVE, of_address, response=Removed)

@@ -69,6 +69,12 @@ class JobPage(Schema):
     pages: int
 
 
+class JobRate(Schema):
+    """Messages a second; 0: as fast as it goes."""
+
+    rate: Annotated[int, Field(ge=0, le=jobs.MAX_RATE)]
+
+
 class OutcomeOut(Schema):
     """What became of one message."""
 
@@ -124,6 +130,12 @@ def list_outcomes(request: HttpRequest, job_id: UUID, query: Annotated[OutcomeQu
     """What became of each message of a job."""
     found = _existing(request, job_id).outcomes.all()
     return page_of(found.filter(outcome=query.outcome) if query.outcome else found, query)
+
+
+@operation(router, "PUT", "/{uuid:job_id}/rate", Verb.RESUBMIT, response=JobOut)
+def set_job_rate(request: HttpRequest, job_id: UUID, wanted: JobRate) -> Any:
+    """Have a job go slower, or faster, from its next step on."""
+    return asking.control(request, _existing(request, job_id), "rate", wanted.rate)[0]
 
 
 @operation(router, "POST", "/{uuid:job_id}/{action}", Verb.RESUBMIT, response=JobOut)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest
@@ -110,6 +110,19 @@ class NewToken(Schema):
     user: str = ""
 
 
+class WantedWay(Schema):
+    """What a user shall get to log in with."""
+
+    way: Literal["password", "link"] = "link"
+
+
+class WayIn(Schema):
+    """One of the two; the other is empty."""
+
+    password: str
+    link: str
+
+
 @operation(router, "GET", "/me", Verb.SEE, response=Me)
 def get_me(request: HttpRequest) -> Any:
     """Who one is, with what rights."""
@@ -143,6 +156,34 @@ def switch_user(request: HttpRequest, user_id: int, state: UserState) -> Any:
         accounts.switch(user, state.active)
         change.after = accounts.described(user)
     return _user(user)
+
+
+@operation(router, "POST", "/users/{int:user_id}/unlock", Verb.USERS, response=UserOut)
+def unlock_user(request: HttpRequest, user_id: int) -> Any:
+    """Forget wrong passwords, so that a locked user may try again."""
+    user = get_object_or_404(User, pk=user_id)
+    with audit.recording(request, "unlock account", f"user {user}"):
+        accounts.unlock(user)
+    return _user(user)
+
+
+@operation(router, "DELETE", "/users/{int:user_id}/second-factor", Verb.USERS, response=UserOut)
+def reset_second_factor(request: HttpRequest, user_id: int) -> Any:
+    """Take away a second factor that its user lost."""
+    user = get_object_or_404(User, pk=user_id)
+    with audit.recording(request, "reset second factor", f"user {user}"):
+        accounts.drop_factor(user)
+    return _user(user)
+
+
+@operation(router, "POST", "/users/{int:user_id}/way-in", Verb.USERS, response=WayIn)
+def reset_password(request: HttpRequest, user_id: int, wanted: WantedWay) -> Any:
+    """Give a user a new password, or a link to set one; it is told this once."""
+    user = get_object_or_404(User, pk=user_id)
+    with audit.recording(request, "reset password", f"user {user}"):
+        if wanted.way == "password":
+            return {"password": accounts.generate_password(user), "link": ""}
+        return {"password": "", "link": accounts.invitation(request, user)}
 
 
 @operation(router, "POST", "/users/{int:user_id}/assignments", Verb.USERS, response={201: UserOut})

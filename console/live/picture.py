@@ -150,7 +150,10 @@ def seen_by(picture: Picture, sees: Sees) -> Picture:
         return picture
     stats = {each: numbers for each, numbers in picture.stats.items() if sees(each)}
     tracks = {each: track for each, track in picture.tracks.items() if sees(each)}
-    return _summed(replace(picture, stats=stats, tracks=tracks))
+    seen = _summed(replace(picture, stats=stats, tracks=tracks))
+    now = seen.totals
+    past = tuple(Mark(each.at, now.pending, now.enqueue, now.dequeue) for each in picture.past[-1:])
+    return replace(seen, past=past)
 
 
 def troubled(old: Picture, trouble: str) -> Picture:

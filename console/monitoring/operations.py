@@ -19,7 +19,7 @@ from brokerapp.engine.destination_map import matches
 from brokerapp.errors import InvalidDestination, RequestRefused
 from brokerapp.snapshot import DestinationStats
 from console import audit
-from console.access import lacking, may
+from console.access import lacking, may, visible
 from console.gateway import LONG_PATIENCE, gateway
 from console.masking import check_selector, masked
 from console.monitoring import health
@@ -28,7 +28,7 @@ from console.monitoring.endpoints import Consumer
 from console.monitoring.jolokia import DENIED, ILLEGAL, Failure
 from console.monitoring.messages import as_data
 from console.monitoring.queries import query
-from console.rights import Verb
+from console.rights import Verb, everything
 
 TEXT, INT, BOOLEAN, VOID = "java.lang.String", "int", "boolean", "void"
 COMPOSITES, TABLE = "[Ljavax.management.openmbean.CompositeData;", "javax.management.openmbean.TabularData"
@@ -163,11 +163,19 @@ def _transfer(verb: str, by: str) -> Callable[[Caller, DestinationStats, str, st
     return transfer
 
 
+def _returning(caller: Caller, verb: Verb) -> None:
+    """Raise Failure without the right everywhere: where a message returns to, only it says."""
+    if visible(caller.request.user, verb) is not everything:
+        raise Failure(403, DENIED, lacking(verb, "all destinations: messages return to wherever they failed"))
+
+
 def _retry(caller: Caller, stats: DestinationStats, id: str) -> bool:
+    _returning(caller, Verb.RESUBMIT)
     return _door(gateway().admin.retry(stats.destination, ids=[id])) > 0
 
 
 def _retry_all(caller: Caller, stats: DestinationStats) -> int:
+    _returning(caller, Verb.BULK)
     return _door(gateway().admin.retry(stats.destination))
 
 

@@ -10,7 +10,7 @@ from brokerapp.errors import RequestRefused
 from brokerapp.selectors import compile_selector
 from brokerapp.snapshot import BrowsedMessage
 from console import audit, trace
-from console.access import Verb, may, require
+from console.access import Verb, is_narrow, may, require, visible
 from console.gateway import gateway
 from console.live.mirror import mirror
 from console.masking import check_selector
@@ -19,6 +19,7 @@ from console.repair.blast import MAX_ROUTED, Radius, radius
 from console.repair.jobs import FEW, Wish
 from console.repair.models import Job
 from console.repair.work import work
+from console.rights import everything
 
 Action = Job.Action
 
@@ -52,6 +53,12 @@ def at_once(request: HttpRequest, wish: Wish) -> bool:
 def ask(request: HttpRequest, wish: Wish) -> Job:
     """Have it done: a few messages now, more by a worker, and what is above one's limit when it is approved."""
     is_allowed = at_once(request, wish)
+    some = is_narrow(request.user) and visible(request.user, wish.verb) is not everything
+    if some and wish.action == Action.RETRY and not 0 < len(wish.seqs) <= jobs.MAX_LOOKED_AT:
+        raise RequestRefused(
+            f"a token for some destinations retries at most {jobs.MAX_LOOKED_AT} messages, by their numbers: where "
+            "others return to is not known before"
+        )
     if is_allowed:
         for target in jobs.targets(wish):
             require(request, wish.verb, target)

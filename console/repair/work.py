@@ -13,14 +13,19 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import timedelta
 
+from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
+from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError, StoreUnavailable
+from console.access import visible
+from console.figures import counted
 from console.gateway import gateway
-from console.repair.jobs import ROWS, Action, Outcome, State, rouse
+from console.repair.jobs import ROWS, Action, Outcome, State, rouse, verb_of
 from console.repair.models import Job, JobOutcome
+from console.rights import everything
 from console.runs import notify
 
 logger = logging.getLogger(__name__)
@@ -80,13 +85,26 @@ def _slice(job: Job) -> None:
         if rows:
             count = _step(job, rows)
         elif not _plan(job):
-            _end(job, State.DONE, "")
+            job.refresh_from_db()
+            _end(job, State.DONE, _doubts(job))
             return
         if time.monotonic() - told > 1:
             notify(str(job.id))
             told = time.monotonic()
         if job.rate:
             time.sleep(max(0.0, count / job.rate - (time.monotonic() - began)))
+
+
+def _doubts(job: Job) -> str:
+    """What of a job that is through is not known for certain, in words; "" when all is."""
+    lost = job.outcomes.filter(outcome=Outcome.UNKNOWN).count()
+    if not lost:
+        return ""
+    return (
+        f"{counted(job.done, 'message')} done for certain. A worker was lost while {counted(lost, 'message')} "
+        f"{'was' if lost == 1 else 'were'} under way: {'it' if lost == 1 else 'they'} may be at {job.target} already. "
+        "Look there first: to try them again may copy them a second time."
+    )
 
 
 def _step_size(job: Job) -> int:
@@ -112,10 +130,26 @@ def _plan(job: Job) -> bool:
 
 def _step(job: Job, rows: Sequence[JobOutcome]) -> int:
     """Have the broker do it, and note how it ended for each message; how many."""
-    ids = [row.pk for row in rows]
-    JobOutcome.objects.filter(pk__in=ids).update(outcome=Outcome.UNDER_WAY)
-    _note(job, rows, _ask(job, rows))
+    denied = _denied(job, rows)
+    rest = [row for row in rows if row.seq not in denied]
+    JobOutcome.objects.filter(pk__in=[row.pk for row in rest]).update(outcome=Outcome.UNDER_WAY)
+    _note(job, rows, denied | (_ask(job, rest) if rest else {}))
     return len(rows)
+
+
+def _denied(job: Job, rows: Sequence[JobOutcome]) -> dict[int, tuple[str, str, str]]:
+    """The messages that would go back to where whoever wanted it has no right; only each of them says where that is."""
+    by = get_user_model().objects.filter(username=job.approved_by or job.asked_by).first()
+    sees = visible(by, verb_of(job)) if by else everything
+    if job.action != Action.RETRY or sees is everything:
+        return {}
+    found = {}
+    for row in rows:
+        for message in gateway().message(job.source, row.seq).messages:
+            origin = Destination.parse(message.original_destination) if message.original_destination else None
+            if origin is not None and not sees(origin):
+                found[row.seq] = Outcome.REFUSED, f"{by} lacks the right to {verb_of(job)} for {origin}", message.id
+    return found
 
 
 def _ask(job: Job, rows: Sequence[JobOutcome]) -> dict[int, tuple[str, str, str]]:

@@ -13,10 +13,11 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.errors import BrokerError
 from console import audit
 from console.access import Verb, needs, require, visible
+from console.closing import close, known_peer, require_all
 from console.figures import counted
 from console.gateway import gateway
 from console.live.mirror import mirror
-from console.peers import CONNECTIONS, STATES, SUBSCRIBERS, Peer, Subscriber, peers_now, seen_by, subscribers_now
+from console.peers import CONNECTIONS, STATES, SUBSCRIBERS, Subscriber, peers_now, seen_by, subscribers_now
 
 
 @require_GET
@@ -37,7 +38,7 @@ def connections(request: HttpRequest) -> HttpResponse:
 @needs(Verb.SEE)
 def connection(request: HttpRequest, connection_id: str) -> HttpResponse:
     """One connection: what it said of itself, what it consumes, where it sends."""
-    peer = _peer(request, connection_id)
+    peer = known_peer(request.user, connection_id)
     return render(request, "console/connection.html", {"peer": peer, "sees": visible(request.user)})
 
 
@@ -45,26 +46,15 @@ def connection(request: HttpRequest, connection_id: str) -> HttpResponse:
 @needs(Verb.CLOSE)
 def close_connection(request: HttpRequest, connection_id: str) -> HttpResponse:
     """End a connection, after a look at what it does; its client is told, and what it held goes back."""
-    peer = _peer(request, connection_id)
-    for destination in {*peer.destinations, *map(Destination.parse, peer.full.producing_to)}:
-        require(request, Verb.CLOSE, destination)
+    peer = known_peer(request.user, connection_id)
+    require_all(request, peer)
     if request.method == "GET":
         return render(request, "console/connection_close.html", {"peer": peer})
-    about = {"client": peer.name, "user": peer.stats.user, "from": peer.stats.remote_address}
-    with audit.recording(request, "close connection", connection_id, before=about):
-        gateway().run(gateway().admin.peers.close(connection_id))
+    close(request, peer)
     messages.success(
         request, f"The connection of {peer.name} is closed. A client that reconnects by itself comes back."
     )
     return redirect("connections")
-
-
-def _peer(request: HttpRequest, connection_id: str) -> Peer:
-    found = gateway().run(gateway().admin.peers.all([connection_id]))
-    peers = seen_by(map(Peer.of, found), visible(request.user))
-    if not peers:
-        raise Http404(f"There is no connection {connection_id}: it has ended.")
-    return peers[0]
 
 
 @require_GET

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,23 +10,17 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_http_methods
 
 from brokerapp.definitions import Composite, VirtualTopic
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError, DestinationNotFound, InvalidDestination, SelectorSyntaxError
-from brokerapp.selectors import compile_selector
-from brokerapp.selectors.explain import explain
-from brokerapp.snapshot import DestinationStats
-from console.access import Verb, may, needs, require, touched, visible
+from console.access import Verb, may, needs, require, touched
 from console.gateway import gateway
 from console.live.mirror import mirror
-from console.live.picture import seen_by
 from console.masking import masked
 from console.routing import drafts
-from console.routing.changes import applied
 from console.routing.graph import consumer_queues_by_topic
 from console.routing.models import Draft
-from console.routing.preview import preview_of, why_not
-from console.routing.sight import known, known_way
 from console.routing.specimen import Specimen
+from console.routing.trying import known_stats, tested, tried
 
 #: Characters of an address under which a preview can be found again.
 MAX_LINK = 1500
@@ -47,11 +40,10 @@ def preview(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "specimen": specimen, "picked": picked, "why": form.get("why", "").strip(), "draft": draft,
         "drafts": drafts.some(Draft.LIVING, touched(request.user), MAX_DRAFTS),
-        "names": sorted(str(each) for each in _stats(request))[:500],
+        "names": sorted(str(each) for each in known_stats(request))[:500],
     }  # fmt: skip
     if specimen.destination and not specimen.error:
         try:
-            require(request, Verb.SEE, specimen.target)
             context |= _way(request, specimen, draft, context["why"])
             context["link"] = _link(form)
         except BrokerError as error:
@@ -60,25 +52,11 @@ def preview(request: HttpRequest) -> HttpResponse:
     return render(request, "console/routing/preview.html", context, status=status if request.method == "POST" else 200)
 
 
-def _stats(request: HttpRequest) -> Mapping[Destination, DestinationStats]:
-    """The numbers of what one sees."""
-    return seen_by(mirror().current(), visible(request.user)).stats
-
-
 def _way(request: HttpRequest, specimen: Specimen, draft: Draft | None, why: str) -> dict[str, Any]:
-    require(request, Verb.SEE, specimen.target)
-    if why:
-        require(request, Verb.SEE, Destination.parse(why, Kind.QUEUE))
-    current = gateway().definitions()
-    definitions = applied(current, draft.read()) if draft else current
-    told = gateway().explain(specimen.target, specimen.values, specimen.body, definitions if draft else None)
-    stats = _stats(request)
-    definitions = known(definitions, touched(request.user))
-    found = preview_of(known_way(told, visible(request.user)), specimen, definitions, stats)
-    context: dict[str, Any] = {"found": found, "start": specimen.target, "start_exists": specimen.target in stats}
-    if why:
-        context["reasons"] = why_not(Destination.parse(why, Kind.QUEUE), found, specimen.target, definitions)
-    return context
+    trial = tried(request, specimen, draft, why)
+    target = specimen.target
+    context: dict[str, Any] = {"found": trial.found, "start": target, "start_exists": target in known_stats(request)}
+    return context | ({"reasons": trial.reasons} if trial.reasons is not None else {})
 
 
 def _specimen(request: HttpRequest, form: QueryDict) -> tuple[Specimen, Destination | None]:
@@ -143,10 +121,9 @@ def _tested(selector: str, specimen: Specimen, is_strict: bool) -> dict[str, Any
     if not selector or specimen.error:
         return {}
     try:
-        compiled = compile_selector(selector, is_strict)
+        return {"clause": tested(selector, specimen, is_strict)}
     except SelectorSyntaxError as wrong:
         return {"wrong": wrong, "before": selector[: wrong.position], "behind": selector[wrong.position :]}
-    return {"clause": explain(compiled, specimen.seen({"destination": specimen.destination}))}
 
 
 def _nearby(request: HttpRequest, form: QueryDict) -> tuple[Specimen, Destination | None]:

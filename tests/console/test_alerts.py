@@ -187,10 +187,13 @@ def test_a_webhook_that_refuses_is_tried_again_later_and_gives_up_in_the_end(db,
     delivery = AlertDelivery.objects.get()
     for attempt in range(1, len(sending.RETRIES) + 1):
         before = timezone.now()
+        AlertDelivery.objects.update(due=before)  # the time has come
         assert sending.deliver(delivery.pk) == "queued"
         delivery.refresh_from_db()
         assert delivery.attempts == attempt
         assert delivery.due >= before + timedelta(seconds=sending.RETRIES[attempt - 1])
+    assert sending.deliver(delivery.pk) == "nothing to do", "before its time"
+    AlertDelivery.objects.update(due=timezone.now())
     assert sending.deliver(delivery.pk) == "failed"
     delivery.refresh_from_db()
     assert str(status) in delivery.detail
@@ -232,6 +235,27 @@ def test_a_name_that_stands_for_another_machine_by_now_is_not_sent_to(receiver, 
     with pytest.raises(RequestRefused, match="Sluice itself"):
         webhook.post(receiver, b"{}", {})
     assert not Receiver.got
+
+
+def test_one_worker_at_a_time_attempts_a_delivery_and_one_that_is_lost_is_followed_by_another(db, monkeypatch):
+    rule(hold=0, mail="ada@example.org")
+    looks(11)
+    delivery, said = AlertDelivery.objects.get(), []
+
+    def slow(_delivery):
+        said.append(sending.deliver(delivery.pk))  # the same task once more, meanwhile
+        sending.ask_for_due(timezone.now() + timedelta(seconds=sending.LOST + 60))
+
+    monkeypatch.setattr(sending, "ask", lambda *_: said.append("asked again"))
+    monkeypatch.setitem(sending._SENDERS, "mail", slow)
+    assert sending.deliver(delivery.pk) == "sent"
+    assert said == ["nothing to do"]
+    late = timezone.now() + timedelta(seconds=sending.LEASE + 1)
+    AlertDelivery.objects.update(state="queued", due=timezone.now() - timedelta(seconds=1))  # its worker was lost
+    sending.ask_for_due(late)
+    assert said == ["nothing to do", "asked again"]
+    delivery.refresh_from_db()
+    assert delivery.attempts == 1
 
 
 def test_a_worker_is_asked_through_celery(admin, console):

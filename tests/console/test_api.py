@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.utils import timezone
 
 from brokerapp.definitions import Composite, Definitions, Leg
@@ -359,3 +359,34 @@ def test_a_group_gives_its_members_a_role(program, console):
     assert (shown["members"], shown["assignments"][0]["role"]) == ([user["id"]], "support")
     call(program, "delete", f"{address}/assignments/{given['assignments'][0]['id']}")
     call(program, "delete", address, status=204)
+
+
+def test_a_program_tries_a_route_a_selector_and_ends_a_connection(program, browser_of, console):
+    other = console.client()
+    other.subscribe("/queue/tried", "1")
+    console.send("/queue/tried", "x")
+    way = call(program, "post", "/routing/preview", {"destination": "tried", "headers": {"n": "5"}})
+    assert [each["destination"] for each in way["places"]] == ["queue://tried"]
+    said = call(program, "post", "/routing/selector", {"selector": "n > 3 AND m = 1", "headers": {"n": "5"}})
+    assert [(each["text"], each["value"]) for each in said["clauses"]] == [("n > 3", True), ("m = 1", None)]
+    call(program, "post", "/routing/selector", {"selector": "n >"}, 422)
+
+    def connections():
+        return [
+            each for each in call(program, "get", "/connections")["items"] if "/queue/tried" in each["subscriptions"]
+        ]
+
+    [mine] = until(connections, "the connection that subscribed")
+    call(browser_of("operator", "elsewhere.>", name="e"), "delete", f"/connections/{mine['id']}", status=404)
+    call(program, "delete", f"/connections/{mine['id']}", status=204)
+    until(lambda: not other.is_connected(), "its end")
+
+
+def test_a_program_helps_a_user_who_cannot_log_in(program, db):
+    user = call(program, "post", "/users", {"name": "locked"}, 201)
+    way = call(program, "post", f"/users/{user['id']}/way-in", {"way": "password"})
+    assert Client().login(username="locked", password=way["password"], request=RequestFactory().post("/login/"))
+    assert call(program, "post", f"/users/{user['id']}/way-in", {})["link"].startswith("http")
+    call(program, "post", f"/users/{user['id']}/unlock")
+    refused = call(program, "delete", f"/users/{user['id']}/second-factor", status=409)
+    assert "no second factor" in refused["detail"]

@@ -123,6 +123,8 @@ def test_a_job_whose_worker_was_killed_goes_on_and_does_nothing_twice(name, acti
     assert {outcome for outcome, _ in outcomes(job)} == {expected}
     if target:
         assert sorted(bodies(target.name)) == list("0123456789")
+    job.refresh_from_db()
+    assert ("may be at queue://" in job.note) == (action == "copy")
 
 
 def test_what_failed_can_be_tried_again_as_a_job_of_its_own(name, console):

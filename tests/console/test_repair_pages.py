@@ -11,8 +11,10 @@ from brokerapp.engine.dead_letters import CAUSE
 from console.gateway import gateway
 from console.live.mirror import mirror
 from console.models import AuditEntry, Job, MaskingRule, SavedSelector, Template
+from console.repair import jobs, work
 from console.repair.jobs import Wish, start
 from tests.conftest import until
+from tests.console.conftest import make_user
 
 queue = Destination.queue
 names = iter(range(1_000))
@@ -382,3 +384,15 @@ def test_a_queue_shows_its_message_groups_and_forgets_them(admin, console, name,
     assert "RedeliveredCount" in text(admin.get(address))
     admin.post(reverse("forget-groups", kwargs={"name": name}), {"group": "g-1"})
     assert admin.get(address).context["groups"] == []
+
+
+def test_a_retry_by_selector_takes_nothing_back_to_where_its_user_has_no_right(dead, db, monkeypatch):
+    monkeypatch.setattr(jobs, "ask", lambda *_: None)
+    make_user("operator", "ActiveMQ.DLQ", name="olga")
+    wish = Wish("retry", queue("ActiveMQ.DLQ"), selector=f"order LIKE '{dead}-%'", reason="fixed")
+    job = start(wish, "olga")
+    assert work.work(str(job.id)) == "done"
+    assert len(failed(dead)) == 3
+    assert {(each.outcome, each.detail.rpartition(" for ")[2]) for each in job.outcomes.all()} == {
+        ("refused", f"queue://{dead}")
+    }

@@ -14,6 +14,7 @@ from console.models import AuditEntry
 from console.rate_limit import RateLimit
 from console.rights import ROLES_BY_VERB, Role, Verb
 from console.urls import allauth_urls
+from tests.console.api_parity import SAME, takes_post
 from tests.console.conftest import make_user
 
 RUN = "11111111-1111-1111-1111-111111111111"
@@ -170,6 +171,7 @@ OPERATIONS: list[tuple[str, str, str, dict | None, Verb]] = [
     ("list_selectors", "get", "/destinations/queue/q/selectors", None, Verb.SEE),
     ("forget_selector", "delete", "/destinations/queue/q/selectors?selector=a", None, Verb.CREATE),
     ("list_groups", "get", "/destinations/queue/q/groups", None, Verb.SEE),
+    ("forget_groups", "delete", "/destinations/queue/q/groups", None, Verb.PAUSE),
     ("purge_queue", "post", "/destinations/queue/q/purge", None, Verb.REMOVE),
     ("pause_queue", "put", "/destinations/queue/q/paused", {"paused": True}, Verb.PAUSE),
     ("browse_messages", "get", "/queues/q/messages", None, Verb.BROWSE),
@@ -181,6 +183,7 @@ OPERATIONS: list[tuple[str, str, str, dict | None, Verb]] = [
     ("get_job", "get", f"/jobs/{RUN}", None, Verb.BROWSE),
     ("list_outcomes", "get", f"/jobs/{RUN}/outcomes", None, Verb.BROWSE),
     ("control_job", "post", f"/jobs/{RUN}/pause", None, Verb.RESUBMIT),
+    ("set_job_rate", "put", f"/jobs/{RUN}/rate", {"rate": 5}, Verb.RESUBMIT),
     ("list_dead_letters", "get", "/dead-letters", None, Verb.BROWSE),
     ("get_radius", "get", "/dead-letters/q/radius?seq=1", None, Verb.BROWSE),
     ("list_scheduled", "get", "/scheduled", None, Verb.BROWSE),
@@ -199,7 +202,10 @@ OPERATIONS: list[tuple[str, str, str, dict | None, Verb]] = [
     ("diff_draft", "get", "/routing/drafts/999/diff", None, Verb.SEE),
     ("list_remarks", "get", "/routing/drafts/999/remarks", None, Verb.SEE),
     ("step_draft", "post", "/routing/drafts/999/ask", {}, Verb.DRAFT),
+    ("preview_route", "post", "/routing/preview", {"destination": "q"}, Verb.SEE),
+    ("test_selector", "post", "/routing/selector", {"selector": "a = 1"}, Verb.SEE),
     ("list_connections", "get", "/connections", None, Verb.SEE),
+    ("close_connection", "delete", "/connections/x-1", None, Verb.CLOSE),
     ("list_subscriptions", "get", "/subscriptions", None, Verb.SEE),
     ("create_subscription", "post", "/subscriptions", {"client_id": "c", "name": "n", "topics": ["t"]}, Verb.CREATE),
     ("delete_subscription", "delete", "/subscriptions/c:n", None, Verb.CLOSE),
@@ -230,6 +236,9 @@ OPERATIONS: list[tuple[str, str, str, dict | None, Verb]] = [
     ("list_users", "get", "/users", None, Verb.USERS),
     ("create_user", "post", "/users", {"name": ""}, Verb.USERS),
     ("switch_user", "put", "/users/999/active", {"active": False}, Verb.USERS),
+    ("unlock_user", "post", "/users/999/unlock", None, Verb.USERS),
+    ("reset_second_factor", "delete", "/users/999/second-factor", None, Verb.USERS),
+    ("reset_password", "post", "/users/999/way-in", {"way": "link"}, Verb.USERS),
     ("assign_role", "post", "/users/999/assignments", {"role": "viewer"}, Verb.USERS),
     ("withdraw_role", "delete", "/users/999/assignments/1", None, Verb.USERS),
     ("list_user_groups", "get", "/groups", None, Verb.USERS),
@@ -349,3 +358,13 @@ def test_without_the_right_nobody_is_told_what_else_is_wrong(browser_of):
     for id, method, path, body, _verb in OPERATIONS:
         if body is not None:
             assert call(client, method, path, {"nonsense": []}).status_code == 403, id
+
+
+def test_whatever_a_page_changes_a_program_can_change_too():
+    from console.urls import urlpatterns
+
+    own = {pattern.name: pattern.callback for pattern in urlpatterns if hasattr(pattern, "name")}
+    of_others = {pattern.name for pattern in allauth_urls}
+    assert {name for name, view in own.items() if name not in of_others and takes_post(view)} == set(SAME)
+    operations = set().union(*(same for same in SAME.values() if not isinstance(same, str)))
+    assert operations <= set(VERBS)

@@ -10,17 +10,22 @@ import json
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.urls import reverse
 from django.utils import timezone
 
 from brokerapp.definitions import Composite, Leg, PolicyEntry
 from brokerapp.destination import Destination
+from brokerapp.history import Whole
 from brokerapp.named_subscription import NamedSubscription
+from console import history
+from console.access import visible
 from console.alerts import showing
 from console.audit import Actor, recording
+from console.chart import chart_of
 from console.gateway import gateway
 from console.live.mirror import mirror
+from console.live.picture import seen_by
 from console.live.topics import RIGHTS
 from console.models import AlertFiring, AlertRule, Star
 from console.peers import peers_now
@@ -34,6 +39,7 @@ from tests.console.test_rights_table import OPERATIONS, PAGES
 
 INSIDE, OUTSIDE = "scope.inside", "scope.outside"
 SCOPE = f"{INSIDE}.>"
+NOW_S = 1_700_000_000
 
 
 def make_half(broker, side: str) -> dict:
@@ -232,3 +238,25 @@ async def test_no_frame_names_or_counts_what_is_outside_of_the_scope(console):
     assert OUTSIDE not in json.dumps({name: cells for name, cells in told.items() if name not in asked})
     assert told["list:queues"]["rows"] == {"scope.outside.a": {"gone": True}}
     assert told["graph"].keys() == {"version"}
+
+
+def test_charts_and_frames_sum_nothing_of_what_is_outside_of_the_scope(console, db, monkeypatch):
+    make_world(console)
+    whole = [Whole(NOW_S, 1_000_000, 9_000, 9_000, 0, 0, 0, 0, 0)]
+    monkeypatch.setattr(history, "past_of_whole", lambda *_: whole)
+    request = RequestFactory().get("/chart")
+    request.user = make_user("operator", SCOPE, name="op")
+    seen = seen_by(mirror().current(), visible(request.user))
+    assert seen.past[-1].pending == seen.totals.pending < mirror().current().past[-1].pending
+    marks = chart_of(request, history.Window.read({}, NOW_S))["marks"]
+    assert all(mark[1] < 100 for mark in marks)
+    request.user = make_user("operator", name="all")
+    assert chart_of(request, history.Window.read({}, NOW_S))["marks"][0][1] == 1_000_000
+
+
+def test_a_denial_names_the_right_what_it_is_for_and_what_one_has_it_for_instead(browser_of):
+    client = browser_of("operator", SCOPE)
+    said = client.post(reverse("purge", args=[f"{OUTSIDE}.a"])).content.decode()
+    assert "delete messages and purge queues" in said
+    assert f"queue://{OUTSIDE}.a" in said
+    assert f"You have it for {SCOPE}".replace(">", "&gt;") in said

@@ -1,0 +1,117 @@
+"""Trying out routing: the way a message would take, and what a selector says of it. Nothing is sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpRequest
+from ninja import Router, Schema
+from pydantic import Field
+
+from brokerapp.selectors.explain import Clause
+from console.access import touched
+from console.api.operations import operation
+from console.rights import Verb
+from console.routing import drafts, trying
+from console.routing.preview import Step
+from console.routing.specimen import MAX_BODY, Specimen
+
+router = Router(tags=["routing"])
+
+
+class TriedMessage(Schema):
+    """A message that nobody sends."""
+
+    destination: str
+    headers: dict[str, str] = {}
+    body: str = Field("", max_length=MAX_BODY)
+
+    def specimen(self) -> Specimen:
+        """As the pages have it."""
+        return Specimen(self.destination, body=self.body, values=self.headers)
+
+
+class Way(TriedMessage):
+    """A message whose way is asked for."""
+
+    draft: int | None = Field(None, description="By whose definitions; without: by those in force")
+
+
+class ClauseOut(Schema):
+    """A condition, what it comes to (null: unknown), why, and the conditions it is made of."""
+
+    text: str
+    value: bool | None
+    reason: str
+    clauses: list[ClauseOut]
+
+
+class StepOut(Schema):
+    """What applied at a destination, to where, and what came of it."""
+
+    at: str
+    target: str
+    depth: int
+    outcome: bool | None
+    by: str
+    words: str
+    selector: str
+    clause: ClauseOut | None
+
+
+class PlaceOut(Schema):
+    """Where a copy comes to in the end."""
+
+    destination: str
+    seen_as: str
+    exists: bool
+    sentence: str
+
+
+class WayOut(Schema):
+    """A message's way."""
+
+    steps: list[StepOut]
+    places: list[PlaceOut]
+    untold: int = Field(description="Steps that are left out")
+    problem: str
+
+
+class Tested(TriedMessage):
+    """A selector, and the message it is tried on."""
+
+    destination: str = ""
+    selector: str
+    strict: bool = Field(False, description="Typed as ActiveMQ does it")
+
+
+@operation(router, "POST", "/preview", Verb.SEE, response=WayOut)
+def preview_route(request: HttpRequest, wanted: Way) -> Any:
+    """The way a message would take; nothing is sent."""
+    draft = drafts.living(str(wanted.draft), touched(request.user)) if wanted.draft is not None else None
+    if wanted.draft is not None and draft is None:
+        raise Http404(f"There is no open draft {wanted.draft}.")
+    found = trying.tried(request, wanted.specimen(), draft).found
+    places = [
+        {"destination": str(e.destination), "seen_as": str(e.seen_as), "exists": e.exists, "sentence": e.sentence}
+        for e in found.places
+    ]
+    return {"steps": list(map(_step, found.steps)), "places": places, "untold": found.untold, "problem": found.problem}
+
+
+@operation(router, "POST", "/selector", Verb.SEE, response=ClauseOut)
+def test_selector(request: HttpRequest, wanted: Tested) -> Any:
+    """What a selector says of a message: each clause true, false or unknown, and why."""
+    return _clause(trying.tested(wanted.selector, wanted.specimen(), wanted.strict))
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {
+        "at": str(step.at), "target": str(step.target), "depth": step.depth, "outcome": step.outcome, "by": step.by,
+        "words": step.words, "selector": step.selector, "clause": step.clause and _clause(step.clause),
+    }  # fmt: skip
+
+
+def _clause(clause: Clause) -> dict[str, Any]:
+    parts = list(map(_clause, clause.clauses))
+    return {"text": clause.text, "value": clause.value, "reason": clause.reason, "clauses": parts}

@@ -1,0 +1,93 @@
+"""What people do on pages, programs do through the API: each address that takes a POST, and what does the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+#: Why a page's change is none for programs.
+OF_A_BROWSER = "how one person's own browser shows things"
+OF_A_PERSON = "the account of who is logged in: a token is no person"
+NOT_YET = "programs have no trial of a draft on recorded traffic yet"
+
+#: Address that takes a POST, and the operations that do the same, or why there is none.
+SAME: dict[str, set[str] | str] = {
+    "demo": "a show for a first look, made with a page to look at",
+    "star": OF_A_BROWSER,
+    "save-view": OF_A_BROWSER,
+    "forget-view": OF_A_BROWSER,
+    "save-selector": OF_A_BROWSER,
+    "forget-saved": OF_A_BROWSER,
+    "forget-template": OF_A_BROWSER,
+    "theme": OF_A_BROWSER,
+    "bell-seen": OF_A_BROWSER,
+    "keys": OF_A_BROWSER,
+    "queues-bulk": {"purge_queue", "pause_queue", "delete_destination"},
+    "topics-bulk": {"delete_destination"},
+    "new-queue": {"create_destination"},
+    "new-topic": {"create_destination"},
+    "purge": {"purge_queue"},
+    "pause-queue": {"pause_queue"},
+    "resume-queue": {"pause_queue"},
+    "forget-selector": {"forget_selector"},
+    "forget-groups": {"forget_groups"},
+    "delete-queue": {"delete_destination"},
+    "delete-topic": {"delete_destination"},
+    "act": {"start_job", "get_radius"},
+    "edit-message": {"edit_message"},
+    "send": {"send_messages"},
+    "forget-scheduled": {"forget_scheduled"},
+    "control-job": {"control_job", "set_job_rate"},
+    "new-definition": {"create_draft", "change_draft", "apply_definitions"},
+    "edit-definition": {"create_draft", "change_draft", "apply_definitions"},
+    "delete-definition": {"create_draft", "change_draft", "apply_definitions"},
+    "check-definition": {"check_definitions"},
+    "revert-routing": {"revert_definitions"},
+    "undo-routing": {"revert_definitions"},
+    "draft-step": {"step_draft"},
+    "route-preview": {"preview_route"},
+    "selector-tester": {"test_selector"},
+    "start-trial": NOT_YET,
+    "cancel-trial": NOT_YET,
+    "routing-import": {"import_definitions_file"},
+    "close-connection": {"close_connection"},
+    "delete-subscription": {"delete_subscription"},
+    "new-alert": {"create_alert_rule"},
+    "edit-alert": {"change_alert_rule"},
+    "change-alert": {"step_alert_rule", "delete_alert_rule"},
+    "test-alert": {"test_alert_rule"},
+    "start-run": {"start_run"},
+    "cancel-run": {"cancel_run"},
+    "pin-run": "what a person keeps to come back to",
+    "new-report": {"create_report"},
+    "edit-report": {"change_report"},
+    "change-report": {"change_report", "run_report", "delete_report"},
+    "new-user": {"create_user", "assign_role", "reset_password"},
+    "change-user": {"switch_user", "unlock_user", "reset_second_factor", "reset_password", "set_membership"},
+    "groups": {"create_group"},
+    "delete-group": {"delete_group"},
+    "take-role": {"withdraw_role", "withdraw_group_role"},
+    "give-role": {"assign_role"},
+    "give-group-role": {"assign_group_role"},
+    "new-masking-rule": {"create_masking_rule"},
+    "masking-rule": {"change_masking_rule"},
+    "change-masking-rule": {"step_masking_rule", "delete_masking_rule"},
+    "tokens": {"create_token"},
+    "revoke-token": {"revoke_token"},
+    "end-sessions": OF_A_PERSON,
+}
+
+
+def layers(view: Callable) -> Iterator[Callable]:
+    """A view and what it is wrapped around."""
+    while view is not None:
+        yield view
+        view = getattr(view, "__wrapped__", None)
+
+
+def takes_post(view: Callable) -> bool:
+    """Whether a decorator of the view lets a POST through."""
+    for each in layers(view):
+        names = each.__code__.co_freevars if hasattr(each, "__code__") else ()
+        if "request_method_list" in names:
+            return "POST" in each.__closure__[names.index("request_method_list")].cell_contents
+    return False
