@@ -8,6 +8,7 @@ import time
 from email import message_from_bytes, policy
 
 import pytest
+import stomp
 from playwright.sync_api import sync_playwright
 
 from tests.e2e.installation import Browser, Installation
@@ -110,6 +111,7 @@ def test_a_schedule_fires_and_the_report_is_mailed_and_read(sluice):
         page.get_by_text("No edition yet").first.wait_for()
         assert page.locator(".moments li").count() == 3
 
+        send(sluice, "/queue/morning", 5)
         sluice.run("shell", "-c", IS_DUE)  # what time does, sooner
         mail = sent(sluice, "reader@example.org")
         assert mail["Subject"].startswith("[sluice] Morning, ")
@@ -124,6 +126,16 @@ def test_a_schedule_fires_and_the_report_is_mailed_and_read(sluice):
         page.get_by_role("link", name="Arrived").click()
         page.get_by_text("Rows read").wait_for()
         chromium.close()
+
+
+def send(sluice: Installation, destination: str, count: int) -> None:
+    """Send messages as the admin; they are recorded when it returns."""
+    connection = stomp.Connection12([("127.0.0.1", sluice.stomp)])
+    connection.connect("admin", sluice.password, wait=True)
+    for number in range(count):
+        connection.send(destination, str(number), persistent="true")
+    connection.disconnect(receipt="sent")
+    time.sleep(1.5)  # longer than a recorder keeps a batch
 
 
 def sent(sluice: Installation, recipient: str):
