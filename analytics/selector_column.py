@@ -113,6 +113,8 @@ class _Compiler:
                 return _truth(value)
             case ValueType.NUMBER:
                 return _known(value, then=False)
+            case ValueType.NOTHING:
+                return _unknown("boolean")
         return value
 
     def compare(self, relation: str, left: Node, right: Node) -> Column:

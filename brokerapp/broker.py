@@ -47,6 +47,7 @@ from brokerapp.failures import Failures
 from brokerapp.flow_control import FlowControl
 from brokerapp.inactivity import Inactivity
 from brokerapp.jobs import Jobs
+from brokerapp.leftovers import Leftovers
 from brokerapp.named_subscription import SUBSCRIPTION
 from brokerapp.producers import Producers
 from brokerapp.publishing import Publishing
@@ -161,6 +162,7 @@ class Broker:
                 self.creation.recover(Destination.parse(state.name))
             else:
                 (self.durables if kind in (SUBSCRIPTION, DISCARDED) else self.queues).recover(state, last)
+        Leftovers(self).clear(last)
         if self.settings.statistics:
             Statistics(self)
 

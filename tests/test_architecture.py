@@ -22,7 +22,7 @@ CORE = (
     "brokerapp.client_unit", "brokerapp.committer", "brokerapp.consuming", "brokerapp.creation",
     "brokerapp.delivery", "brokerapp.durables", "brokerapp.early_delivery", "brokerapp.expiry",
     "brokerapp.failures", "brokerapp.flow_control", "brokerapp.full_place",
-    "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs",
+    "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.leftovers",
     "brokerapp.logs", "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas",
     "brokerapp.recovery", "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.runs",
     "brokerapp.scheduling", "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics",
@@ -152,6 +152,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.reloading": ("brokerapp.config", "brokerapp.errors", "brokerapp.node"),
     "brokerapp.apps": (),
     "brokerapp.management": ("brokerapp",),
+    "brokerapp.management.whatif_verb": ("brokerapp", "analytics"),
     "brokerapp": (),
     "analytics": (
         "analytics", "brokerapp.definitions", "brokerapp.definitions_json", "brokerapp.destination",

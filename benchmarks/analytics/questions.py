@@ -18,7 +18,8 @@ from analytics.question import Question
 from analytics.request import Window
 from analytics.results import Findings
 from analytics.slots import slot_seconds
-from benchmarks.analytics import oracle, traffic
+from analytics.whatif.trial import Trial
+from benchmarks.analytics import oracle, traffic, trying
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Asked:
     queries: Callable[[Window, int], list[str]]
     parameters: dict[str, str] = field(default_factory=dict)
     points: int = 400  #: of its chart over time
+    trial: Trial | None = None  #: what is to be judged
 
 
 def _latency(slot: int) -> list[str]:
@@ -48,6 +50,7 @@ ASKED = (
     Asked("repeats", lambda *_: [oracle.repeats()]),
     Asked("filters", lambda *_: [oracle.ways()]),
     Asked("orphans", lambda *_: [oracle.ways()]),
+    Asked("whatif", trying.queries, points=120, trial=trying.TRIAL),
 )
 
 
@@ -55,7 +58,7 @@ def ask_spark(session: SparkSession, archive: Any, asked: Asked, window: Window)
     """What the analysis finds, from reading to its charts and tables."""
     analysis = ANALYSES[asked.kind]
     read = partial(read_events, session, archive)
-    question = Question(window, read, analysis.values(asked.parameters), traffic.DEFINITIONS)
+    question = Question(window, read, analysis.values(asked.parameters), traffic.DEFINITIONS, asked.trial)
     return import_module(analysis.module).run(question, _collect)
 
 

@@ -63,7 +63,11 @@ def shown(result: Mapping[str, Any], sees: Sees) -> Shown:
     """The result without the places that somebody may not know of."""
     tables = {table["file"].removesuffix(".parquet"): list(_rows(table)) for table in result["tables"]}
     targets = [
-        {**each, "grown": _signed(each["draft_bytes"] - each["today_bytes"], "bytes")}
+        {
+            **each,
+            "change": _signed(each["difference"], "messages"),
+            "grown": _signed(each["draft_bytes"] - each["today_bytes"], "bytes"),
+        }
         for each in tables["targets"]
         if _seen(sees, each["target"])
     ]

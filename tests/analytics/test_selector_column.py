@@ -90,13 +90,23 @@ def test_what_asks_for_bodies_cannot_be_a_column(selector_spark):
         to_column(compile_selector("n = 1 OR NOT XPATH '//a'").tree)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_random_selectors_on_random_messages(selector_spark, seed):
+#: Selectors of one job: deep ones, which Spark compiles to Java, and many simpler ones, which it reads as they are.
+COMPILED, INTERPRETED = 60, 235
+FACTORY = "spark.sql.codegen.factoryMode"
+
+
+@pytest.mark.parametrize(("seed", "count"), [(0, COMPILED), *((seed, INTERPRETED) for seed in range(1, 5))])
+def test_random_selectors_on_random_messages(selector_spark, seed, count):
     random = Random(seed)
-    trees = [random_condition(random) for _ in range(60)]
-    headers = [random_headers(random) for _ in range(200)]
-    found = values(recorded(selector_spark, headers), trees)
-    expected = [[Selector("", tree).evaluate(each) for tree in trees] for each in headers]
+    trees = [random_condition(random, 3 if count == COMPILED else 2) for _ in range(count)]
+    headers = [random_headers(random) for _ in range(120)]
+    selector_spark.conf.set(FACTORY, "FALLBACK" if count == COMPILED else "NO_CODEGEN")
+    try:
+        found = values(recorded(selector_spark, headers), trees)
+    finally:
+        selector_spark.conf.unset(FACTORY)
+    selectors = [Selector("", tree) for tree in trees]
+    expected = [[selector.evaluate(each) for selector in selectors] for each in headers]
     wrong = [
         (render(tree), headers[i], found[i][j], expected[i][j])
         for i in range(len(headers))

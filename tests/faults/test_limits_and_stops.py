@@ -46,7 +46,7 @@ def test_a_full_store_refuses_with_an_error_and_goes_on_after_consuming(broker):
 def test_sigterm_stops_cleanly_and_everything_is_there_at_the_next_start(broker):
     consumer, producer = StompClient(broker.port), StompClient(broker.port)
     for number in range(20):
-        producer.send("/queue/stop", str(number))  # stored, though not persistent: it was asked for with a receipt
+        producer.send("/queue/stop", str(number), persistent="true")
     consumer.subscribe("/queue/stop", ack="client-individual", prefetch=8)
     messages = consumer.take(8)
     for message in messages[:3]:

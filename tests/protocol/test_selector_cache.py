@@ -77,7 +77,7 @@ def test_a_consumer_without_a_selector_is_remembered_as_taking_all(start):
 def test_what_is_remembered_survives_a_node_that_dies_without_a_word(start, monkeypatch):
     node = start()
     come_and_go(node, "colour = 'red'")
-    monkeypatch.setattr("brokerapp.queues.Queues.close", lambda self: None)
+    monkeypatch.setattr("brokerapp.consuming.Consuming.close", lambda self: None)
     node = start()
     publish(node, "red", "blue")
     assert node.bodies(QUEUE) == ["red"]

@@ -22,6 +22,7 @@ from brokerapp.environment import Environment
 from brokerapp.errors import BrokerError
 from brokerapp.management.operations import telling
 from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
+from brokerapp.management.whatif_verb import add_whatif_verb, whatif
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.snapshot import NodeStatus
 
@@ -75,6 +76,7 @@ class Command(BaseCommand):
         importing = verbs.add_parser("import", help="put the definitions of an ActiveMQ XML file in force")
         importing.add_argument("file", type=Path)
         importing.add_argument("--dry-run", action="store_true", help="only report what would be taken")
+        add_whatif_verb(verbs)
         verbs.add_parser("export", help="the definitions as an ActiveMQ XML file")
         verbs.add_parser("stats", help="the live nodes")
         for each in verbs.choices.values():  # the same options after the verb; SUPPRESS keeps what stands before it
@@ -275,7 +277,18 @@ def _node_line(node: NodeStatus) -> str:
 
 #: Verbs that change nothing; what is not among them is recorded.
 READING = frozenset(
-    {"destinations", "browse", "waiting", "subscriptions", "definitions", "export", "stats", "groups", "selectors"}
+    {
+        "destinations",
+        "browse",
+        "waiting",
+        "subscriptions",
+        "definitions",
+        "export",
+        "stats",
+        "groups",
+        "selectors",
+        "whatif",
+    }
 )
 #: Arguments that say what a verb is about, the most telling first.
 ABOUT = ("destination", "queue", "job", "subscription", "file", "verb")
@@ -293,6 +306,7 @@ VERBS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]] = {
     "definitions": _definitions,
     "import": _import,
     "export": _export,
+    "whatif": whatif,
     "stats": _stats,
     **QUEUE_VERBS,
 }

@@ -1,0 +1,118 @@
+"""brokerctl's verb that tries a file on recorded traffic. It asks the installation's Spark server itself, without a
+worker: who waits at a terminal sees how it goes, and ends it with Ctrl-C."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+import uuid
+from argparse import Namespace
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from analytics.outcome import AnalysisFailed
+from analytics.request import AnalysisRequest
+from analytics.whatif.trial import Trial
+from brokerapp.admin import BrokerAdmin
+from brokerapp.config import import_definitions
+from brokerapp.environment import Environment
+from brokerapp.errors import BrokerError, RequestRefused
+
+Answer = tuple[Any, list[str]]
+
+_AGO = re.compile(r"([1-9][0-9]{0,3})([mhd])")
+_SECONDS = {"m": 60, "h": 3600, "d": 86400}
+_MOMENT = "a time ago such as 15m, 24h or 7d, or a moment such as 2026-03-29T08:00, in UTC unless it says its zone"
+#: Rows of each table that are printed; --json has all that a page shows.
+PRINTED = 40
+
+
+def add_whatif_verb(verbs: Any) -> None:
+    """Add the verb to brokerctl's."""
+    parser = verbs.add_parser("whatif", help="what an ActiveMQ XML file would have done to recorded traffic")
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--since", default="24h", help=f"{_MOMENT} (default: %(default)s)")
+    parser.add_argument("--until", default="", help="the same (default: now)")
+
+
+async def whatif(admin: BrokerAdmin, args: Namespace) -> Answer:
+    """Judge the definitions of a file beside those in force."""
+    if not args.file.is_file():
+        raise RequestRefused(f"there is no file {args.file}")
+    wanted, report = import_definitions(args.file.read_bytes())
+    now_us = time.time_ns() // 1000
+    since_us, until_us = moment(args.since, now_us), moment(args.until, now_us) if args.until else now_us
+    trial = Trial(await admin.definitions(), wanted, await admin.circumstances(wanted))
+    request = AnalysisRequest("whatif", since_us=since_us, until_us=until_us, trial=trial.to_json())
+    AnalysisRequest.from_dict(request.to_dict())  # a window that ends before it begins is refused
+    result = _executed(request, _environment(args, admin.broker))
+    findings = [str(each) for each in report]
+    return {**result, "report": findings}, [*findings, *_lines(result)]
+
+
+def moment(text: str, now_us: int) -> int:
+    """What `--since` and `--until` say, in microseconds since the epoch. Raises RequestRefused."""
+    if ago := _AGO.fullmatch(text):
+        return now_us - int(ago[1]) * _SECONDS[ago[2]] * 1_000_000
+    try:
+        said = datetime.fromisoformat(text)
+    except ValueError:
+        raise RequestRefused(f"{text!r} is no time: expected {_MOMENT}") from None
+    return int((said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp() * 1_000_000)
+
+
+def _environment(args: Namespace, broker: str) -> Environment:
+    environment = replace(Environment.read(), broker_name=broker)
+    return environment if args.data is None else replace(environment, data=args.data.resolve())
+
+
+def _executed(request: AnalysisRequest, environment: Environment) -> dict[str, Any]:
+    from analytics.execution import Execution  # loads pyspark
+
+    def tell(stage: str, progress: float, **_: Any) -> None:
+        sys.stderr.write(f"\r{progress:4.0%} {stage:<70.70}")
+
+    try:
+        return Execution(f"brokerctl-{uuid.uuid4()}", request, environment, tell).run()
+    except AnalysisFailed as error:
+        raise BrokerError(str(error)) from None
+    finally:
+        sys.stderr.write(f"\r{'':<76}\r")
+
+
+def _lines(result: dict[str, Any]) -> list[str]:
+    """The result for a terminal."""
+    lines = [result["sentence"], *(f"note: {each}" for each in result["notes"])]
+    tables = {table["file"].removesuffix(".parquet"): table for table in result["tables"]}
+    for name, columns in (
+        ("totals", ("what", "today", "draft", "difference")),
+        ("targets", ("target", "state", "today", "draft", "difference", "waiting_today", "waiting_draft")),
+        ("legs", ("at", "target", "selector", "today", "taken", "refused", "unknown")),
+    ):
+        if name in tables:
+            lines += ["", *_table(tables[name], columns)]
+    return lines
+
+
+def _table(table: dict[str, Any], columns: tuple[str, ...]) -> list[str]:
+    names = [each["name"] for each in table["columns"]]
+    rows = [[_cell(row[names.index(name)]) for name in columns] for row in table["rows"][:PRINTED]]
+    shown = [[name.replace("_", " ") for name in columns], *rows]
+    widths = [max(len(row[place]) for row in shown) for place in range(len(columns))]
+    is_number = [name not in ("what", "target", "state", "at", "selector") for name in columns]
+    lines = [
+        "  ".join(
+            f"{text:>{width}}" if number else f"{text:<{width}}"
+            for text, width, number in zip(row, widths, is_number, strict=True)
+        ).rstrip()
+        for row in shown
+    ]
+    more = table["total_rows"] - len(rows)
+    return lines + ([f"... and {more} more: --json has them"] if more > 0 else [])
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else f"{value:,}" if isinstance(value, int | float) else str(value)

@@ -1,0 +1,59 @@
+"""brokerctl whatif: what it understands, and what it prints. That it is true: tests/analytics/test_whatif_replay.py."""
+
+import pytest
+
+from brokerapp.errors import RequestRefused
+from brokerapp.management.whatif_verb import _lines, moment
+
+NOW_US = 1_774_771_200_000_000  # 2026-03-29T08:00:00Z
+HOUR_US = 3_600_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("15m", NOW_US - HOUR_US // 4),
+        ("24h", NOW_US - 24 * HOUR_US),
+        ("7d", NOW_US - 168 * HOUR_US),
+        ("2026-03-29T07:00", NOW_US - HOUR_US),
+        ("2026-03-29T08:30+02:00", NOW_US - 3 * HOUR_US // 2),
+    ],
+)
+def test_a_moment_is_a_time_ago_or_a_date(text, expected):
+    assert moment(text, NOW_US) == expected
+
+
+@pytest.mark.parametrize("text", ["yesterday", "0h", "24", "h", "2026-13-01"])
+def test_what_is_no_moment_is_refused_with_the_rule(text):
+    with pytest.raises(RequestRefused, match="is no time: expected a time ago such as 15m"):
+        moment(text, NOW_US)
+
+
+def test_a_terminal_shows_the_sentence_the_notes_and_the_tables():
+    def table(name, columns, row):
+        columns = [{"name": each} for each in columns.split()]
+        return {"file": f"{name}.parquet", "columns": columns, "rows": [row], "total_rows": 50}
+
+    result = {
+        "sentence": "The draft would have changed what 1 target of 2 gets.",
+        "notes": ["Sampled."],
+        "tables": [
+            table("totals", "what unit today draft difference", ["Copies stored", "messages", 1000, 2500, 1500]),
+            table(
+                "targets", "target state today draft difference waiting_today waiting_draft",
+                ["queue://orders.eu", "new", 0, 1500, 1500, None, 12],
+            ),
+        ],
+    }  # fmt: skip
+    assert _lines(result) == [
+        "The draft would have changed what 1 target of 2 gets.",
+        "note: Sampled.",
+        "",
+        "what           today  draft  difference",
+        "Copies stored  1,000  2,500       1,500",
+        "... and 49 more: --json has them",
+        "",
+        "target             state  today  draft  difference  waiting today  waiting draft",
+        "queue://orders.eu  new        0  1,500       1,500                            12",
+        "... and 49 more: --json has them",
+    ]
