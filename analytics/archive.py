@@ -4,6 +4,7 @@
     archive/broker=B/day=.../hour=HH/_keys                       the index (key_index.py)
     archive/broker=B/_commit.json                                the commit record
     archive/broker=B/_as_of                                      how fresh the archive is
+    archive/broker=B/_removed                                    the last place of which events were removed
     archive/broker=B/_readers                                    the lock of who reads (leases.py)
 
 What is appended at once may span several hours, so several files. They appear all or not at all, exactly once:
@@ -23,6 +24,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -32,7 +34,7 @@ import pyarrow.parquet as pq
 
 from analytics import durable, key_index
 from analytics.compaction import COMPRESSION
-from analytics.files import archived
+from analytics.files import REMOVED, archived, data_files, hour_folders
 from analytics.places import START, place_of
 from brokerapp.recording.schema import VERSION
 
@@ -92,6 +94,14 @@ class BrokerArchive:
         except (FileNotFoundError, ValueError):
             return None
 
+    @property
+    def removed(self) -> int:
+        """The place of the last entry of which events were removed because they were too old; 0 for none."""
+        try:
+            return int((self.folder / REMOVED).read_text())
+        except FileNotFoundError:
+            return 0
+
     def say_as_of(self, us: int) -> None:
         """Note how fresh the archive is. Not synced: it is said anew every few seconds."""
         durable.make_folder(self.folder)
@@ -129,6 +139,15 @@ class BrokerArchive:
         for path, keys in files.items():  # a file that is not in the index is found all the same, only not as fast
             key_index.add((self.folder / path).parent, Path(path).name, keys)
         return commit
+
+    def after(self, place: int) -> Iterator[pa.Table]:
+        """The archived events that came after a place of the stream, roughly in its order."""
+        files = [each for hour in hour_folders(self.folder) for each in data_files(hour) if each.last > place]
+        for file in sorted(files, key=attrgetter("last")):
+            parquet = pq.ParquetFile(file.path)
+            for number in range(parquet.num_row_groups):
+                events = archived(parquet.read_row_group(number), file.last)
+                yield events.filter(pc.greater(events["entry"], place))
 
     def is_published(self, commit: Commit) -> bool:
         """Whether all that it appended has its final name."""

@@ -20,9 +20,11 @@ import pyarrow as pa
 
 from analytics import durable
 from analytics.archive import BrokerArchive, Commit
+from analytics.counting import count
 from analytics.files import ARCHIVED, archived
 from analytics.housekeeping import Bounds, Housekeeping
 from analytics.places import START, place_of
+from analytics.rollups import Rollups
 from analytics.stream import NODE_DELAY_US, TraceStream
 from brokerapp.environment import Environment
 from brokerapp.errors import StoreUnavailable
@@ -46,13 +48,24 @@ class Archiver:
     def __init__(self, stream: TraceStream, archive: BrokerArchive, at: Callable[[str], None]) -> None:
         self._stream, self._archive, self._at = stream, archive, at
         self._commit = archive.recover()
+        durable.make_folder(archive.folder)
+        self._rollups = Rollups(archive.folder)
+        missed = archive.after(self._rollups.place)  # what was archived but not counted
+        self._rollups.add(map(count, missed), place_of(self._commit.offset))
+
+    def close(self) -> None:
+        """Give back what is open."""
+        self._rollups.close()
 
     def flush(self) -> bool:
         """Archive what the stream holds, at most FLUSH_EVENTS; whether nothing was left."""
         now_us = time.time_ns() // 1000
         tables, commit, drained = self._collect()
         if commit != self._commit:
-            self._commit = self._archive.append(pa.concat_tables(tables), commit)
+            events = pa.concat_tables(tables)
+            self._commit = self._archive.append(events, commit)
+            self._at("before-rollups")
+            self._rollups.add([count(events)], place_of(commit.offset))
             self._at("before-trim")
         if commit.offset != START:
             self._stream.trim(commit.offset)

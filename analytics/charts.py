@@ -46,7 +46,7 @@ def bars(
         figure.add_bar(y=list(names), x=list(values), name=name, orientation="h", showlegend=len(series) > 1)
     height = max(SHORTEST, BAR * len(names) * (1 if stacked else max(1, len(series) * 0.6)) + AROUND)
     figure.update_layout(barmode="stack" if stacked else "group", bargap=0.35, height=round(height))
-    axis = {"title": {"text": unit}} | ({"type": "log"} if log else {"rangemode": "tozero"})
+    axis = {"title": {"text": unit}} | ({"type": "log", "dtick": 1} if log else {"rangemode": "tozero"})
     return _plain(figure, x=axis, y={"autorange": "reversed", "automargin": True})
 
 

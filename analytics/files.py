@@ -23,6 +23,8 @@ ARCHIVED = pa.schema(
     [*(field for field in SCHEMA if field.name != "broker"), pa.field("entry", pa.int64())],
     metadata={VERSION_KEY: str(VERSION).encode()},
 )
+#: The file that says up to which place events were removed because they were too old.
+REMOVED = "_removed"
 HOUR_US = 3_600_000_000
 _NAME = re.compile(r"part-(\d+-\d+)(?:_(\d+))?\.parquet")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analytics import durable
-from analytics.files import HOUR_US, hour_folders, start_us
+from analytics.files import HOUR_US, REMOVED, data_files, hour_folders, start_us
 
 _DAY_US = 24 * HOUR_US
 
@@ -45,6 +45,9 @@ def hours_of(broker: Path) -> list[Hour]:
 
 def remove(hour: Path, work: Path) -> None:
     """Let an hour be gone at once, also for who lists it in this moment, then delete what it held."""
+    note, last = hour.parent.parent / REMOVED, max((each.last for each in data_files(hour)), default=0)
+    before = int(note.read_text()) if note.exists() else 0
+    durable.replace(note, str(max(before, last)).encode())  # first: who reads on from there must learn of it
     gone = work / "gone"
     shutil.rmtree(gone, ignore_errors=True)
     durable.make_folder(work)

@@ -81,6 +81,7 @@ def local(folder: Path) -> SparkSession:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Duser.timezone=UTC",
+        "spark.sql.python.filterPushdown.enabled": "true",
         "spark.driver.bindAddress": LOOPBACK,
         "spark.driver.host": LOOPBACK,
         "spark.local.dir": str(folder / "scratch"),

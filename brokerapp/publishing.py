@@ -172,8 +172,8 @@ class Publishing:
         sender: Client | None = None,
     ) -> Placed:
         """The way of a message; its queues exist from now on. Without a sender no client sends it right now."""
-        self._broker.recorder.enqueue(message.born_us, (message,), str(destination))
         by = sender.client_id if sender is not None else ""
+        self._broker.recorder.enqueue(message.born_us, (message,), str(destination), by or None)
         found = route(message, destination, self._broker.topology, sent_to, by)
         if found.groups is None:
             found.groups = self.groups(found)

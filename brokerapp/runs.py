@@ -70,7 +70,7 @@ class Runs:
         self._broker.require(client, "write", destination)
         messages = self._broker.publishing.messages(run.like, run.bodies)
         client.sent += len(messages)
-        self._broker.recorder.enqueue(messages[0].born_us, messages, str(destination))
+        self._broker.recorder.enqueue(messages[0].born_us, messages, str(destination), client.client_id)
         if not messages[0].persistent and self._passed_through(client, messages, destination, route):
             self._broker.confirm(client, *run.receipts)
             return

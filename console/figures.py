@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.utils import timezone
@@ -71,15 +73,47 @@ def counted(count: int, noun: str) -> str:
     return f"{whole(count)} {noun}" + ("" if count == 1 else "s")
 
 
-def figure(value: object, unit: str) -> str:
-    """A cell of a result's table in its unit: messages, bytes, ms, or none."""
-    match value, unit:
-        case None, _:
-            return "–"
-        case bool() | str(), _:
-            return str(value)
-        case _, "bytes":
-            return size(value)
-        case float(), _:
-            return rate(value)
-    return whole(value)
+def part(value: float) -> str:
+    """12.4 %"""
+    return f"{value * 100:,.1f} %"
+
+
+def change(value: float) -> str:
+    """+12.4 %, −3.0 %"""
+    return f"{'+' if value > 0 else ''}{part(value)}".replace("-", "−")
+
+
+def moment(text: str) -> str:
+    """Mar 5, 06:07:08 (of ISO 8601)"""
+    return f"{datetime.fromisoformat(text):%b %-d, %H:%M:%S}"
+
+
+def milliseconds(value: float) -> str:
+    """2.44 ms, 413 ms, 4.1 s, 2.5 min, 3.0 h"""
+    for size_, unit in ((3_600_000, "h"), (60_000, "min"), (1000, "s")):
+        if value >= size_:
+            return f"{value / size_:,.1f} {unit}"
+    return f"{value:.3g} ms" if value < 100 else f"{value:.0f} ms"
+
+
+#: How values read in the units of a result's table (analytics.results.Column).
+_UNITS: dict[str, Callable[[Any], str]] = {
+    "bytes": size,
+    "seconds": span,
+    "part": part,
+    "change": change,
+    "times": lambda value: f"{value:,.3g}×",
+    "ms": milliseconds,
+    "time": moment,
+}
+
+
+def figure(value: Any, unit: str) -> str:
+    """A cell of a result's table in its unit."""
+    if value is None:
+        return "–"
+    if unit in _UNITS:
+        return _UNITS[unit](value)
+    if isinstance(value, bool | str):
+        return str(value)
+    return rate(value) if isinstance(value, float) else whole(value)

@@ -181,7 +181,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "pyspark": (
         "analytics.events", "analytics.execution", "analytics.jobs", "analytics.question", "analytics.schemas",
         "analytics.selector_column",
-        "analytics.session", "analytics.transforms",
+        "analytics.session", "analytics.spark_source", "analytics.transforms",
     ),
     "stomp": ("console.demo",),
     "websockets": ("brokerapp.stomp.websocket",),

@@ -7,13 +7,16 @@ The traffic of a day is repeated, thinner, a week earlier, so that weeks can be 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from analytics import durable
+from analytics.archive import BrokerArchive, Commit
 from analytics.request import Window
 from brokerapp.definitions import Composite, Definitions, Leg, VirtualTopic
 from brokerapp.destination import Destination
@@ -146,7 +149,10 @@ def generate(folder: Path, events: int, hours: int = 3, seed: int = 7) -> int:
         for number in range(chunks):
             first = start + number * span // chunks
             made = _stretch(dice, first, span // chunks, round(part / chunks / _EVENTS_A_MESSAGE), start + span)
-            written += _write(folder, made, f"{start}-{number}")
+            written += _write(folder, made, f"{start // 1000}-{number}")
+    for broker in (BROKER, SECOND_BROKER):
+        commit = Commit(offset=f"{START_US // 1000}-{chunks}", events=written)
+        durable.replace(BrokerArchive(folder, broker).folder / "_commit.json", json.dumps(asdict(commit)).encode())
     return written
 
 

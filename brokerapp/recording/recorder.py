@@ -65,11 +65,16 @@ class Recorder:
         """Events noted since the start, those dropped included."""
         return self._taken + self.dropped + self.pending
 
-    def enqueue(self, ts_us: int, messages: Sequence[Message], destination: str) -> None:
-        """Messages with the same properties arrived at the broker: once for each SEND, before routing."""
+    def enqueue(
+        self, ts_us: int, messages: Sequence[Message], destination: str, producer: str | None = None
+    ) -> None:  # fmt: skip
+        """Messages with the same properties arrived at the broker: once for each SEND, before routing.
+
+        `producer` is who sent them, where a client did.
+        """
         if self.properties:
             self._heads.append(bounded(messages[0].head))
-        self.run(ENQUEUE, ts_us, messages, (destination,), destination)
+        self.run(ENQUEUE, ts_us, messages, (destination,), destination, producer)
 
     def event(
         self,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from csp.decorators import csp_update
+from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -13,7 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from analytics.catalogue import ANALYSES, Analysis, by_group
 from brokerapp.errors import RequestRefused
-from console import audit, runs, turns
+from console import audit, findings, runs, turns
 from console.access import Verb, needs, require_everywhere
 from console.analyses import catalogue, request_for, words_for
 from console.assets import PLOTLY_STYLES
@@ -86,10 +87,10 @@ def run(request: HttpRequest, run_id: str) -> HttpResponse:
     found = get_object_or_404(AnalysisRun, id=run_id)
     result = runs.result_of(found) if found.state == AnalysisRun.State.DONE else None
     context = {"run": found, "cells": runs.cells_of(found), "parameters": words_for(found.kind, found.request)}
-    return render(request, "console/run.html", context | (_shown(result) if result else {}))
+    return render(request, "console/run.html", context | (_shown(result, found, request.GET) if result else {}))
 
 
-def _shown(result: dict) -> dict:
+def _shown(result: dict, run: AnalysisRun, query: Mapping[str, str]) -> dict:
     """The result file as the page needs it; times as datetimes."""
     window = result["window"]
     return {
@@ -99,13 +100,8 @@ def _shown(result: dict) -> dict:
         "fresh": _time(result.get("freshness_us")),
         "files": [table["file"].removesuffix(".parquet") for table in result["tables"] if "file" in table],
         "charts": [(f"figure-{number}", chart) for number, chart in enumerate(result["charts"])],
-        "tables": [(table, _rows(table)) for table in result["tables"]],
+        "tables": findings.pages(result, settings.SLUICE.results / str(run.id), query),
     }
-
-
-def _rows(table: dict) -> list[list[tuple]]:
-    """The rows of a table, each value beside its column."""
-    return [list(zip(row, table["columns"], strict=True)) for row in table["rows"]]
 
 
 def _time(us: int | None) -> datetime | None:

@@ -24,10 +24,10 @@ RESULT = {
         {
             "title": "By destination",
             "columns": [
-                {"name": "destination", "label": "Destination", "unit": ""},
+                {"name": "destination", "label": "Destination", "unit": "", "about": "destination"},
                 {"name": "bytes", "label": "Size", "unit": "bytes"},
             ],
-            "rows": [["orders", 2048], ["</script><b>", None]],
+            "rows": [["queue://orders", 2048], ["</script><b>", None]],
             "total_rows": 2,
         }
     ],
@@ -119,6 +119,7 @@ def test_a_finished_run_shows_charts_and_tables(run, admin, console, settings):
     assert "2.0 KiB" in text
     assert "&lt;/script&gt;&lt;b&gt;" in text
     assert "The archive ends before the window does" in text
+    assert f'href="{reverse("queue", kwargs={"name": "orders"})}?from=1700000000&amp;to=1700003600"' in text
     assert "plotly.min.js" in text
     assert "'unsafe" not in response["Content-Security-Policy"]
 

@@ -10,6 +10,8 @@ function token(name) {
   return colour;
 }
 
+const HEIGHT = 360;
+
 function themed(layout) {
   const [ink, soft, line, raised] = ["ink", "soft", "line", "raised"].map(token);
   const font = { family: getComputedStyle(document.body).fontFamily, size: 12, color: soft };
@@ -19,7 +21,7 @@ function themed(layout) {
     axes[name] = { ...axis, ...layout[name], title: { ...layout[name]?.title, font: { ...font, size: 12 } } };
   }
   return {
-    height: 360,
+    height: HEIGHT,
     ...layout,
     ...axes,
     font,
@@ -36,6 +38,7 @@ const CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: [
 function draw() {
   for (const host of document.querySelectorAll("[data-figure]")) {
     const figure = JSON.parse(document.getElementById(host.dataset.figure).textContent);
+    host.style.height = `${(figure.layout?.height ?? HEIGHT) + 10}px`; // what Plotly draws does not make it grow
     window.Plotly.react(host, figure.data, themed(figure.layout ?? {}), CONFIG);
   }
 }

@@ -58,11 +58,11 @@ def row(ts, kind, id, destination, original, consumer=None, reason=None, size=5,
 
 def test_each_kind_of_event_comes_back_with_all_its_columns():
     recorder = Recorder("sluice")
-    recorder.enqueue(START, [message(1, region="eu", amount="7")], TOPIC)
+    recorder.enqueue(START, [message(1, region="eu", amount="7")], TOPIC, "shop")
     for kind in (FORWARD, DISPATCH, ACK, REDELIVER, EXPIRE, DEAD_LETTER, DROP):
         recorder.event(kind, START + kind, message(2, b"12"), EU, TOPIC, f"c{kind}", f"why {kind}")
     assert events(recorder) == [
-        row(START, ENQUEUE, 1, TOPIC, TOPIC, ps=[("region", "eu"), ("amount", "7")], pn=[("amount", 7.0)]),
+        row(START, ENQUEUE, 1, TOPIC, TOPIC, "shop", ps=[("region", "eu"), ("amount", "7")], pn=[("amount", 7.0)]),
         *(
             row(START + kind, kind, 2, EU, TOPIC, f"c{kind}", f"why {kind}", size=2)
             for kind in (FORWARD, DISPATCH, ACK, REDELIVER, EXPIRE, DEAD_LETTER, DROP)

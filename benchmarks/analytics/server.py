@@ -1,0 +1,34 @@
+"""A Spark Connect server as the console runs it, in a folder of its own, for as long as a measurement takes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from analytics import spark_server
+from brokerapp.environment import Environment
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Environment]:
+    """The environment of an installation in the folder, whose server was just started."""
+    variables = {**os.environ, "SLUICE_DATA": str(folder), "SLUICE_SPARK_PORT": str(_free_port())}
+    environment = Environment.read(variables)
+    command, own = spark_server.prepare(environment)
+    server = subprocess.Popen(command, env={**variables, **own}, cwd=environment.spark, start_new_session=True)
+    try:
+        yield environment
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(30)
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]

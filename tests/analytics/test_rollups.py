@@ -1,0 +1,223 @@
+"""Rollups say what the events say, count each once, and answer over days at once."""
+
+import signal
+
+import duckdb
+import pytest
+from recorded_traffic import BROKER, message, send
+from test_archiver import flush, record, start_archiver
+
+from analytics import rollups as rollups_module
+from analytics.archive import BrokerArchive
+from analytics.counting import COUNTED, Cell, Counted, Depth, count, merged, packed, percentile, unpacked
+from analytics.files import HOUR_US, archived
+from analytics.past import Past, width_for
+from analytics.rollups import DAY, HOUR, MINUTE, NAME, OTHERS, TEMPORARY, Rollups
+from brokerapp.recording.depths import Depths
+from brokerapp.recording.encoding import decode
+from brokerapp.recording.recorder import Recorder
+from brokerapp.recording.schema import ACK, ALL, CHANGED, DISPATCH, FORWARD
+
+START_US = 1_760_000_400_000_000 // HOUR_US * HOUR_US
+START = START_US // 1_000_000
+A, B = "queue://a", "queue://b"
+
+
+@pytest.fixture
+def archive(tmp_path) -> BrokerArchive:
+    return BrokerArchive(tmp_path / "archive", BROKER)
+
+
+def kept(archive: BrokerArchive, width: int, destination: str = "", consumer: str = "") -> dict[int, dict[str, int]]:
+    """What is counted, by the beginning of its stretch of time."""
+    points = Past(archive.folder).points(START - DAY, START + 3 * DAY, width, destination, consumer)
+    return {
+        each.start: {name: number for name, number in zip(COUNTED, each.cell.numbers, strict=False) if number}
+        for each in points
+    }
+
+
+def in_the_files(archive: BrokerArchive, width: int, destination: str = "", consumer: str = "") -> dict:
+    """The same from the events, as another engine counts them."""
+    rows = duckdb.sql(
+        f"SELECT epoch(ts)::BIGINT // {width} * {width} AS start, kind, sum(weight)::BIGINT "
+        f"FROM '{archive.folder}/day=*/*/*.parquet' WHERE kind <> 'depth' "
+        f"AND ('{destination}' = '' OR destination = '{destination}') "
+        f"AND ('{consumer}' = '' OR consumer = '{consumer}') GROUP BY ALL"
+    ).fetchall()
+    found: dict = {}
+    for start, kind, number in rows:
+        found.setdefault(start, {})[kind] = number
+    return found
+
+
+def agree(archive: BrokerArchive) -> None:
+    for width in (MINUTE, HOUR, DAY):
+        for place in [("", ""), (A, ""), (B, ""), (A, "c1")]:
+            assert kept(archive, width, *place) == in_the_files(archive, width, *place), (width, place)
+
+
+def test_rollups_count_what_duckdb_counts_in_the_files(store, store_url, archive):
+    record(store, 0, 90, step_us=61_000_000)
+    flush(store_url, archive)
+    record(store, 90, 30, start_us=START_US + 40 * 60_000_000)
+    flush(store_url, archive)
+    agree(archive)
+
+
+@pytest.mark.parametrize("fault", ["committed", "before-rollups", "before-trim"])
+def test_an_archiver_killed_before_it_counted_counts_once(fault, store, store_url, archive, environment_variables):
+    record(store, 0, 70, step_us=60_000_000)
+    killed = start_archiver(environment_variables, fault)
+    killed.communicate(timeout=20)
+    assert killed.returncode == -signal.SIGKILL
+    record(store, 70, 10)
+    flush(store_url, archive)
+    agree(archive)
+
+
+def test_an_archive_that_has_no_rollups_yet_gets_them(store, store_url, archive):
+    record(store, 0, 70, step_us=60_000_000)
+    flush(store_url, archive)
+    for path in archive.folder.glob(f"{NAME}*"):
+        path.unlink()
+    flush(store_url, archive)
+    agree(archive)
+
+
+def counted(recorder: Recorder) -> Counted:
+    return count(archived(decode(recorder.take()[0]), 1))
+
+
+def test_latencies_are_within_their_error_and_weights_are_counted():
+    recorder = Recorder(BROKER)
+    latencies = [1, 900, 1_000, 5_000, 250_000, 90_000_000]
+    for number, us in enumerate(latencies):
+        recorder.event(ACK, START_US + us, message(number, START_US), A, A, "c1", None)
+    events = archived(decode(recorder.take()[0]), 1)
+    cells = count(events).cells
+    latency: dict = {}
+    for cell in cells.values():
+        latency |= cell.latency
+    assert percentile(latency, 0.5) == pytest.approx(1000, rel=0.023)
+    assert percentile(latency, 1.0) == pytest.approx(90_000_000, rel=0.023)
+    assert percentile({}, 0.5) is None
+    place = events.schema.get_field_index("weight")
+    weighted = events.set_column(place, "weight", [[10] * len(latencies)])
+    assert sum(cell.numbers[COUNTED.index("ack")] for cell in count(weighted).cells.values()) == 60
+
+
+def test_kept_histograms_add_up():
+    one, other = {3: 5, 900: 1}, {3: 1, 7: 2}
+    assert unpacked(merged(packed(one), packed(other))) == {3: 6, 7: 2, 900: 1}
+    assert merged(None, packed(other)) == packed(other)
+    assert merged(packed({}), None) is None
+
+
+def test_bytes_in_and_out_are_counted():
+    recorder = Recorder(BROKER)
+    made = message(1, START_US, size=100)
+    recorder.enqueue(START_US, [made], A)
+    recorder.run(FORWARD, START_US, [made], [A, B], A)
+    recorder.event(DISPATCH, START_US + 5, made, A, A, "c1", None)
+    recorder.event(ACK, START_US + 5, made, A, A, "c1", None)
+    [(a, b)] = [(c.cells[A, "", START // 60], c.cells[A, "c1", START // 60]) for c in [counted(recorder)]]
+    assert a.numbers == [1, 1, 0, 0, 0, 0, 0, 0, 100, 100, 0]
+    assert b.numbers == [0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 100]
+
+
+@pytest.fixture
+def rollups(tmp_path):
+    made = Rollups(tmp_path)
+    yield made
+    made.close()
+
+
+def depths(*noted: tuple[int, str, int, str]) -> Counted:
+    return Counted({}, [Depth(START_US + minute * 60_000_000 + 1, *rest) for minute, *rest in noted])
+
+
+def test_depths_of_any_past_minute_are_known(rollups, tmp_path):
+    rollups.add([depths((0, A, 5, ALL), (0, B, 1, ALL), (2, A, 7, CHANGED), (3, B, 0, CHANGED))], 1)
+    rollups.add([depths((60, A, 7, ALL), (62, A, 0, CHANGED))], 2)
+    past = Past(tmp_path)
+
+    def at(minute):
+        return past.depths_at(START + minute * MINUTE + 30).of
+
+    assert past.depths_at(START - 1) is None
+    assert [at(minute) for minute in (0, 1, 2, 3, 59)] == [{A: 5, B: 1}] * 2 + [{A: 7, B: 1}] + [{A: 7}] * 2
+    assert [at(minute) for minute in (60, 62, 200)] == [{A: 7}, {}, {}]
+    assert past.depths_at(START + 200 * MINUTE).noted == START + 62 * MINUTE
+    assert past.depth_before(START + 150, A) == 7
+    [hour, _] = past.points(START, START + 2 * HOUR, HOUR, A)
+    assert (hour.depth, hour.most) == (7, 7)
+    assert [(each.depth, each.most) for each in past.points(START, START + DAY, HOUR)] == [(7, 8), (0, 7)]
+
+
+def test_what_a_node_that_starts_does_not_note_is_empty(rollups, tmp_path):
+    rollups.add([depths((0, A, 5, ALL), (0, B, 1, ALL), (7, A, 4, ALL))], 1)
+    assert Past(tmp_path).depths_at(START + 7 * MINUTE).of == {A: 4}
+
+
+def test_depths_are_told_as_a_node_notes_them(store, store_url, archive):
+    recorder = Recorder(BROKER)
+    noted = Depths(recorder)
+    noted.note(START_US, {A: 5, B: 2})
+    noted.note(START_US + 60_000_000, {A: 5})
+    send(store, recorder)
+    flush(store_url, archive)
+    assert Past(archive.folder).depths_at(START + 60).of == {A: 5}
+
+
+def cells(*places: tuple[str, str]) -> Counted:
+    return Counted({(*place, START // 60): Cell([1] * 11) for place in places}, [])
+
+
+def test_names_that_clients_make_up_are_bounded(rollups, tmp_path, monkeypatch):
+    monkeypatch.setattr(rollups_module, "MAX_CONSUMERS", 2)
+    monkeypatch.setattr(rollups_module, "MAX_DESTINATIONS", 4)
+    rollups.add([cells(*((A, f"c{number}") for number in range(5)))], 1)
+    rollups.add(
+        [cells(("temp-queue://1", "x"), ("temp-queue://2", ""), (B, ""), ("queue://c", ""), ("queue://d", "y"))], 2
+    )
+    past = Past(tmp_path)
+    [of_others] = past.points(START, START + MINUTE, MINUTE, A, OTHERS)
+    assert of_others.cell.numbers[0] == 3
+    assert past.consumers(A) == [OTHERS, "c0", "c1"]
+    assert past.points(START, START + MINUTE, MINUTE, A)[0].cell.numbers[0] == 5
+    assert past.points(START, START + MINUTE, MINUTE, TEMPORARY)[0].cell.numbers[0] == 2
+    assert past.points(START, START + MINUTE, MINUTE)[0].cell.numbers[0] == 10
+    assert past.points(START, START + MINUTE, MINUTE, OTHERS)[0].cell.numbers[0] == 2
+
+
+def test_what_was_counted_is_not_counted_again(rollups, tmp_path):
+    rollups.add([cells((A, ""))], 5)
+    rollups.add([cells((A, ""))], 5)
+    assert Past(tmp_path).points(START, START + MINUTE, MINUTE, A)[0].cell.numbers[0] == 1
+
+
+def test_what_is_old_goes_the_fine_first(rollups, tmp_path):
+    rollups.add([cells((A, "c1")), depths((0, A, 5, ALL))], 1)
+    past, window = Past(tmp_path), (START - DAY, START + DAY)
+    for days, left in [(1, (1, 1, 1)), (3, (0, 1, 1)), (70, (0, 0, 1)), (4000, (0, 0, 0))]:
+        rollups.forget(START + days * DAY)
+        assert tuple(len(past.points(*window, width, A)) for width in (MINUTE, HOUR, DAY)) == left or days >= 70
+        assert (past.depths_at(START + 60) is not None) == (days < 31)
+    rollups.add([cells((A, "c1"))], 2)  # names that were forgotten come anew
+    assert past.points(START, START + MINUTE, MINUTE, A, "c1")[0].cell.numbers[0] == 1
+
+
+def test_an_archive_without_rollups_knows_nothing(tmp_path):
+    past = Past(tmp_path)
+    assert past.points(0, 60, 60) == past.consumers(A) == []
+    assert past.depths_at(START) is past.depth_before(START) is None
+
+
+@pytest.mark.parametrize(
+    ("ago", "seconds", "width"),
+    [(0, 900, MINUTE), (0, DAY, MINUTE), (0, 7 * DAY, HOUR), (0, 30 * DAY, HOUR), (0, 90 * DAY, DAY),
+     (5 * DAY, HOUR, HOUR)],
+)  # fmt: skip
+def test_a_window_is_told_of_as_finely_as_it_is_kept(ago, seconds, width):
+    assert width_for(START - ago - seconds, START - ago, START) == width
