@@ -25,6 +25,7 @@ from analytics.request import AnalysisRequest
 from analytics.results import Findings
 from analytics.runs import Runs
 from analytics.session import SparkUnavailable, connected, interrupt_elsewhere, is_alive
+from analytics.spark_server import HEAP, ran_out_of_memory
 from analytics.stream import NODE_DELAY_US, TraceStream
 from analytics.whatif.trial import Trial
 from brokerapp.definitions_json import from_json
@@ -36,6 +37,8 @@ from brokerapp.errors import StoreUnavailable
 Report = Callable[..., None]
 
 _LONGEST_REASON = 300
+#: What Java says of a disk, or of one's share of it, that is full.
+_NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
 
 
 class Execution:
@@ -48,6 +51,7 @@ class Execution:
         self._runs = Runs(environment)
         self._step, self._title, self._part = 0, "", 0.0
         self._rows: dict[str, int] = {}
+        self._began = time.time()
 
     def run(self) -> dict[str, Any]:
         """The stored result."""
@@ -109,7 +113,7 @@ class Execution:
             over = True
             if self._runs.is_cancelled(self._run_id):
                 raise RunCancelled from None
-            raise AnalysisFailed(_reason(error, session)) from None
+            raise AnalysisFailed(_reason(error, session, self._environment, self._began)) from None
         finally:
             session.removeTag(self._run_id)
             session.removeProgressHandler(self._progress)
@@ -169,10 +173,15 @@ def _interrupt(session: SparkSession, run_id: str) -> None:
         session.interruptTag(run_id)
 
 
-def _reason(error: PySparkException, session: SparkSession) -> str:
+def _reason(error: PySparkException, session: SparkSession, environment: Environment, began: float) -> str:
     """Why it failed, for people: the kind of error, Spark's name of the condition, and its first line."""
     if not is_alive(session):
-        return "The Spark server stopped while the analysis ran. It is started again by itself: run the analysis anew."
+        again = "It is started again by itself:"
+        if ran_out_of_memory(environment, since=began):
+            return f"Spark ran out of memory (its heap is {HEAP}). {again} ask about a shorter window."
+        return f"The Spark server stopped while the analysis ran. {again} run the analysis anew."
+    if any(words in str(error) for words in _NO_ROOM):
+        return "There is no room on the disk for what Spark puts aside: make room, then run the analysis anew."
     condition = error.getCondition()
     message = (error.getMessage() or str(error)).strip().partition("\n")[0]
     parts = (type(error).__name__, condition, message.removeprefix(f"[{condition}]").strip())

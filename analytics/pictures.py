@@ -19,7 +19,8 @@ from analytics.charts import COLORWAY
 #: Size on the page in CSS pixels, and how many of the picture's pixels make one: sharp on fine screens.
 WIDTH, HEIGHT, SHARPNESS = 600, 260, 2
 _INK, _SOFT, _LINE = "#15202b", "#556372", "#e1e6eb"
-_MAX_LABEL = 34
+#: Letters of a name that are shown, and those of names of which three stand side by side.
+_MAX_LABEL, _SHORT_LABEL = 40, 24
 _DPI = 100
 
 
@@ -116,6 +117,7 @@ def _dress(axes: Any, layout: Mapping[str, Any], named: Sequence[str]) -> None:
             axis.set_major_formatter(ConciseDateFormatter(locator))
         if axis.get_scale() == "log":
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.get_offset_text().set(size=7.5, color=_SOFT)
         title = said.get("title") or {}
         axis.set_label_text(title if isinstance(title, str) else title.get("text", ""), fontsize=8, color=_SOFT)
     axes.tick_params(labelsize=7.5, colors=_SOFT, length=0)
@@ -124,7 +126,7 @@ def _dress(axes: Any, layout: Mapping[str, Any], named: Sequence[str]) -> None:
     for spine in axes.spines.values():
         spine.set_visible(False)
     if len(named) > 1:
-        columns = min(3, len(named))
+        columns = min(3 if max(map(len, named)) <= _SHORT_LABEL else 2, len(named))
         axes.figure.legend(
             loc="outside lower center", ncols=columns, fontsize=7.5, frameon=False, labelcolor=_INK, handlelength=1.2
         )

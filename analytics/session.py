@@ -6,6 +6,7 @@ import logging
 import socket
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -19,6 +20,8 @@ from brokerapp.errors import BrokerError
 #: How long to wait for a server that is being started.
 START_SECONDS = 60.0
 _LOOK_AGAIN_SECONDS = 0.25
+#: Of Spark Connect, where SPARK_REMOTE names none.
+DEFAULT_PORT = 15002
 #: Four attempts make a dead server known in about five seconds; the client's default takes minutes.
 _PATIENCE = {"max_retries": 4, "initial_backoff": 200, "max_backoff": 2000}
 
@@ -103,18 +106,38 @@ def _open(environment: Environment) -> SparkSession:
 
 
 def _url(environment: Environment, session_id: str | None = None) -> str:
-    # The client takes any other host name than `localhost` to mean TLS when there is a token.
-    url = f"sc://localhost:{environment.spark_port}/;token={token(environment)}"
-    return url if session_id is None else f"{url};session_id={session_id}"
+    if environment.spark_remote:
+        address, _, options = environment.spark_remote.partition("/;")
+        url = f"{address.rstrip('/')}/;{options}"
+    else:
+        # The client takes any other host name than `localhost` to mean TLS when there is a token.
+        url = f"sc://localhost:{environment.spark_port}/;token={token(environment)}"
+    return url if session_id is None else f"{url.rstrip(';')};session_id={session_id}"
+
+
+def _address(environment: Environment) -> tuple[str, int]:
+    """Host and port of the server."""
+    if not environment.spark_remote:
+        return LOOPBACK, environment.spark_port
+    try:
+        found = urlsplit(environment.spark_remote)
+        port = found.port or DEFAULT_PORT
+    except ValueError:
+        found, port = urlsplit(""), 0
+    if found.scheme != "sc" or not found.hostname:
+        # It may hold a token, so it is not shown.
+        raise SparkUnavailable("SPARK_REMOTE is not an address: expected sc://host:port/;token=...")
+    return found.hostname, port
 
 
 def _wait_for_server(environment: Environment, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
+    deadline, (host, port) = time.monotonic() + seconds, _address(environment)
     while True:
         try:
-            socket.create_connection((LOOPBACK, environment.spark_port), timeout=1).close()
+            socket.create_connection((host, port), timeout=1).close()
             return
         except OSError as error:
             if time.monotonic() > deadline:
-                raise SparkUnavailable(f"no Spark server listens on port {environment.spark_port}") from error
+                where = f"{host}:{port}" if environment.spark_remote else f"port {port}"
+                raise SparkUnavailable(f"no Spark server listens on {where}") from error
         time.sleep(_LOOK_AGAIN_SECONDS)

@@ -23,6 +23,8 @@ from brokerapp.errors import ConfigurationRefused
 JAVA_MINIMUM = 17
 HEAP = "1g"  # 10 million events join in half of it; with more the JVM only grows (docs/data.md)
 LOOPBACK = "127.0.0.1"
+#: Touched in the folder `spark` when the heap is full, just before the server ends: so its clients learn why it did.
+OUT_OF_MEMORY = "out-of-memory"
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 _LOGGING = """\
@@ -42,7 +44,8 @@ def settings(environment: Environment) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.driver.memory": HEAP,
         "spark.driver.extraJavaOptions": (
-            "-XX:+UseParallelGC -XX:+ExitOnOutOfMemoryError -Djava.net.preferIPv4Stack=true -Duser.timezone=UTC"
+            "-XX:+UseParallelGC -XX:+ExitOnOutOfMemoryError -Djava.net.preferIPv4Stack=true -Duser.timezone=UTC "
+            f'"-XX:OnOutOfMemoryError=touch {OUT_OF_MEMORY}"'
         ),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
@@ -51,6 +54,8 @@ def settings(environment: Environment) -> dict[str, str]:
         "spark.log.level": "ERROR",
         "spark.local.dir": str(scratch(environment)),
         "spark.sql.python.filterPushdown.enabled": "true",
+        # Executors of a cluster import what was registered from our modules.
+        "spark.executorEnv.PYTHONPATH": str(PROJECT),
         "spark.connect.grpc.binding.address": LOOPBACK,
         "spark.connect.grpc.binding.port": str(environment.spark_port),
         "spark.connect.progress.reportInterval": "500ms",
@@ -75,6 +80,14 @@ def token(environment: Environment) -> str:
 def scratch(environment: Environment) -> Path:
     """Where Spark spills; emptied at each start, because a killed JVM leaves its files behind."""
     return environment.spark / "scratch"
+
+
+def ran_out_of_memory(environment: Environment, since: float) -> bool:
+    """Whether a server of this installation ended for want of memory after this moment (seconds since the epoch)."""
+    try:
+        return (environment.spark / OUT_OF_MEMORY).stat().st_mtime >= since
+    except FileNotFoundError:
+        return False
 
 
 def java_home() -> Path:

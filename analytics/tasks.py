@@ -21,6 +21,7 @@ from billiard.exceptions import WorkerLostError
 from celery import Task, current_app, shared_task
 from celery.exceptions import SoftTimeLimitExceeded
 from celery.signals import task_failure, worker_ready
+from celery.worker.request import Request
 
 from analytics import results
 from analytics.outcome import AnalysisFailed, RunCancelled
@@ -34,16 +35,29 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 log = logging.getLogger(__name__)
 
+#: More seconds than this nobody can have: what takes longer is handed out a second time (console.celery).
+LONGEST = 3600
 #: How long an analysis may take, in seconds; after the second limit its process is killed.
-SOFT_LIMIT = Environment.read().analysis_seconds
+SOFT_LIMIT = min(Environment.read().analysis_seconds, LONGEST)
 HARD_LIMIT = SOFT_LIMIT + 60
 
 TELL = "console.run_changed"
 STARTED = "console.worker_started"
 
 
+class Watched(Request):
+    """A task on its way, as the worker's parent sees it."""
+
+    def on_timeout(self, soft: bool, timeout: float) -> None:
+        """See Request. A child that is killed at its last limit cannot tell."""
+        super().on_timeout(soft, timeout)
+        if not soft:
+            _lost(self.args[0], f"It did not stop when its time was over, and was killed after {_words(timeout)}.")
+
+
 @shared_task(
     bind=True,
+    Request=Watched,
     queue="spark",
     acks_late=True,
     soft_time_limit=SOFT_LIMIT,
@@ -93,8 +107,6 @@ def sweep(run_id: str) -> bool:
 
 def _execute(run_id: str, request: Mapping[str, Any], environment: Environment, limit: float) -> dict[str, Any]:
     """The stored result; every error but a cancellation as AnalysisFailed. `limit` is the time it has, in seconds."""
-    from analytics.execution import Execution
-
     told: list[dict[str, Any]] = []
 
     def report(**info: Any) -> None:
@@ -103,6 +115,8 @@ def _execute(run_id: str, request: Mapping[str, Any], environment: Environment, 
             _tell(run_id, "running", **info)
 
     try:
+        from analytics.execution import Execution  # loads pyspark, at a child's first run: its time counts, too
+
         return Execution(run_id, AnalysisRequest.from_dict(request), environment, report).run()
     except (AnalysisFailed, RunCancelled):
         raise
@@ -144,11 +158,13 @@ def _tell(run_id: str, state: str, **info: Any) -> None:
 @task_failure.connect
 def _child_was_lost(sender: Task, exception: BaseException, args: Any, **_: Any) -> None:
     """A child that was killed cannot tell; its parent learns of it and does."""
-    if sender.name != analyse.name or not isinstance(exception, WorkerLostError):
-        return
-    run_id = args[0]
+    if sender.name == analyse.name and isinstance(exception, WorkerLostError):
+        _lost(args[0], "The worker's process was killed; the machine may have run out of memory.")
+
+
+def _lost(run_id: str, reason: str) -> None:
     if not Runs(Environment.read()).is_cancelled(run_id):
-        _tell(run_id, "failed", reason="The worker's process was killed; the machine may have run out of memory.")
+        _tell(run_id, "failed", reason=reason)
     sweep.delay(run_id)
 
 

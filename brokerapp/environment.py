@@ -49,6 +49,8 @@ class Environment:
     proxies: str = ""
     #: Days for which the audit trail is kept; 0: for ever.
     audit_days: int = 0
+    #: A Spark Connect server elsewhere, as `sc://host:port/;token=...`: analyses run there, and none is started here.
+    spark_remote: str = field(default="", repr=False)
     #: Days for which recorded traffic is kept, and bytes that it may take; 0: for ever, any number.
     archive_days: float = ARCHIVE_DAYS
     archive_bytes: int = ARCHIVE_GIGABYTES * _GIGABYTE
@@ -87,6 +89,7 @@ class Environment:
             archive_days=float(variables.get("SLUICE_ARCHIVE_DAYS", ARCHIVE_DAYS)),
             archive_bytes=int(float(variables.get("SLUICE_ARCHIVE_GB", ARCHIVE_GIGABYTES)) * _GIGABYTE),
             console_url=variables.get("SLUICE_URL") or f"http://localhost:{variables.get('SLUICE_PORT', 8000)}",
+            spark_remote=variables.get("SPARK_REMOTE", ""),
             result_days=int(variables.get("SLUICE_RESULT_DAYS", 90)),
             analysis_seconds=int(variables.get("SLUICE_ANALYSIS_SECONDS", 15 * 60)),
             analyses_at_once=int(variables.get("SLUICE_ANALYSES", 2)),

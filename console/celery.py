@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 
 from celery import Celery
+from celery.signals import after_setup_logger, after_setup_task_logger
 from kombu import Queue
 
 from brokerapp.environment import Environment
@@ -19,6 +21,21 @@ def transport_url(redis_url: str) -> str:
     """The store's URL as Celery spells it: a Unix socket is `redis+socket://PATH`."""
     scheme, _, rest = redis_url.partition("://")
     return f"redis+socket://{rest}" if scheme == "unix" else redis_url
+
+
+#: A task that comes every few seconds and says nothing when all is well: its coming and going is not logged.
+QUIET = "console.look_at_reports"
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    return record.levelno > logging.INFO or QUIET not in record.getMessage()
+
+
+@after_setup_logger.connect
+@after_setup_task_logger.connect
+def _leave_out_what_is_no_news(logger: logging.Logger, **_: object) -> None:
+    for handler in logger.handlers:
+        handler.addFilter(_is_news)
 
 
 app = Celery("sluice")

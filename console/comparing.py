@@ -8,6 +8,8 @@ from typing import Any
 
 #: Rows of a table that a comparison shows: those that differ most.
 SHOWN = 200
+#: Units of columns (analytics.results.Column) that are no amounts: moments, and changes, which are differences already.
+NO_AMOUNTS = ("time", "change")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,10 @@ class Pair:
             return "new"
         if self.after is None and self.before is not None:
             return "gone"
-        return "" if self.share is None or not self.difference else f"{self.share:+.0%}".replace("%", " %")
+        if self.share is None or not self.difference:
+            return ""
+        digits = 0 if abs(self.share) >= 0.01 else 2
+        return f"{self.share:+.{digits}%}".replace("%", " %")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +65,12 @@ class Comparison:
 def shape(table: Mapping[str, Any]) -> tuple[list[Mapping[str, str]], list[Mapping[str, str]]] | None:
     """The columns of a stored table that say what a row is about, and its numbers; None when it cannot be compared.
 
-    A table by time has other rows in every window.
+    A table by time has other rows in every window, and moments have no difference worth a column.
     """
-    keys = [column for column in table["columns"] if not column["unit"]]
-    numbers = [column for column in table["columns"] if column["unit"]]
-    names = {column["name"] for column in keys}
-    if not keys or not numbers or names & {"minute", "ts", "time", "bucket", "hour", "day"}:
+    columns = table["columns"]
+    keys = [column for column in columns if not column["unit"]]
+    numbers = [column for column in columns if column["unit"] and column["unit"] not in NO_AMOUNTS]
+    if not keys or not numbers or columns[0]["unit"] == "time" or columns[0]["name"] == "minute":
         return None
     return keys, numbers
 

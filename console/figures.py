@@ -73,6 +73,11 @@ def counted(count: int, noun: str) -> str:
     return f"{whole(count)} {noun}" + ("" if count == 1 else "s")
 
 
+def difference(value: float, unit: str) -> str:
+    """+1,204, in the unit of a table's column; "" for none."""
+    return f"{'+' if value > 0 else '−'}{figure(abs(value), unit)}" if value else ""
+
+
 def part(value: float) -> str:
     """12.4 %"""
     return f"{value * 100:,.1f} %"

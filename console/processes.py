@@ -60,7 +60,7 @@ def parts(environment: Environment) -> list[Part]:
             ready=lambda: answers_http(environment.bind, environment.monitor_port, "/healthz"),
         ),
         Part("archiver", _module("analytics.archiver")),
-        Part("spark", _module("analytics.spark_server")),
+        *([] if environment.spark_remote else [Part("spark", _module("analytics.spark_server"))]),
         *(
             Part(
                 f"worker-{queue}",
@@ -98,7 +98,7 @@ def ports(environment: Environment) -> list[Port]:
         Port(environment.stomp_port, "STOMP", "SLUICE_STOMP_PORT"),
         *(Port(port, scheme, EXTRA_PORTS[scheme]) for scheme, port in environment.extra_ports.items()),
         Port(environment.monitor_port, "monitors", "SLUICE_MONITOR_PORT"),
-        Port(environment.spark_port, "Spark", "SLUICE_SPARK_PORT"),
+        *([] if environment.spark_remote else [Port(environment.spark_port, "Spark", "SLUICE_SPARK_PORT")]),
     ]
 
 

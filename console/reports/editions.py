@@ -137,6 +137,8 @@ def delete_report(report: Report) -> None:
 
 def delete(edition: Edition) -> None:
     """Delete an edition with its runs; those that are pinned stay, without it."""
+    for run in edition.runs.exclude(state__in=AnalysisRun.FINAL):
+        runs.cancel(run, "whoever deleted its report")
     with transaction.atomic():
         edition.runs.filter(pinned=True).update(edition=None)
         run_retention.delete(list(edition.runs.all()))

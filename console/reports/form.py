@@ -137,7 +137,9 @@ class ReportForm(TimingForm):
         """Every analysis that can be scheduled: whether it is chosen, over which window, about which destination."""
         own = {question["kind"]: question for question in self.report.questions}
         return [
-            (each, *self._chosen(each, own.get(each.kind))) for each in ANALYSES.values() if WINDOW in each.parameters
+            (each, *self._chosen(each, own.get(each.kind)))
+            for each in ANALYSES.values()
+            if each.group and WINDOW in each.parameters
         ]
 
     def _chosen(self, analysis: Analysis, own: dict[str, Any] | None) -> tuple[bool, str, str]:

@@ -70,6 +70,11 @@ class Timing:
         return [each.astimezone(ZoneInfo(self.zone)) for each in islice(self.after(moment), count)]
 
     def __str__(self) -> str:
+        return self.words
+
+    @property
+    def words(self) -> str:
+        """`every day at 07:00, Europe/Berlin`"""
         rhythm = Rhythm.of(self.cron)
         if rhythm is not None:
             return f"{rhythm.words}, {self.zone}"

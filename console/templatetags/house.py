@@ -25,7 +25,16 @@ _BROWSERS = ("Edg", "OPR", "Firefox", "Chrome", "Safari")
 _SYSTEMS = ("Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux")
 _CALLED = {"Edg": "Edge", "OPR": "Opera", "Mac OS X": "macOS"}
 
-for _filter in (figures.whole, figures.rate, figures.size, figures.span, figures.ago, figures.lately, figures.figure):
+for _filter in (
+    figures.whole,
+    figures.rate,
+    figures.size,
+    figures.span,
+    figures.ago,
+    figures.lately,
+    figures.figure,
+    figures.difference,
+):
     register.filter(_filter.__name__, _filter)
 
 

@@ -35,6 +35,8 @@ MAIL_POLICY = {
     "default-src": "'none'", "script-src": "'none'", "connect-src": "'none'", "style-src": "'unsafe-inline'",
     "img-src": "data:", "sandbox": "allow-popups",
 }  # fmt: skip
+#: Days of the week with their numbers, Monday first.
+WEEK = [*list(enumerate(DAYS))[1:], (0, DAYS[0])]
 State = Edition.State
 
 
@@ -125,7 +127,7 @@ def edit(request: HttpRequest, report_id: int | None = None) -> HttpResponse:
         messages.success(request, f"The report “{made.name}” is saved.")
         return redirect("report", report_id=made.pk)
     context = {
-        "form": form, "report": existing, "rhythms": RHYTHMS, "weekdays": list(enumerate(DAYS)), "policies": POLICIES,
+        "form": form, "report": existing, "rhythms": RHYTHMS, "weekdays": WEEK, "policies": POLICIES,
         "readers": READERS, "zones": sorted(zones()), "last_day": LAST_DAY, "days": range(1, 32),
         "choices": form.choices(), **_timing(TimingForm(request.POST or _initial(form))),
     }  # fmt: skip

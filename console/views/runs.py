@@ -67,9 +67,10 @@ def compare(request: HttpRequest) -> HttpResponse:
     if trouble := _trouble(found, len(asked)):
         messages.error(request, trouble)
         return redirect("runs")
-    old, new = ((run, runs.result_of(run)) for run in found)
+    both = ((run, runs.result_of(run)) for run in found)
+    old, new = sorted(both, key=lambda each: each[1]["window"]["until_us"])
     context = {
-        "old": old, "new": new, "words": words_for(new[0].kind, new[0].request),
+        "old": old, "new": new, "words": [words_for(run.kind, run.request) for run, _ in (old, new)],
         "windows": [runs.window_of(each[1]) for each in (old, new)],
         "comparisons": list(_comparisons(old, new)),
     }  # fmt: skip

@@ -1,114 +1,20 @@
 """A real worker and a real Spark server: runs come to their end, whatever end that is."""
 
-import json
-import os
+import resource
 import signal
-import socket
-import subprocess
-import sys
 import time
-import uuid
-from pathlib import Path
+from contextlib import contextmanager
 
 import generated_events
 import psutil
 import pytest
 import redis
-from celery import Celery
-from generated_events import WINDOW
-from recorded_traffic import BROKER, wait_until
+from recorded_traffic import wait_until
+from spark_installation import PATIENCE, REQUEST, Installation
 
 from analytics import results
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-HERE = Path(__file__).parent
-PROJECT = HERE.parents[1]
-TOLD = "test:told"
-#: A machine that is busy with other things takes its time to start a JVM.
-PATIENCE = 120
-REQUEST = {"kind": "traffic", "since_us": WINDOW.since_us, "until_us": WINDOW.until_us}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-class Installation:
-    """Store, Spark server and worker of one data folder."""
-
-    def __init__(self, data: Path, store_url: str) -> None:
-        self.data = data
-        self.variables = {
-            **os.environ,
-            "SLUICE_DATA": str(data),
-            "SLUICE_BROKER": BROKER,
-            "SLUICE_SPARK_PORT": str(free_port()),
-            "SPARK_MASTER": "local[2]",
-            "REDIS_URL": store_url,
-            # Compiling well pays off after minutes only; this halves the time of a cold server.
-            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",
-            "PYTHONPATH": os.pathsep.join((str(PROJECT), str(HERE))),
-        }
-        self.store = redis.Redis.from_url(store_url)
-        self.app = Celery(broker=store_url.replace("unix://", "redis+socket://"), set_as_current=False)
-        self.app.conf.broker_transport_options = {"global_keyprefix": "celery:"}
-        self.server = self.start_server()
-        self.worker = self.start_worker("spark", 2)
-        self.short_tasks = self.start_worker("default", 1)
-
-    def start_worker(self, queue: str, children: int) -> subprocess.Popen:
-        options = ("-Q", queue, "-n", queue, "-c", str(children), "--without-mingle", "-l", "INFO")
-        return self.start("celery", "-A", "worker_app", "worker", *options)
-
-    def start(self, *module: str) -> subprocess.Popen:
-        log = (self.data / f"{module[0]}.log").open("a")
-        command = [sys.executable, "-m", *module]
-        return subprocess.Popen(command, env=self.variables, cwd=HERE, stdout=log, stderr=log, start_new_session=True)
-
-    def start_server(self) -> subprocess.Popen:
-        return self.start("analytics.spark_server")
-
-    def stop(self) -> None:
-        for process in (self.worker, self.short_tasks, self.server):
-            family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-            for each in family:
-                each.kill()
-            process.wait()
-        self.store.close()
-
-    def send(self, task: str, *args) -> None:
-        """What the console does."""
-        queue = "spark" if task == "analyse" else "default"
-        identity = {"task_id": args[0]} if task == "analyse" else {}
-        self.app.send_task(f"analytics.tasks.{task}", args=list(args), queue=queue, **identity)
-
-    def analyse(self, request: dict) -> str:
-        run_id = str(uuid.uuid4())
-        self.send("analyse", run_id, request)
-        return run_id
-
-    def told(self, run_id: str) -> list[tuple[str, dict]]:
-        rows = map(json.loads, self.store.lrange(TOLD, 0, -1))
-        return [(state, info) for id, state, info in rows if id == run_id]
-
-    def end_of(self, run_id: str) -> tuple[str, dict]:
-        def end():
-            return next((each for each in self.told(run_id) if each[0] in ("done", "failed", "cancelled")), None)
-
-        return wait_until(end, PATIENCE)
-
-    def wait_for_work(self, run_id: str) -> None:
-        """Until Spark is at work for the run."""
-
-        def at_work():
-            told = self.told(run_id)
-            assert not told or told[-1][0] in ("starting", "running"), told
-            return " tasks" in str(told)
-
-        wait_until(at_work, PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -160,9 +66,9 @@ def test_a_run_that_is_delivered_twice_is_computed_once(installation):
 
 
 def test_an_analysis_that_does_not_exist_fails_with_a_sentence(installation):
-    assert installation.end_of(installation.analyse({"kind": "weather"})) == (
-        "failed", {"reason": "'weather' is not an analysis: expected one of traffic, endless, wrong"},
-    )  # fmt: skip
+    state, info = installation.end_of(installation.analyse({"kind": "weather"}))
+    assert state == "failed"
+    assert info["reason"].startswith("'weather' is not an analysis: expected one of traffic, ")
 
 
 def test_a_query_that_spark_refuses_fails_with_the_condition_and_no_trace(installation):
@@ -212,20 +118,83 @@ def test_a_worker_child_that_is_killed_is_a_failure_with_a_reason(installation):
     assert info["reason"] == "The worker's process was killed; the machine may have run out of memory."
 
 
-def test_a_spark_server_that_dies_is_a_failure_with_a_reason_and_the_next_run_works(installation):
+# -- limits and full resources
+
+
+def test_an_analysis_that_takes_too_long_is_stopped_and_says_so(installation):
+    run_id = installation.analyse({"kind": "endless"}, soft_time_limit=3, time_limit=30)
+    state, info = installation.end_of(run_id)
+    assert (state, info["reason"]) == (
+        "failed", "It took longer than 3 seconds and was stopped: ask about a shorter window.",
+    )  # fmt: skip
+    server = psutil.Process(installation.server.pid)
+    wait_until(lambda: server.cpu_percent(0.1) < 20)
+
+
+def test_an_analysis_that_does_not_stop_when_its_time_is_over_is_killed_and_that_is_told(installation):
+    run_id = installation.analyse({"kind": "endless"}, soft_time_limit=60, time_limit=4)
+    state, info = installation.end_of(run_id)
+    assert (state, info["reason"]) == (
+        "failed", "It did not stop when its time was over, and was killed after 4 seconds.",
+    )  # fmt: skip
+
+
+@contextmanager
+def no_room(process: psutil.Process, size: int = 100_000):
+    """As on a full disk: none of its files may grow beyond so many bytes."""
+    before = process.rlimit(resource.RLIMIT_FSIZE)
+    process.rlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        process.rlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_result_for_which_there_is_no_room_fails_with_the_reason_and_leaves_nothing(installation):
+    children = psutil.Process(installation.worker.pid).children()
+    with no_room(children[0]), no_room(children[1]):
+        run_id = installation.analyse({"kind": "large"})
+        state, info = installation.end_of(run_id)
+    assert (state, info["reason"].partition(" (")[0]) == ("failed", "There is no room on the disk for the result")
+    assert not list((installation.data / "results").glob(f"*{run_id}*"))
+    assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
+
+
+def test_a_disk_that_is_full_where_spark_spills_fails_the_run_and_the_next_one_works(installation):
+    with no_room(psutil.Process(installation.server.pid)):
+        state, info = installation.end_of(installation.analyse({"kind": "spilling"}))
+    assert (state, info["reason"].partition(":")[0]) == (
+        "failed", "There is no room on the disk for what Spark puts aside",
+    )  # fmt: skip
+    assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
+
+
+def test_a_server_that_dies_fails_its_run_with_the_reason_and_the_next_run_works(installation):
+    hungry = installation.analyse({"kind": "hungry"})
+    installation.restart_server()
+    state, info = installation.end_of(hungry)
+    assert (state, info["reason"].partition(" (")[0]) == ("failed", "Spark ran out of memory")
+    killed = installation.analyse({"kind": "endless"})
+    installation.wait_for_work(killed)
+    installation.server.kill()
+    installation.restart_server()
+    state, info = installation.end_of(killed)
+    assert (state, info["reason"].partition(".")[0]) == ("failed", "The Spark server stopped while the analysis ran")
+    assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
+
+
+def test_a_worker_that_is_killed_whole_says_when_it_is_back_that_its_runs_are_lost(installation):
     run_id = installation.analyse({"kind": "endless"})
     installation.wait_for_work(run_id)
-    installation.server.kill()
-    installation.server.wait()
-    state, info = installation.end_of(run_id)
-    assert state == "failed"
-    assert info["reason"].startswith("The Spark server stopped while the analysis ran.")
-    installation.server = installation.start_server()
-    state, info = installation.end_of(installation.analyse(REQUEST))
-    assert state == "done", info
+    name = next(info["worker"] for state, info in installation.told(run_id) if state == "starting")
+    installation.kill_worker()
+    installation.worker = installation.start_worker("spark", 2)
+    assert wait_until(installation.started_workers, PATIENCE)[-1] == name
+    installation.send("cancel", run_id)  # as the console does with what is lost: it is not begun again
+    assert installation.end_of(run_id)[0] == "cancelled"
+    assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
 
 
 def test_the_server_ends_when_it_is_asked_to(installation):
     installation.server.terminate()
     assert installation.server.wait(20) in (143, -signal.SIGTERM)
-    installation.server = installation.start_server()

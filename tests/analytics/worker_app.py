@@ -1,4 +1,4 @@
-"""A Celery app as the console's is, for the tests: it notes what it is told of runs, and knows two more analyses."""
+"""A Celery app as the console's is, for the tests: it notes what it is told of runs, and knows some more analyses."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from celery import Celery
 from analytics import catalogue
 from analytics.catalogue import Analysis
 
-TOLD = "test:told"
+TOLD, STARTED = "test:told", "test:started"
 URL = os.environ["REDIS_URL"]
 
 app = Celery("test")
@@ -23,7 +23,7 @@ app.conf.update(
     imports=("analytics.tasks",),
 )
 
-for kind in ("endless", "wrong"):
+for kind in ("endless", "wrong", "hungry", "large", "spilling"):
     catalogue.ANALYSES[kind] = Analysis(kind, kind, kind, f"{kind}_job")
 
 
@@ -31,3 +31,9 @@ for kind in ("endless", "wrong"):
 def run_changed(run_id: str, state: str, info: dict) -> None:
     with redis.Redis.from_url(URL) as client:
         client.rpush(TOLD, json.dumps([run_id, state, info]))
+
+
+@app.task(name="console.worker_started")
+def worker_started(worker: str, seconds: float) -> None:
+    with redis.Redis.from_url(URL) as client:
+        client.rpush(STARTED, worker)

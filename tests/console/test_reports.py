@@ -244,7 +244,7 @@ def test_the_page_shows_the_latest_on_top_with_its_figures_linked_and_the_older_
     assert 'data-figure="figure-0-0"' in text
     assert f'href="{reverse("run", args=[edition.runs.get().id])}"' in text
     assert len(page.context["page"]) == 2
-    assert "every day at 07:00, Europe/Berlin" in text
+    assert "Every day at 07:00, Europe/Berlin" in text
     assert "1 May 2026, 07:00 CEST" in text
     assert "'unsafe" not in page["Content-Security-Policy"]
     assert "It is partial" in text
@@ -281,7 +281,7 @@ def test_an_analyst_makes_and_changes_a_report_in_words(browser_of, workers):
     assert report.questions == [{"kind": "traffic", "window": "7d", "destination": "orders.>"}]
     assert report.due > timezone.now()
     page = ann.get(reverse("edit-report", args=[report.pk])).content.decode()
-    assert "every Monday and Wednesday at 06:30, Europe/Berlin" in page
+    assert "Every Monday and Wednesday at 06:30, Europe/Berlin" in page
     assert page.count(" CET") + page.count(" CEST") >= 3, "the next three runs"
     ann.post(reverse("edit-report", args=[report.pk]), {**FORM, "rhythm": "cron", "cron": "*/20 * * * *"})
     report.refresh_from_db()

@@ -143,7 +143,7 @@ def test_two_runs_are_compared_row_by_row(settings, lonely_console, db, admin):
     assert {name: pair.difference for name, pair in lines.items()} == {"orders": 20, "fresh": 5, "gone": -1}
     assert [lines[name].percent for name in ("orders", "fresh", "gone")] == ["+20 %", "new", "gone"]
     assert (comparison.total, comparison.same) == (3, 1)
-    assert "+20 %" in page.content.decode()
+    assert "+20 (+20 %)" in page.content.decode()
 
 
 def test_a_run_is_compared_with_the_one_before_of_the_same_question(settings, lonely_console, db, admin):

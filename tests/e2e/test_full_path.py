@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import re
 import time
+from email import message_from_bytes, policy
 
 import pytest
+import stomp
+from playwright.sync_api import sync_playwright
 
 from tests.e2e.installation import Browser, Installation
 
@@ -78,6 +81,73 @@ def archived(sluice: Installation) -> int:
         seen = rows
         time.sleep(6)  # longer than the archiver waits between two files
     raise AssertionError("the archiver wrote nothing")
+
+
+IS_DUE = """
+from django.utils import timezone
+from console.models import Report
+Report.objects.filter(name="Morning").update(due=timezone.now())
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.browser
+@pytest.mark.slow
+def test_a_schedule_fires_and_the_report_is_mailed_and_read(sluice):
+    url = f"http://localhost:{sluice.console}"
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        page = chromium.new_page()
+        page.set_default_timeout(ANALYSIS_SECONDS * 1000)
+        page.goto(f"{url}/login/?next=/reports/new")
+        page.get_by_label("User name").fill("admin")
+        page.get_by_label("Password").fill(sluice.password)
+        page.get_by_role("button", name="Log in").click()
+        page.get_by_label("Name").fill("Morning")
+        page.get_by_label("Traffic by destination").check()
+        page.get_by_label("Time zone").fill("America/New_York")
+        page.get_by_label("and to these addresses").fill("reader@example.org")
+        page.get_by_role("button", name="Create the report").click()
+        page.get_by_text("No edition yet").first.wait_for()
+        assert page.locator(".moments li").count() == 3
+
+        send(sluice, "/queue/morning", 5)
+        sluice.run("shell", "-c", IS_DUE)  # what time does, sooner
+        mail = sent(sluice, "reader@example.org")
+        assert mail["Subject"].startswith("[sluice] Morning, ")
+        text = mail.get_body(("html",)).get_content()
+        assert [part.get_content_type() for part in mail.walk()].count("image/png") == 1
+        [link] = set(re.findall(rf'href="({url}/reports/[^"]+)"', text))
+
+        page.goto(link)
+        page.get_by_role("heading", name="Morning", exact=True).wait_for()
+        assert "messages arrived at" in page.locator(".summary").inner_text()
+        page.locator(".figure-host .main-svg").first.wait_for()
+        page.get_by_role("link", name="Arrived").click()
+        page.get_by_text("Rows read").wait_for()
+        chromium.close()
+
+
+def send(sluice: Installation, destination: str, count: int) -> None:
+    """Send messages as the admin; they are recorded when it returns."""
+    connection = stomp.Connection12([("127.0.0.1", sluice.stomp)])
+    connection.connect("admin", sluice.password, wait=True)
+    for number in range(count):
+        connection.send(destination, str(number), persistent="true")
+    connection.disconnect(receipt="sent")
+    time.sleep(1.5)  # longer than a recorder keeps a batch
+
+
+def sent(sluice: Installation, recipient: str):
+    """The mail to somebody in the outbox, once there is one."""
+    deadline = time.monotonic() + ANALYSIS_SECONDS
+    while time.monotonic() < deadline:
+        for path in (sluice.folder / "outbox").glob("*.log"):
+            mail = message_from_bytes(path.read_bytes().rpartition(b"-" * 79)[0], policy=policy.default)
+            if mail["To"] == recipient:
+                return mail
+        time.sleep(0.5)
+    raise AssertionError(f"nobody wrote to {recipient}")
 
 
 @pytest.mark.slow

@@ -1,0 +1,8 @@
+"""A job for which Spark has to put some megabytes aside."""
+
+STEPS = 1
+
+
+def run(question, collect):
+    numbers = question.events.sparkSession.range(2_000_000).selectExpr("id", "rand() as r").repartition(3, "id")
+    return collect("sorting by number", numbers.selectExpr("sum(r)"))
