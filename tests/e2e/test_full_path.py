@@ -9,8 +9,9 @@ from email import message_from_bytes, policy
 
 import pytest
 import stomp
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
+from tests.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.e2e.installation import Browser, Installation
 
 #: Seconds the demo runs, and until an analysis is done: Spark's first job on two cores takes some twenty.
@@ -90,50 +91,104 @@ Report.objects.filter(name="Morning").update(due=timezone.now())
 """
 
 
-@pytest.mark.spark
-@pytest.mark.browser
-@pytest.mark.slow
-def test_a_schedule_fires_and_the_report_is_mailed_and_read(sluice):
-    url = f"http://localhost:{sluice.console}"
+@pytest.fixture(scope="module")
+def page(sluice):
+    """A real browser, logged in; what a page complains about fails the test."""
+    complaints = []
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        page = chromium.new_page()
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.set_default_timeout(ANALYSIS_SECONDS * 1000)
-        page.goto(f"{url}/login/?next=/reports/new")
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(f"{site(sluice)}/login/")
         page.get_by_label("User name").fill("admin")
         page.get_by_label("Password").fill(sluice.password)
         page.get_by_role("button", name="Log in").click()
-        page.get_by_label("Name").fill("Morning")
-        page.locator('[name="kind"][value="traffic"]').check()
-        page.get_by_label("Time zone").fill("America/New_York")
-        page.get_by_label("and to these addresses").fill("reader@example.org")
-        page.get_by_role("button", name="Create the report").click()
-        page.get_by_text("No edition yet").first.wait_for()
-        assert page.locator(".moments li").count() == 3
-
-        send(sluice, "/queue/morning", 5)
-        sluice.run("shell", "-c", IS_DUE)  # what time does, sooner
-        mail = sent(sluice, "reader@example.org")
-        assert mail["Subject"].startswith("[sluice] Morning, ")
-        text = mail.get_body(("html",)).get_content()
-        assert [part.get_content_type() for part in mail.walk()].count("image/png") == 1
-        [link] = set(re.findall(rf'href="({url}/reports/[^"]+)"', text))
-
-        page.goto(link)
-        page.get_by_role("heading", name="Morning", exact=True).wait_for()
-        assert "messages arrived at" in page.locator(".summary").inner_text()
-        page.locator(".figure-host .main-svg").first.wait_for()
-        page.get_by_role("link", name="Arrived").click()
-        page.get_by_text("Rows read").wait_for()
-        chromium.close()
+        page.wait_for_url("**/")
+        yield page
+        browser.close()
+    assert complaints == []
 
 
-def send(sluice: Installation, destination: str, count: int) -> None:
+def site(sluice: Installation) -> str:
+    return f"http://localhost:{sluice.console}"
+
+
+@pytest.mark.spark
+@pytest.mark.browser
+@pytest.mark.slow
+def test_a_schedule_fires_and_the_report_is_mailed_and_read(sluice, page):
+    page.goto(f"{site(sluice)}/reports/new")
+    page.get_by_label("Name").fill("Morning")
+    page.locator('[name="kind"][value="traffic"]').check()
+    page.get_by_label("Time zone").fill("America/New_York")
+    page.get_by_label("and to these addresses").fill("reader@example.org")
+    page.get_by_role("button", name="Create the report").click()
+    page.get_by_text("No edition yet").first.wait_for()
+    assert page.locator(".moments li").count() == 3
+
+    send(sluice, "/queue/morning", 5)
+    sluice.run("shell", "-c", IS_DUE)  # what time does, sooner
+    mail = sent(sluice, "reader@example.org")
+    assert mail["Subject"].startswith("[sluice] Morning, ")
+    text = mail.get_body(("html",)).get_content()
+    assert [part.get_content_type() for part in mail.walk()].count("image/png") == 1
+    [link] = set(re.findall(rf'href="({site(sluice)}/reports/[^"]+)"', text))
+
+    page.goto(link)
+    page.get_by_role("heading", name="Morning", exact=True).wait_for()
+    assert "messages arrived at" in page.locator(".summary").inner_text()
+    page.locator(".figure-host .main-svg").first.wait_for()
+    page.get_by_role("link", name="Arrived").click()
+    page.get_by_text("Rows read").wait_for()
+
+
+#: Messages of each region that are sent, before and after.
+SENT = {"eu": 40, "us": 25, "": 5}
+
+
+def send_orders(sluice: Installation) -> None:
+    """Orders of all regions, and some that say none."""
+    for region, count in SENT.items():
+        send(sluice, "/queue/shop.in", count, **({"region": region} if region else {}))
+
+
+@pytest.mark.spark
+@pytest.mark.browser
+@pytest.mark.slow
+def test_a_draft_that_was_tried_on_recorded_traffic_does_what_was_foretold(sluice, page):
+    send_orders(sluice)
+    archived(sluice)
+    page.goto(f"{site(sluice)}/routing/new/compositeQueue")
+    page.locator("[name=name]").fill("shop.in")
+    page.locator("[name=leg_name]").first.fill("shop.split")
+    page.locator("[name=leg_selector]").first.fill("region = 'us'")
+    page.get_by_role("button", name="Keep as a draft").click()
+    page.get_by_role("link", name="Edit").click()
+    page.locator("[name=leg_selector]").first.fill("region = 'eu'")
+    page.get_by_role("button", name="Keep in the draft").click()
+    page.get_by_role("link", name="Try on recorded traffic").click()
+    page.get_by_label("Messages of the").select_option("1h")
+    page.get_by_role("button", name="Try it").click()
+    row = page.locator("tr", has=page.locator("a[href='/queues/shop.split/']")).first
+    expect(row).to_contain_text("new", timeout=ANALYSIS_SECONDS * 1000)
+    foretold = int(row.locator("td[data-label='With the draft']").inner_text())
+    assert foretold == SENT["eu"]
+    page.get_by_role("link", name="Define shop.in").first.click()
+    page.get_by_role("button", name="Apply 1 change").click()
+    expect(page.locator(".note-success")).to_contain_text("In force on all nodes")
+    send_orders(sluice)
+    page.goto(f"{site(sluice)}/queues/?q=shop.split")
+    live = page.locator('tr[data-row="shop.split"] [data-cell="QueueSize"]')
+    expect(live).to_have_text(str(foretold), timeout=ANALYSIS_SECONDS * 1000)
+
+
+def send(sluice: Installation, destination: str, count: int, **headers: str) -> None:
     """Send messages as the admin; they are recorded when it returns."""
     connection = stomp.Connection12([("127.0.0.1", sluice.stomp)])
     connection.connect("admin", sluice.password, wait=True)
     for number in range(count):
-        connection.send(destination, str(number), persistent="true")
+        connection.send(destination, str(number), persistent="true", headers=headers)
     connection.disconnect(receipt="sent")
     time.sleep(1.5)  # longer than a recorder keeps a batch
 

@@ -12,6 +12,7 @@ LINE_LENGTH = 100
 
 class Command(BaseCommand):
     help = "Run a small order business against the running broker, over STOMP."
+    requires_system_checks = ()  # they load every page of the console, which takes seconds and is not needed here
 
     def add_arguments(self, parser) -> None:
         parser.add_argument("--seconds", type=float, default=demo.SECONDS, help="how long (default: %(default)g)")
