@@ -11,10 +11,11 @@ from typing import Any
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.conf import settings
+from django.http import HttpRequest
 from django.utils import timezone
 
 from brokerapp.errors import RequestRefused, StoreUnavailable
-from console import figures, turns
+from console import audit, figures, turns
 from console.ids import ids_in
 from console.models import AnalysisRun, Edition
 from console.workers import ask
@@ -194,3 +195,12 @@ def notify(run_id: str) -> None:
         async_to_sync(get_channel_layer().group_send)(GROUP, {"type": "run.changed", "run": run_id})
     except Exception:  # any driver's error: the notice is a courtesy, sockets read runs every few seconds anyway
         logger.warning("nobody was told that run %s moved on: the store does not answer", run_id)
+
+
+def pin(request: HttpRequest, run: AnalysisRun, pinned: bool) -> None:
+    """Keep a run for ever, or no longer than others."""
+    action = "pin run" if pinned else "unpin run"
+    with audit.recording(request, action, run.title, before={"run": str(run.id), "pinned": run.pinned}) as change:
+        run.pinned = pinned
+        run.save(update_fields=["pinned"])
+        change.after = {"run": str(run.id), "pinned": pinned}

@@ -6,17 +6,19 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Router, Schema, Status
 
 from console import audit, runs
-from console.access import require_everywhere
+from console.access import require_everywhere, visible
 from console.analyses import catalogue, request_for
 from console.api.operations import operation
 from console.api.paging import Paged, page_of
 from console.models import AnalysisRun
-from console.rights import Verb
+from console.rights import Verb, everything
+from console.routing import trials
 
 router = Router(tags=["analyses"])
 
@@ -61,6 +63,18 @@ class RunOut(Schema):
     created: datetime
     started: datetime | None
     finished: datetime | None
+    pinned: bool
+
+    @staticmethod
+    def resolve_request(run: AnalysisRun) -> dict[str, Any]:
+        """What was asked, without the definitions that a trial judges: those its draft shows."""
+        return {name: value for name, value in run.request.items() if name != "trial"}
+
+
+class Pin(Schema):
+    """Whether a run is kept for ever."""
+
+    pinned: bool
 
 
 class RunPage(Schema):
@@ -81,7 +95,7 @@ def list_analyses(request: HttpRequest) -> Any:
 @operation(router, "GET", "/runs", Verb.SEE, response=RunPage)
 def list_runs(request: HttpRequest, query: Paged) -> Any:
     """List runs, newest first."""
-    return page_of(AnalysisRun.objects.all(), query)
+    return page_of(_known(request), query)
 
 
 @operation(router, "POST", "/runs", Verb.ANALYSE, response={201: RunOut})
@@ -97,7 +111,7 @@ def start_run(request: HttpRequest, wanted: NewRun) -> Any:
 @operation(router, "GET", "/runs/{uuid:run_id}", Verb.SEE, response=RunOut)
 def get_run(request: HttpRequest, run_id: UUID) -> Any:
     """One run."""
-    return get_object_or_404(AnalysisRun, id=run_id)
+    return get_object_or_404(_known(request), id=run_id)
 
 
 @operation(router, "GET", "/runs/{uuid:run_id}/result", Verb.SEE, response=dict[str, Any])
@@ -114,9 +128,23 @@ def get_result(request: HttpRequest, run_id: UUID) -> Any:
 @operation(router, "POST", "/runs/{uuid:run_id}/cancel", Verb.ANALYSE, response=RunOut)
 def cancel_run(request: HttpRequest, run_id: UUID) -> Any:
     """Stop a run."""
-    run = get_object_or_404(AnalysisRun, id=run_id)
+    run = get_object_or_404(_known(request), id=run_id)
     if not run.is_final:
         with audit.recording(request, "cancel", f"run {run.id}", before={"state": run.state}):
             runs.cancel(run, request.user.get_username())
         run.refresh_from_db()
     return run
+
+
+@operation(router, "PUT", "/runs/{uuid:run_id}/pin", Verb.ANALYSE, response=RunOut)
+def pin_run(request: HttpRequest, run_id: UUID, wanted: Pin) -> Any:
+    """Keep a run for ever, or no longer than others."""
+    run = get_object_or_404(_known(request), id=run_id)
+    runs.pin(request, run, wanted.pinned)
+    return run
+
+
+def _known(request: HttpRequest) -> QuerySet[AnalysisRun]:
+    """The runs one may know of. A trial names destinations: who sees some of them only looks at its draft."""
+    found = AnalysisRun.objects.all()
+    return found if visible(request.user, Verb.SEE) is everything else found.exclude(kind=trials.KIND)

@@ -27,6 +27,7 @@ from console.api import (
     reports,
     routing,
     scheduled,
+    tracing,
     trying,
 )
 
@@ -61,6 +62,7 @@ for prefix, router in (
     ("/v1/destinations", destinations.router),
     ("/v1/queues", messages.router),
     ("/v1", messages.sending),
+    ("/v1", tracing.router),
     ("/v1/jobs", jobs.router),
     ("/v1/dead-letters", dead_letters.router),
     ("/v1/scheduled", scheduled.router),

@@ -15,12 +15,13 @@ from pydantic import Field
 from brokerapp.errors import DefinitionRefused
 from console import audit
 from console.access import touched
+from console.api.analyses import RunOut
 from console.api.operations import operation
 from console.api.paging import PageQuery, page_of
 from console.api.routing import Checked, difference, read
 from console.gateway import gateway
 from console.rights import Verb
-from console.routing import drafts
+from console.routing import drafts, trials
 from console.routing.changes import Change, between
 from console.routing.fragment import file_difference
 from console.routing.models import Draft
@@ -39,6 +40,12 @@ class DraftIn(Schema):
     definitions: dict[str, Any] = Field(description="All of them, as they were read and then changed")
     version: int = Field(description="The version they were derived from")
     remark: str = ""
+
+
+class TrialIn(Schema):
+    """How much recorded traffic a draft is tried on."""
+
+    window: str = trials.USUAL_WINDOW
 
 
 class RemarkOut(Schema):
@@ -161,6 +168,16 @@ def diff_draft(request: HttpRequest, draft_id: int) -> Any:
 def list_remarks(request: HttpRequest, draft_id: int) -> Any:
     """What was said about a draft and done with it."""
     return _existing(request, draft_id).remarks.all()
+
+
+@operation(router, "POST", "/{int:draft_id}/trials", Verb.ANALYSE, response={201: RunOut})
+def start_trial(request: HttpRequest, draft_id: int, wanted: TrialIn) -> Any:
+    """Try a draft on recorded traffic: a run of an analysis, whose result says what would have gone where."""
+    draft = _existing(request, draft_id)
+    with audit.recording(request, "try draft", draft.name) as change:
+        run = trials.start(draft, wanted.window, request.user.get_username())
+        change.after = {"run": str(run.id), "window": run.request["window"], "revision": draft.revision}
+    return Status(201, run)
 
 
 @operation(router, "POST", "/{int:draft_id}/{what}", Verb.DRAFT, response=DraftOut)

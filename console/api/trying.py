@@ -9,11 +9,16 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from brokerapp.selectors.explain import Clause
-from console.access import touched
+from console.access import touched, visible
 from console.api.operations import operation
+from console.gateway import gateway
+from console.live.mirror import mirror
+from console.live.picture import seen_by
 from console.rights import Verb
 from console.routing import drafts, trying
+from console.routing.orphans import orphans
 from console.routing.preview import Step
+from console.routing.sight import known
 from console.routing.specimen import MAX_BODY, Specimen
 
 router = Router(tags=["routing"])
@@ -115,3 +120,25 @@ def _step(step: Step) -> dict[str, Any]:
 def _clause(clause: Clause) -> dict[str, Any]:
     parts = list(map(_clause, clause.clauses))
     return {"text": clause.text, "value": clause.value, "reason": clause.reason, "clauses": parts}
+
+
+class FindingOut(Schema):
+    """Something of the routing that nobody seems to need."""
+
+    sort: str
+    title: str
+    sentence: str
+    definition: str
+    destination: str | None
+    urgent: bool
+
+
+@operation(router, "GET", "/findings", Verb.SEE, response=list[FindingOut])
+def list_findings(request: HttpRequest) -> Any:
+    """What nobody seems to need: unread queues, rules that never match, targets that others shadow."""
+    stats = seen_by(mirror().current(), visible(request.user)).stats
+    return [
+        {"sort": each.sort.name.lower(), "title": each.title, "sentence": each.sentence, "definition": each.definition,
+         "destination": str(each.destination) if each.destination else None, "urgent": each.urgent}
+        for each in orphans(known(gateway().definitions(), touched(request.user)), stats)
+    ]  # fmt: skip

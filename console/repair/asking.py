@@ -53,7 +53,7 @@ def at_once(request: HttpRequest, wish: Wish) -> bool:
 def ask(request: HttpRequest, wish: Wish) -> Job:
     """Have it done: a few messages now, more by a worker, and what is above one's limit when it is approved."""
     is_allowed = at_once(request, wish)
-    some = is_narrow(request.user) and visible(request.user, wish.verb) is not everything
+    some = is_allowed and is_narrow(request.user) and visible(request.user, wish.verb) is not everything
     if some and wish.action == Action.RETRY and not 0 < len(wish.seqs) <= jobs.MAX_LOOKED_AT:
         raise RequestRefused(
             f"a token for some destinations retries at most {jobs.MAX_LOOKED_AT} messages, by their numbers: where "

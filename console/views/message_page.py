@@ -14,32 +14,24 @@ from django.views.decorators.http import require_GET
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError
 from brokerapp.snapshot import BrowsedMessage
-from console import audit, trace
+from console import audit
 from console.access import Verb, lacking, needs, visible
 from console.bodies import readings
 from console.dead_letters import is_dead_letter_queue, pattern_of, survey
 from console.gateway import gateway
-from console.journey import Deed, Journey, journey
+from console.journey import Journey
+from console.journeys import journey_of
 from console.listed import Listed
 from console.live.mirror import mirror
 from console.masking import masked
-from console.repair.models import Edit, JobOutcome
 from console.searching import locate
-
-#: What was done by jobs, in words, and whether the message left its queue by it.
-DEEDS = {
-    "move": ("Moved", True),
-    "copy": ("Copied", False),
-    "retry": ("Resubmitted", True),
-    "remove": ("Deleted", True),
-}
 
 
 @require_GET
 @needs(Verb.BROWSE)
 def message(request: HttpRequest, id: str) -> HttpResponse:
     """The page of one message; `queue` and `seq` may say where it was just seen."""
-    found = _journey(id)
+    found = journey_of(id)
     here = _copies(request, found)
     sees = visible(request.user, Verb.BROWSE)
     places = {step.place for step in found.steps if step.place} | {queue for queue, _ in here}
@@ -69,7 +61,7 @@ def fate(request: HttpRequest, id: str) -> HttpResponse:
     since = request.GET.get("since", "0")
     after = datetime.fromtimestamp(int(since) / 1000, UTC) if since.isdecimal() and len(since) < 15 else None
     sees = visible(request.user, Verb.BROWSE)
-    found = _journey(id)
+    found = journey_of(id)
     copies = [
         copy for copy in found.copies
         if sees(copy.place) and (after is None or copy.since >= after) and not _is_dead(copy.place)
@@ -88,48 +80,6 @@ def _recorded(request: HttpRequest, found: Journey) -> Listed | None:
     headers = {"message-id": found.id, "destination": found.sent_to.stomp, **found.properties}
     message = BrowsedMessage(0, found.id, found.sent_to.stomp, None, headers, b"", found.size)
     return Listed(masked(request.user, message, found.sent_to))
-
-
-def _journey(id: str) -> Journey:
-    seen = trace.events_of([id])
-    rules: dict[str, str] = {}
-    sent = next((each for each in seen.events if each.kind == "enqueue"), None)
-    if sent is not None:
-        rules = _rules(sent.destination, sent.properties)
-    return journey(id, seen.events, _deeds(id), rules, seen.complete)
-
-
-def _rules(sent_to: str, headers: dict[str, str]) -> dict[str, str]:
-    """By place, the definition that copies there today what is sent so."""
-    try:
-        [route] = gateway().routes([(Destination.parse(sent_to), headers)])
-    except BrokerError:
-        return {}
-    hops = [hop for hop in route.get("hops", ()) if hop[1] and hop[4]]
-    rules = ((target, rule.partition("|")[0].replace(":", " ", 1), selector) for _, rule, target, selector, _ in hops)
-    return {target: f"{rule}, because {selector}" if selector else rule for target, rule, selector in rules}
-
-
-def _deeds(id: str) -> list[Deed]:
-    rows = JobOutcome.objects.filter(message_id=id, outcome=JobOutcome.Outcome.DONE).select_related("job")
-    deeds = [
-        Deed(
-            row.time, row.job.asked_by, DEEDS[row.job.action][0], row.job.queue, row.detail, row.job.reason,
-            str(row.job.id), DEEDS[row.job.action][1],
-        )
-        for row in rows
-    ]  # fmt: skip
-    for each in Edit.objects.filter(message_id=id):
-        deeds.append(
-            Deed(each.time, each.edited_by, "Edited and sent anew", each.queue, each.places, each.reason,
-                 leaves=True, new_id=each.new_id)
-        )  # fmt: skip
-    for each in Edit.objects.filter(new_id=id):
-        deeds.append(
-            Deed(each.time, each.edited_by, "Made from another message", each.queue, each.places, each.reason,
-                 old_id=each.message_id)
-        )  # fmt: skip
-    return deeds
 
 
 Places = list[tuple[Destination, BrowsedMessage]]

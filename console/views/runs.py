@@ -13,7 +13,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from analytics import exports
-from console import audit, comparing, runs, turns
+from console import comparing, runs, turns
 from console.access import Verb, needs, require_everywhere
 from console.analyses import catalogue, words_for
 from console.audit_query import in_chunks
@@ -47,11 +47,7 @@ def runs_list(request: HttpRequest) -> HttpResponse:
 def pin(request: HttpRequest, run_id: str) -> HttpResponse:
     """Keep a run for ever, or no longer than others."""
     run = get_object_or_404(AnalysisRun, id=run_id)
-    action = "unpin run" if run.pinned else "pin run"
-    with audit.recording(request, action, run.title, before={"run": str(run.id), "pinned": run.pinned}) as change:
-        run.pinned = not run.pinned
-        run.save(update_fields=["pinned"])
-        change.after = {"run": str(run.id), "pinned": run.pinned}
+    runs.pin(request, run, not run.pinned)
     return redirect("run", run_id=run.id)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 #: Why a page's change is none for programs.
 OF_A_BROWSER = "how one person's own browser shows things"
 OF_A_PERSON = "the account of who is logged in: a token is no person"
-NOT_YET = "programs have no trial of a draft on recorded traffic yet"
 
 #: Address that takes a POST, and the operations that do the same, or why there is none.
 SAME: dict[str, set[str] | str] = {
@@ -46,8 +45,8 @@ SAME: dict[str, set[str] | str] = {
     "draft-step": {"step_draft"},
     "route-preview": {"preview_route"},
     "selector-tester": {"test_selector"},
-    "start-trial": NOT_YET,
-    "cancel-trial": NOT_YET,
+    "start-trial": {"start_trial"},
+    "cancel-trial": {"cancel_run"},
     "routing-import": {"import_definitions_file"},
     "close-connection": {"close_connection"},
     "delete-subscription": {"delete_subscription"},
@@ -57,7 +56,7 @@ SAME: dict[str, set[str] | str] = {
     "test-alert": {"test_alert_rule"},
     "start-run": {"start_run"},
     "cancel-run": {"cancel_run"},
-    "pin-run": "what a person keeps to come back to",
+    "pin-run": {"pin_run"},
     "new-report": {"create_report"},
     "edit-report": {"change_report"},
     "change-report": {"change_report", "run_report", "delete_report"},

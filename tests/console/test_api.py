@@ -11,7 +11,7 @@ from brokerapp.definitions_json import to_json
 from brokerapp.destination import Destination
 from console.api import auth
 from console.gateway import gateway
-from console.models import AlertFiring, AuditEntry
+from console.models import AlertFiring, AnalysisRun, AuditEntry
 from console.rate_limit import RateLimit
 from console.repair.models import Job
 from tests.conftest import until
@@ -390,3 +390,32 @@ def test_a_program_helps_a_user_who_cannot_log_in(program, db):
     call(program, "post", f"/users/{user['id']}/unlock")
     refused = call(program, "delete", f"/users/{user['id']}/second-factor", status=409)
     assert "no second factor" in refused["detail"]
+
+
+def test_a_message_is_found_and_what_became_of_it_is_told(program, console, seen):
+    call(program, "post", "/destinations", {"kind": "queue", "name": "api.found"}, 201)
+    sent = {"destination": "/queue/api.found", "body": "x", "properties": {"order": "a-4711"}}
+    call(program, "post", "/messages", sent, 201)
+    until(lambda: call(program, "get", "/search?q=order:a-4711")["hits"], "the message")
+    [hit] = call(program, "get", "/search?q=order:a-4711")["hits"]
+    assert (hit["place"], hit["why"], hit["state"]) == ("queue://api.found", "order", "waiting")
+    assert call(program, "get", "/search?q=nobody-has-this")["hits"] == []
+    assert "Nothing was recorded" in call(program, "get", "/messages/ID:none:1/journey", status=404)["detail"]
+
+
+def test_a_finding_names_what_nobody_reads(program, console, seen):
+    call(program, "post", "/destinations", {"kind": "queue", "name": "Consumer.Z.VirtualTopic.Unread"}, 201)
+
+    def named() -> list[str]:
+        return [each["destination"] for each in call(program, "get", "/routing/findings")]
+
+    until(lambda: "queue://Consumer.Z.VirtualTopic.Unread" in named(), "the finding")
+
+
+def test_a_run_is_pinned_and_a_trial_shows_no_definitions(program, db):
+    run = AnalysisRun.objects.create(kind="whatif", title="t", asked_by="a", request={"draft": "1", "trial": {"x": 1}})
+    shown = call(program, "put", f"/analyses/runs/{run.id}/pin", {"pinned": True})
+    assert (shown["pinned"], shown["request"]) == (True, {"draft": "1"})
+    narrow = caller(token_of("admin", "see", "analyse", scopes=("shop.>",)))
+    assert call(narrow, "get", "/analyses/runs")["items"] == []
+    call(narrow, "get", f"/analyses/runs/{run.id}", status=404)

@@ -1,0 +1,61 @@
+"""The journey of one message, put together from the trace, the record of what operators did, and the routing."""
+
+from __future__ import annotations
+
+from brokerapp.destination import Destination
+from brokerapp.errors import BrokerError
+from console import trace
+from console.gateway import gateway
+from console.journey import Deed, Journey, journey
+from console.repair.models import Edit, JobOutcome
+
+#: What was done by jobs, in words, and whether the message left its queue by it.
+DEEDS = {
+    "move": ("Moved", True),
+    "copy": ("Copied", False),
+    "retry": ("Resubmitted", True),
+    "remove": ("Deleted", True),
+}
+
+
+def journey_of(id: str) -> Journey:
+    """All that is known of it, wherever it was: who asks may not know of all those places."""
+    seen = trace.events_of([id])
+    rules: dict[str, str] = {}
+    sent = next((each for each in seen.events if each.kind == "enqueue"), None)
+    if sent is not None:
+        rules = _rules(sent.destination, sent.properties)
+    return journey(id, seen.events, _deeds(id), rules, seen.complete)
+
+
+def _rules(sent_to: str, headers: dict[str, str]) -> dict[str, str]:
+    """By place, the definition that copies there today what is sent so."""
+    try:
+        [route] = gateway().routes([(Destination.parse(sent_to), headers)])
+    except BrokerError:
+        return {}
+    hops = [hop for hop in route.get("hops", ()) if hop[1] and hop[4]]
+    rules = ((target, rule.partition("|")[0].replace(":", " ", 1), selector) for _, rule, target, selector, _ in hops)
+    return {target: f"{rule}, because {selector}" if selector else rule for target, rule, selector in rules}
+
+
+def _deeds(id: str) -> list[Deed]:
+    rows = JobOutcome.objects.filter(message_id=id, outcome=JobOutcome.Outcome.DONE).select_related("job")
+    deeds = [
+        Deed(
+            row.time, row.job.asked_by, DEEDS[row.job.action][0], row.job.queue, row.detail, row.job.reason,
+            str(row.job.id), DEEDS[row.job.action][1],
+        )
+        for row in rows
+    ]  # fmt: skip
+    for each in Edit.objects.filter(message_id=id):
+        deeds.append(
+            Deed(each.time, each.edited_by, "Edited and sent anew", each.queue, each.places, each.reason,
+                 leaves=True, new_id=each.new_id)
+        )  # fmt: skip
+    for each in Edit.objects.filter(new_id=id):
+        deeds.append(
+            Deed(each.time, each.edited_by, "Made from another message", each.queue, each.places, each.reason,
+                 old_id=each.message_id)
+        )  # fmt: skip
+    return deeds
