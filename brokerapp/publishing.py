@@ -16,6 +16,7 @@ from brokerapp.client import Client, Placed, Transaction
 from brokerapp.destination import Destination, as_one
 from brokerapp.early_delivery import NOTHING, Given
 from brokerapp.engine.entry import Entry
+from brokerapp.engine.persistency import forced_persistency
 from brokerapp.engine.routing import Route, route
 from brokerapp.engine.time_stamping import stamped
 from brokerapp.errors import BrokerError, RequestRefused
@@ -135,8 +136,7 @@ class Publishing:
         if (rules := self._broker.settings.time_stamping) is not None:
             timestamp, expires = stamped(rules, send.timestamp, send.expires, now_us // 1000)
             send = replace(send, timestamp=timestamp, expires=expires)
-        forced = self._broker.settings.force_persistency
-        persistent = send.persistent if forced is None else forced
+        persistent = self._is_persistent(send)
         timestamp = now_us // 1000 if send.timestamp is None else send.timestamp
         rest = f"\nexpires:{send.expires}\npriority:{send.priority}\ntimestamp:{timestamp}\n"
         rest += ("persistent:true\n" if persistent else "") + send.properties
@@ -150,6 +150,13 @@ class Publishing:
             id = f"{self._prefix}{number}"
             made.append(Message(id, head, body, persistent, send.priority, send.expires, now_us, grouped))
         return made
+
+    def _is_persistent(self, send: Send) -> bool:
+        """As its sender has it, unless the broker or, before that, the policy of where it is sent says otherwise."""
+        topology, forced = self._broker.topology, self._broker.settings.force_persistency
+        if topology.forces_persistency:
+            forced = forced_persistency(map(topology.policy_for, Destination.parse_list(send.destination)), forced)
+        return send.persistent if forced is None else forced
 
     def place(
         self, client: Client, message: Message, destination: Destination, sent_to: Destination | None = None

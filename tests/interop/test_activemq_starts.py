@@ -53,7 +53,7 @@ DEFINITIONS = Definitions(
         PolicyEntry(
             queue("IN.>"), DeadLetterStrategy("individual", queue_prefix="DLQ."), queue_prefetch=7,
             memory_limit=1 << 20, store_limit=1 << 30, queue_cursor="vmQueueCursor", advisory_for_consumed=True,
-            advisory_for_dispatched=True,
+            advisory_for_dispatched=True, force_persistency=True,
             send_advisory_if_no_consumers=True,
             options=(("useCache", "false"),),
         ),
