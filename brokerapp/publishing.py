@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.actions import Send
 from brokerapp.client import Client, Placed, Transaction
-from brokerapp.destination import Destination, as_one
+from brokerapp.destination import Destination, list_of
 from brokerapp.early_delivery import NOTHING, Given
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.persistency import forced_persistency
@@ -60,7 +60,7 @@ class Publishing:
         targets = Destination.parse_list(send.destination)
         for each in targets:
             self._broker.require(client, "write", each)
-        sent_to = as_one(targets) if len(targets) > 1 else None
+        sent_to = list_of(send.destination)
         placed = [self.place(client, message, each, sent_to) for each in targets]
         client.sent += 1
         return message, placed

@@ -37,9 +37,10 @@ _SIZES = frozenset({"memory_limit", "store_limit"})
 
 
 #: Fields ActiveMQ knows nothing of: attributes in a namespace of their own, which it passes over.
-_EXTENSIONS = frozenset(
-    {"strict", "advisory_for_dispatched", "auto_create", "expire_after", "force_persistency", "store_limit"}
-)
+_EXTENSIONS = frozenset((
+    "strict", "advisory_for_dispatched", "auto_create", "expire_after", "force_persistency", "max_uncommitted_count",
+    "store_limit",
+))  # fmt: skip
 
 #: Types of fields that fit into an attribute.
 FIELD_TYPES = frozenset(_READ)

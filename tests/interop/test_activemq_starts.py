@@ -88,6 +88,7 @@ def configuration(port: int) -> BrokerConfig:
         system_usage=SystemUsage(64 << 20, 256 << 20, 128 << 20, True, 500),
         scheduler_support=True,
         schedule_period_for_destination_purge=1000,
+        max_uncommitted_count=500,
     )  # fmt: skip
 
 

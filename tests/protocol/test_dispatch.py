@@ -117,6 +117,16 @@ def test_priorities_of_consumers_can_be_switched_off(connect, name, policy):
     assert {each.headers["subscription"] for each in client.take(4)} == {"low", "high"}
 
 
+@pytest.mark.parametrize(("asked", "first"), [("127", "asked"), ("+2", "asked"), ("128", "one"), ("-129", "one")])
+def test_a_priority_of_consumers_that_no_byte_can_hold_is_none(connect, name, asked, first):
+    client = connect()
+    client.subscribe(f"/queue/{name}", id="one", **{"activemq.priority": "1"})
+    client.subscribe(f"/queue/{name}", id="asked", **{"activemq.priority": asked})
+    for number in range(2):
+        client.send(f"/queue/{name}", str(number))
+    assert {each.headers["subscription"] for each in client.take(2)} == {first}
+
+
 @pytest.mark.scenario("EX-01")
 @pytest.mark.parametrize("order", [["exclusive", "plain"], ["plain", "exclusive"]])
 def test_an_exclusive_consumer_gets_everything_whoever_came_first(connect, name, order):
