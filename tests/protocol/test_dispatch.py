@@ -70,7 +70,7 @@ def test_without_a_policy_priorities_change_nothing(connect, name):
 
 
 def test_a_selective_consumer_gets_its_message_from_behind_many_that_nobody_wants(connect, node, name):
-    client, unwanted = connect(), 25_000
+    client, unwanted = connect(), 10_000
     client.subscribe(f"/queue/{name}", id="early", selector="colour = 'red'")
     for number in range(unwanted):
         client.send(f"/queue/{name}", str(number), wait=False, colour="blue")
