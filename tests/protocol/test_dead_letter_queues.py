@@ -207,6 +207,7 @@ def test_the_persistency_plugin_overrules_what_clients_say(store, name, flag, as
     running.stop()
 
 
+@pytest.mark.scenario("ST-34")
 def test_a_policy_overrules_what_clients_say_where_they_send(store, name):
     policies = """<policyEntry queue="kept.>" xmlns:s="urn:sluice" s:forcePersistency="true"/>
         <policyEntry topic="kept.>" xmlns:s="urn:sluice" s:forcePersistency="true"/>

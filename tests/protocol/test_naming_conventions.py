@@ -102,6 +102,7 @@ def test_what_is_sent_to_a_consumers_queue_is_refused_as_it_is_no_queue_of_its_o
     assert "is a subscription of the topic" in client.error().headers["message"]
 
 
+@pytest.mark.scenario("S01", "S03", "S04")
 def test_prefixes_and_headers_say_what_a_plain_name_is(connect, node, name):
     client = connect()
     client.subscribe(f"jms.topic.{name}", id="topic")
