@@ -24,7 +24,7 @@ from analytics.counting import count
 from analytics.files import ARCHIVED, archived
 from analytics.housekeeping import Bounds, Housekeeping
 from analytics.places import START, place_of
-from analytics.rollups import Rollups
+from analytics.rollups import HOUR, Rollups
 from analytics.stream import NODE_DELAY_US, TraceStream
 from brokerapp.environment import Environment
 from brokerapp.errors import StoreUnavailable
@@ -49,7 +49,7 @@ class Archiver:
         self._stream, self._archive, self._at = stream, archive, at
         self._commit = archive.recover()
         durable.make_folder(archive.folder)
-        self._rollups = Rollups(archive.folder)
+        self._rollups, self._forgotten = Rollups(archive.folder), time.time()
         missed = archive.after(self._rollups.place)  # what was archived but not counted
         self._rollups.add(map(count, missed), place_of(self._commit.offset))
 
@@ -72,7 +72,14 @@ class Archiver:
             self._at("trimmed")
         if drained:
             self._archive.say_as_of(now_us - NODE_DELAY_US)
+            self._forget(now_us / 1e6)
         return drained
+
+    def _forget(self, now: float) -> None:
+        """Once an hour let go what rollups need not keep any more."""
+        if now >= self._forgotten + HOUR:
+            self._rollups.forget(now)
+            self._forgotten = now
 
     def _collect(self) -> tuple[list[pa.Table], Commit, bool]:
         """Events after the last commit, the commit that would archive them, and whether these are all."""

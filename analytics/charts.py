@@ -61,7 +61,12 @@ def greatest(series: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
 
 def _plain(figure: go.Figure, *, x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
     figure.update_layout(
-        colorway=COLORWAY, xaxis=x, yaxis=y, legend={"orientation": "h"}, margin={"t": 16, "r": 16}, hovermode="closest"
+        colorway=COLORWAY,
+        xaxis=x,
+        yaxis=y,
+        legend={"orientation": "h", "traceorder": "normal"},
+        margin={"t": 16, "r": 16},
+        hovermode="closest",
     )
     plain = json.loads(figure.to_json())
     plain["layout"].pop("template", None)  # its colours would fight the page's

@@ -36,6 +36,10 @@ class Cell:
     numbers: list[int] = field(default_factory=lambda: [0] * len(NUMBERS))
     latency: Histogram = field(default_factory=dict)  #: of acks, from the broker to the ack
 
+    def __getitem__(self, name: str) -> int:
+        """One of NUMBERS."""
+        return self.numbers[_PLACE[name]]
+
     def add(self, other: Cell) -> None:
         """Let this one be both together."""
         self.numbers = [mine + its for mine, its in zip(self.numbers, other.numbers, strict=True)]

@@ -127,6 +127,10 @@ class RecoveryPolicy:
 VM_CURSOR = "vmQueueCursor"
 
 
+#: Fewer messages than one in so many say nothing.
+MOST_ONE_IN = 1_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
     """Policy of the destinations matching `destination` (a pattern); the most specific entry wins.
@@ -175,6 +179,9 @@ class PolicyEntry:
     advisory_when_full: bool = False
     send_advisory_if_no_consumers: bool = False
     include_body_for_advisory: bool = False
+    #: Of what is sent there one message in so many is recorded with all that happens to it: 1: every one, 0: none.
+    record_one_in: int | None = None
+    record_properties: str | None = None  #: names of the properties that are recorded, with commas; None: all
     options: tuple[tuple[str, str], ...] = ()
 
     @property

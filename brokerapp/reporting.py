@@ -10,9 +10,11 @@ import time
 
 from brokerapp.broker import Broker
 from brokerapp.clock import now_ms
+from brokerapp.destination import Destination
 from brokerapp.errors import StoreUnavailable
 from brokerapp.listeners import Listeners
 from brokerapp.peers import connection_of
+from brokerapp.recording.choice import EVERYTHING, Choice, choice, chosen
 from brokerapp.recording.depths import Depths
 from brokerapp.recording.recorder import BATCH
 from brokerapp.snapshot import NodeStatus
@@ -96,10 +98,18 @@ class Reporting:
     async def flush_trace(self, everything: bool = False) -> None:
         """Once a second all that waits, in batches; a batch the store does not take is lost, and counted."""
         while (batch := self._recorder.cut(BATCH)) is not None:
+            if self._broker.topology.chooses_what_is_recorded:
+                batch = chosen(batch, self._choice_of)
             try:
-                await self._store.record(batch.encode(), batch.count)
+                if batch.count:
+                    await self._store.record(batch.encode(), batch.count)
             except StoreUnavailable:
                 self._recorder.lose(batch)
                 raise
             if not everything and self._recorder.pending < BATCH:
                 return
+
+    def _choice_of(self, original: str) -> Choice:
+        """What is recorded of messages sent there."""
+        policy = self._broker.topology.policy_for(Destination.parse(original))
+        return EVERYTHING if policy is None else choice(policy.record_one_in, policy.record_properties)

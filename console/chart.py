@@ -11,7 +11,8 @@ from django.urls import reverse
 
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError, InvalidDestination
-from console import figures, history
+from brokerapp.snapshot import DestinationStats
+from console import figures, history, past
 from console.access import visible
 from console.events import events_of
 from console.gateway import gateway
@@ -32,16 +33,24 @@ def chart_of(request: HttpRequest, window: history.Window, destination: Destinat
     """The chart of the broker, or of one destination; empty while the store does not answer."""
     sees = visible(request.user)
     picture = seen_by(mirror().current(), sees)
+    if window.is_rolled_up:
+        return _chart(_rolled_up(picture, window, destination, sees), [], window, destination)
     try:
         looked = history.past_of_whole(gateway(), window.resolution)
         marks = _marks(picture, window, looked, destination, sees)
         events = events_of(window, looked, destination)
     except BrokerError:
         marks, events = [], []
-    shown = [each for each in events if _may_show(each.about, sees)]
+    shown = [each.flag for each in events if _may_show(each.about, sees)]
+    return _chart(marks, shown, window, destination)
+
+
+def _chart(
+    marks: list[history.Mark], flags: list, window: history.Window, destination: Destination | None
+) -> dict[str, Any]:
     return {
         "marks": marks,
-        "events": [each.flag for each in shown],
+        "events": flags,
         "start": window.start * 1000,
         "end": window.end * 1000,
         "seconds": window.seconds,
@@ -78,10 +87,19 @@ def _marks(
     return marks + [each for each in map(chart_mark, picture.past) if each[0] > last]
 
 
+def _rolled_up(
+    picture: Picture, window: history.Window, destination: Destination | None, sees: Sees
+) -> list[history.Mark]:
+    if destination is not None or sees is everything:
+        return past.marks(past.rollups(), window, destination)
+    queues = sorted((each for each in picture.stats.values() if each.destination.is_queue), key=_busy)
+    return past.marks_together(past.rollups(), window, [each.destination for each in queues])
+
+
 def _marks_of_seen(picture: Picture, window: history.Window, looked: list) -> list[history.Mark]:
     """The points of the queues that somebody sees, summed: those of the broker would tell of the others too."""
     queues = [stats for stats in picture.stats.values() if stats.destination.is_queue]
-    queues = sorted(queues, key=lambda stats: -stats.EnqueueCount)
+    queues = sorted(queues, key=_busy)
     kept = history.past(gateway(), window.resolution, [each.destination for each in queues[:MAX_SUMMED]])
     moved = [pair for pair in zip(kept, queues, strict=False) if pair[0]]
     standing = sum(stats.QueueSize for stats in queues) - sum(stats.QueueSize for _, stats in moved)
@@ -90,6 +108,10 @@ def _marks_of_seen(picture: Picture, window: history.Window, looked: list) -> li
         [at[0][0], standing + sum(each[1] for each in at), *(round(sum(each[n] for each in at), 2) for n in (2, 3))]
         for at in zip(*of_each, strict=True)
     ]
+
+
+def _busy(stats: DestinationStats) -> int:
+    return -stats.EnqueueCount
 
 
 def _url(destination: Destination | None) -> str:

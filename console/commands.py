@@ -33,6 +33,7 @@ class Command:
 COMMANDS = (
     Command("Overview", "overview", "overview", keys="g o"),
     Command("Queues", "queues", "queue", keys="g q"),
+    Command("Depths at a past moment", "depths", "history"),
     Command("Topics", "topics", "topic", keys="g t"),
     Command("Routing", "routing", "routing", keys="g r"),
     Command("Connections", "connections", "connection", keys="g c"),

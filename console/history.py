@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
+from analytics.past import width_for
+from analytics.rollups import HOUR, KEPT
 from brokerapp.destination import Destination, Kind
 from brokerapp.history import COARSE, FINE, Point, Resolution, Whole, points, wholes
 from brokerapp.store.rings import WHOLE
 from console.gateway import Gateway
 
 #: The windows a page offers: what the URL calls them, what the page does, and how many seconds they are.
-WINDOWS: dict[str, tuple[str, int]] = {"15m": ("15 min", 900), "1h": ("1 h", 3600), "24h": ("24 h", 86400)}
+WINDOWS: dict[str, tuple[str, int]] = {
+    "15m": ("15 min", 900), "1h": ("1 h", 3600), "24h": ("24 h", 86400), "7d": ("7 d", 7 * 86400),
+    "30d": ("30 d", 30 * 86400),
+}  # fmt: skip
 DEFAULT = "15m"
 #: The shortest window that a brush may choose, seconds.
 SHORTEST = 60
@@ -32,13 +37,18 @@ class Window:
     def read(query: Mapping[str, str], now: float) -> Window:
         """The window in a URL; what makes no sense there falls back to the default."""
         start, end = (_moment(query.get(name, "")) for name in ("from", "to"))
-        oldest = int(now) - COARSE.span
+        oldest = int(now) - KEPT[HOUR]
         if start is not None and end is not None and oldest <= start and start + SHORTEST <= end <= now + FINE.step:
-            return Window("", start, end, _resolution(start, now))
+            return Window("", start, end, _resolution(start, end, now))
         name = query.get("window", DEFAULT)
         name = name if name in WINDOWS else DEFAULT
         start = int(now) - WINDOWS[name][1]
-        return Window(name, start, int(now), _resolution(start, now))
+        return Window(name, start, int(now), _resolution(start, int(now), now))
+
+    @property
+    def is_rolled_up(self) -> bool:
+        """Whether it reaches further back than the store's history, so that rollups tell of it."""
+        return self.resolution not in (FINE, COARSE)
 
     @property
     def is_live(self) -> bool:
@@ -68,8 +78,12 @@ class Window:
         return f"{datetime.fromtimestamp(self.start, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
-def _resolution(start: int, now: float) -> Resolution:
-    return FINE if now - start <= FINE.span else COARSE
+def _resolution(start: int, end: int, now: float) -> Resolution:
+    for each in (FINE, COARSE):
+        if now - start <= each.span:
+            return each
+    width = width_for(start, end, now)
+    return Resolution("rollups", width, KEPT[width] // width)
 
 
 def _moment(text: str) -> int | None:

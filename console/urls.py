@@ -23,6 +23,7 @@ from console.views import (
     audit,
     charts,
     connections,
+    depths,
     destinations,
     detail,
     kept,
@@ -57,6 +58,7 @@ allauth_urls = [
 
 urlpatterns = [
     path("", overview.overview, name="overview"),
+    path("depths", depths.depths, name="depths"),
     path("demo", overview.start_demo, name="demo"),
     *repair.urlpatterns,
     path("chart", charts.chart, name="chart"),

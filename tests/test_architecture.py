@@ -107,6 +107,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     ),
     "brokerapp.stomp.endpoint": (*PARTS_OF_CORE, "brokerapp.stomp"),
     "brokerapp.stomp.heart_beats": (),
+    "brokerapp.stomp.message_frames": (*PARTS_OF_CORE, "brokerapp.stomp"),
     "brokerapp.stomp.listener": (*PARTS_OF_CORE, "brokerapp.stomp"),
     "brokerapp.stomp.tls": ("brokerapp.connector", "brokerapp.errors"),
     "brokerapp.stomp.websocket": (

@@ -25,7 +25,7 @@ WORDS = {"dead_letter": "dead letter", "expire": "expired", "drop": "dropped"}
 _CAUSE, _OUTCOME = Column("cause", "Cause"), Column("outcome", "What became of them")
 _FAILED_AT = Column("destination", "Where", about="destination")
 _COLUMNS = (
-    _CAUSE, _OUTCOME, _FAILED_AT, Column("messages", "Messages", "messages"), Column("share", "Share", "part"),
+    _CAUSE, _OUTCOME, _FAILED_AT, Column("messages", "Messages", "count"), Column("share", "Share", "part"),
     Column("consumers", "Consumers", "count"), Column("first", "First", "time"), Column("last", "Last", "time"),
 )  # fmt: skip
 _EXAMPLES = (

@@ -21,7 +21,7 @@ from analytics.question import Question
 from analytics.request import Window
 from analytics.results import Column, Findings, Table
 from analytics.slots import series, slot_seconds, span
-from analytics.transforms.latency import latency
+from analytics.transforms.latency import latency_of_destinations
 from analytics.transforms.traffic import traffic
 from analytics.transforms.which import of_destination
 from analytics.words import counted, duration, sentence, short
@@ -42,9 +42,8 @@ def run(question: Question, collect: Collect) -> Findings:
     by_time = collect("traffic by destination and time", traffic(events, slot))
     if not by_time.num_rows:
         return nothing()
-    histogram = collect("latency by consumer queue", latency(events, slot))
-    of_queues = histogram.filter(histogram["consumer"].is_null())
-    delays = ordered(percentiles(of_queues, ["destination"]), "p95_us").rename_columns({"messages": "acked"})
+    histogram = collect("latency by consumer queue", latency_of_destinations(events))
+    delays = ordered(percentiles(histogram, ["destination"]), "p95_us").rename_columns({"messages": "acked"})
     totals = _totals(by_time)
     return Findings(
         sentence=_sentence(totals, delays),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analytics.histogram import STEPS
@@ -17,14 +17,21 @@ def latency(events: DataFrame, slot_seconds: int) -> DataFrame:
 
     One scan makes a small cube, of which both are sums.
     """
-    micros = F.greatest(F.unix_micros("ts") - F.unix_micros("born"), F.lit(1))
-    cube = (
-        events.where(F.col("kind") == "ack")
-        .groupBy("destination", "consumer", slot(slot_seconds).alias("slot"),
-                 F.floor(F.log2(micros) * STEPS).alias("bucket"))
-        .agg(F.sum("weight").alias("messages"))
-    )  # fmt: skip
+    cube = _counted(events, "destination", "consumer", slot(slot_seconds).alias("slot"))
     sets = [[F.col(name) for name in each] for each in (_TIMES, _CONSUMERS)]
     keys = [F.col(name) for name in ("destination", "consumer", "slot", "bucket")]
     summed = cube.groupingSets(sets, *keys).agg(F.sum("messages").alias("messages"))
     return summed.select("destination", "consumer", "slot", "bucket", "messages")
+
+
+def latency_of_destinations(events: DataFrame) -> DataFrame:
+    """Rows of schemas.LATENCY, of destinations only: neither consumer nor slot."""
+    nobody, never = F.lit(None).cast("string").alias("consumer"), F.lit(None).cast("timestamp").alias("slot")
+    return _counted(events, "destination").select("destination", nobody, never, "bucket", "messages")
+
+
+def _counted(events: DataFrame, *keys: Column | str) -> DataFrame:
+    """Acks by these keys and the bucket of their latency."""
+    micros = F.greatest(F.unix_micros("ts") - F.unix_micros("born"), F.lit(1))
+    bucket = F.floor(F.log2(micros) * STEPS).alias("bucket")
+    return events.where(F.col("kind") == "ack").groupBy(*keys, bucket).agg(F.sum("weight").alias("messages"))

@@ -15,17 +15,23 @@ from brokerapp.environment import Environment
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Environment]:
-    """The environment of an installation in the folder, whose server was just started."""
+def running(folder: Path) -> Iterator[tuple[Environment, int]]:
+    """The environment of an installation in the folder, and the id of its server's process, which was just started."""
     variables = {**os.environ, "SLUICE_DATA": str(folder), "SLUICE_SPARK_PORT": str(_free_port())}
     environment = Environment.read(variables)
     command, own = spark_server.prepare(environment)
     server = subprocess.Popen(command, env={**variables, **own}, cwd=environment.spark, start_new_session=True)
     try:
-        yield environment
+        yield environment, server.pid
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait(30)
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time that a process has used, with those it waited for."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def _free_port() -> int:

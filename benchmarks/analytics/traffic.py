@@ -182,7 +182,8 @@ class Stretch:
 
     def send(self, original: str, share: float, legs: tuple) -> None:
         """A part of the messages goes to this destination, and on to its legs."""
-        chosen = np.flatnonzero((np.arange(len(self.born)) * 0.6180339887 + self._next) % 1 < share)
+        phase = np.arange(len(self.born)) * 0.6180339887 % 1  # spread evenly, each message in one share only
+        chosen = np.flatnonzero((phase >= self._next) & (phase < self._next + share))
         self._next += share
         sent_to = self.events.name(original)
         first = len(self.events.consumers)

@@ -17,7 +17,7 @@ from brokerapp.config.recovery import read_recovery, written_recovery
 from brokerapp.config.strategies import NESTED, read_strategies, written_strategies
 from brokerapp.config.virtual_destinations import destinations, entry_targets, read_destination
 from brokerapp.config.without_effect import MEMORY_LIMIT_OF_QUEUE, why_option
-from brokerapp.definitions import VM_CURSOR, DeadLetterStrategy, PolicyEntry
+from brokerapp.definitions import MOST_ONE_IN, VM_CURSOR, DeadLetterStrategy, PolicyEntry
 from brokerapp.destination import ANY_REST, NAMED_KINDS, Destination, Kind
 from brokerapp.engine.message_groups import group_map
 from brokerapp.errors import DefinitionRefused
@@ -116,6 +116,8 @@ def _policy(element: Element, destination: Destination) -> PolicyEntry:
         group_map(values.get("message_group_map_factory_type"))
     except DefinitionRefused as error:
         raise element.refused(str(error)) from error
+    if not 0 <= values.get("record_one_in", 1) <= MOST_ONE_IN:
+        raise element.refused(f"recordOneIn is a number from 0 to {MOST_ONE_IN:,}")
     element.note(Outcome.TAKEN, str(destination))
     values["queue_cursor"] = cursor = _queue_cursor(element)
     flow_controlled = values.get("memory_limit") and values.get("producer_flow_control") is not False

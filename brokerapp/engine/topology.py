@@ -126,6 +126,11 @@ class Topology:
             return [name for name in found if name.startswith(family)]
         return found
 
+    @property
+    def chooses_what_is_recorded(self) -> bool:
+        """Whether of some destinations not everything is."""
+        return any((each.record_one_in, each.record_properties) != (None, None) for each in self.definitions.policies)
+
     def policy_for(self, destination: Destination) -> PolicyEntry | None:
         """The most specific policy entry for this destination."""
         if not self.definitions.policies:

@@ -8,13 +8,19 @@ import numpy as np
 import pyarrow as pa
 
 from brokerapp.recording.properties import property_maps
-from brokerapp.recording.schema import ENQUEUE, KINDS, MOMENT, NAME, SCHEMA
+from brokerapp.recording.schema import DEPTH, ENQUEUE, KINDS, MOMENT, NAME, SCHEMA
 
 _KINDS = pa.array(KINDS, pa.string())
 _MAPS = ("ps", "pn")
 
 
-def table_of(broker: str, runs: list, facts: list[tuple[str, int, int]], heads: list[bytes]) -> pa.Table:
+def table_of(
+    broker: str,
+    runs: list,
+    facts: list[tuple[str, int, int]],
+    heads: list[bytes],
+    weights: dict[str, int] | None = None,
+) -> pa.Table:
     """The events of one batch, see recorder.py."""
     ts, kind, destinations, original, consumer, reason, counts = (runs[column::7] for column in range(7))
     ids, sizes, born = zip(*facts, strict=True) if facts else ((), (), ())
@@ -45,9 +51,17 @@ def table_of(broker: str, runs: list, facts: list[tuple[str, int, int]], heads: 
         "born": of_message(_integers(born)).view(MOMENT),
         "reason": of_run(_names(reason)),
         **_properties(kinds, run, heads),
-        "weight": pa.array(np.ones(len(run), np.int32)),
+        "weight": pa.array(_weights(kinds, original, weights or {})[run]),
     }
     return pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def _weights(kinds: np.ndarray, originals: Sequence[str], weights: dict[str, int]) -> np.ndarray:
+    """Of each run. Depths are counted whole, whatever is sampled."""
+    if not weights:
+        return np.ones(len(kinds), np.int32)
+    of_run = np.fromiter((weights.get(each, 1) for each in originals), np.int32, len(kinds))
+    return np.where(kinds == DEPTH, np.int32(1), of_run)
 
 
 def _unique(destinations: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray, np.ndarray]:

@@ -1,6 +1,6 @@
 """Batches of trace events as bytes: packed on the node as they were noted, made into columns by whoever reads them.
 
-    magic  length  zstd(marshal((broker, runs, facts, heads)))
+    magic  length  zstd(marshal((broker, runs, facts, heads, weights)))
 
 What is said once stays once: the interpreter's own format keeps references as references. So a batch costs the node a
 sixth of what Arrow columns cost it, and takes a tenth of the room (decision 13).
@@ -28,12 +28,14 @@ MAX_BYTES = 256 * 1024 * 1024
 _ARROW = b"\xff\xff\xff\xff"
 
 
-def encode(broker: str, runs: list, facts: list[tuple[str, int, int]], heads: list[bytes]) -> bytes:
+def encode(
+    broker: str, runs: list, facts: list[tuple[str, int, int]], heads: list[bytes], weights: dict[str, int]
+) -> bytes:
     """A batch: references for each run, the facts of all their messages, and a head of each run enqueued, or none.
 
     See recorder.py.
     """
-    plain = marshal.dumps((broker, runs, facts, heads), _MARSHAL)
+    plain = marshal.dumps((broker, runs, facts, heads, weights), _MARSHAL)
     return b"%b%b%b" % (_MAGIC, _LENGTH.pack(len(plain)), pa.compress(plain, _CODEC, asbytes=True))
 
 

@@ -14,7 +14,7 @@ Synchronous, without clock and I/O; it belongs to one event loop.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from brokerapp.message import Message
 from brokerapp.recording.encoding import encode
@@ -41,10 +41,12 @@ class Batch:
     facts: list[tuple[str, int, int]]
     heads: list[bytes]
     count: int  #: of the events
+    #: By where they were sent to: for how many messages those stand that are in it (choice.py); elsewhere 1.
+    weights: dict[str, int] = field(default_factory=dict)
 
     def encode(self) -> bytes:
         """The batch as bytes."""
-        return encode(self.broker, self.runs, self.facts, self.heads)
+        return encode(self.broker, self.runs, self.facts, self.heads, self.weights)
 
 
 class Recorder:

@@ -9,8 +9,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from itertools import repeat
 from typing import Any
 
 from brokerapp.actions import Action, Connect, Disconnect, Subscribe
@@ -20,14 +18,13 @@ from brokerapp.engine.access import ANONYMOUS, Principal
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import AuthenticationFailed, BrokerError, LimitExceeded, ProtocolError, RequestRefused
-from brokerapp.message import Message, escape
-from brokerapp.network_path import PATH_HEADER, write_path
+from brokerapp.message import escape
 from brokerapp.stomp.endpoint import Authenticate, Endpoint
 from brokerapp.stomp.frames import MAX_HEAD_BYTES, Frame, FrameParser, Run
 from brokerapp.stomp.heart_beats import HeartBeats
-from brokerapp.stomp.naming import Naming, with_own_names
+from brokerapp.stomp.message_frames import MessageFrames
+from brokerapp.stomp.naming import Naming
 from brokerapp.stomp.session import StompSession
-from brokerapp.transformations import as_wanted
 
 logger = logging.getLogger(__name__)
 
@@ -85,6 +82,7 @@ class StompConnection(asyncio.Protocol):
             remote_address=f"{peer[0]}:{peer[1]}" if peer else "",
             connected_ms=time.time_ns() // 1_000_000,
         )
+        self._messages = MessageFrames(self._session, self.client)
         if self._endpoint.stopping:
             self.close()
             return
@@ -291,46 +289,9 @@ class StompConnection(asyncio.Protocol):
     # -- the broker's side: Sink
 
     def deliver(self, subscription: Subscription, entries: Sequence[Entry], ack_ids: Sequence[str]) -> None:
-        session, out = self._session, self._out
-        named = session.version == "1.2"
-        as_stored = named and subscription.transformation is None and not self.client.own_names
-        size = 0
-        for entry, ack_id in zip(entries, ack_ids or repeat("", len(entries)), strict=True):
-            message = entry.message if as_stored else self._as_seen(subscription, entry.message)
-            out.append(subscription.prefix.get(entry.shown or entry.log) or self._prefix(subscription, entry))
-            if ack_id and named:
-                out.append(f"ack:{ack_id}\n".encode())
-            if entry.deliveries:
-                out.append(b"redelivered:true\nJMSXDeliveryCount:%d\n" % (entry.deliveries + 1))
-            if entry.original:
-                out.append(session.header("original-destination", entry.original))
-            if message.path and session.bridge is not None:
-                out.append(session.header(PATH_HEADER, write_path(message.path)))
-            if entry.first_of_group:
-                out.append(b"JMSXGroupFirstForConsumer:true\n")
-            out += (message.head, b"\n", message.body, b"\0\n")
-            size += len(message.body)
-        self._out_size += size
+        self._out_size += self._messages.write(self._out, subscription, entries, ack_ids)
         if self._out_size > WRITE_HIGH_WATER:
             self.flush()  # so that a socket that is full says so before more is given to it
-
-    def _as_seen(self, subscription: Subscription, message: Message) -> Message:
-        """The message as this client's version, its names for destinations and its subscription want it."""
-        if subscription.transformation is not None:
-            message = as_wanted(message, subscription.transformation)
-        head = message.head
-        if self.client.own_names:
-            head = with_own_names(head, self.client.own_names)
-        head = self._session.head(head)
-        return message if head is message.head else replace(message, head=head)
-
-    def _prefix(self, subscription: Subscription, entry: Entry) -> bytes:
-        """The first lines of what a subscription gets from where this entry is from."""
-        destination = entry.shown or Destination.parse(entry.log).stomp
-        destination = self.client.own_names.get(destination, destination)
-        prefix = self._session.message_prefix(destination, subscription.id)
-        subscription.prefix[entry.shown or entry.log] = prefix
-        return prefix
 
     def end_of_browse(self, subscription: Subscription) -> None:
         names = (self.client.own_names.get(each.stomp, each.stomp) for each in subscription.destinations)

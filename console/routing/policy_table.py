@@ -99,6 +99,16 @@ _POLICY_ROWS: tuple[Option, ...] = (
         ("auto_create", "Clients create destinations by naming them. Off: operators only.", "on"),
     ),
     *_section(
+        "Recording",
+        (
+            "record_one_in",
+            "One message in so many is recorded, with all that happens to it; 1: every one, 0: none.",
+            "1",
+            "messages",
+        ),
+        ("record_properties", "Names of the properties that are recorded, with commas. Bodies never are.", "all"),
+    ),
+    *_section(
         "Topics",
         ("always_retroactive", "Every new subscriber first gets what the topic remembers.", "off"),
     ),

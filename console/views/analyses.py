@@ -17,6 +17,7 @@ from brokerapp.errors import RequestRefused
 from console import audit, findings, runs, turns
 from console.access import Verb, needs, require_everywhere
 from console.analyses import catalogue, request_for, words_for
+from console.archived import archived
 from console.assets import PLOTLY_STYLES
 from console.models import AnalysisRun
 
@@ -38,6 +39,7 @@ def _page(request: HttpRequest, error: str = "") -> HttpResponse:
         "groups": by_group(),
         "rows": [(run, runs.cells_of(run, line), words_for(run.kind, run.request)) for run in latest],
         "error": error,
+        "archived": archived(),
     }
     return render(request, "console/analyses.html", context, status=400 if error else 200)
 

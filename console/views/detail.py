@@ -7,15 +7,19 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from csp.decorators import csp_update
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from analytics import charts
+from analytics.past import width_for
 from brokerapp.destination import Destination, Kind
 from brokerapp.errors import BrokerError
 from brokerapp.snapshot import DestinationStats
-from console import figures, history, policies
+from console import figures, history, past, policies
 from console.access import Verb, may, named, needs
+from console.assets import PLOTLY_STYLES
 from console.chart import chart_of
 from console.destinations import existing
 from console.gateway import gateway
@@ -33,6 +37,7 @@ MAX_CHANGES = 30
 
 @require_GET
 @needs(Verb.SEE, named)
+@csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
     """One queue or topic."""
     destination = Destination(Kind(kind), name).physical
@@ -122,9 +127,20 @@ def _history(request: HttpRequest, picture: Picture, stats: DestinationStats, wi
     return {
         "chart": chart_of(request, window, stats.destination),
         "windows": _windows(window),
+        **_delays(window, stats.destination),
         "changes": changes,
         "may_read_changes": may_read,
     }
+
+
+def _delays(window: history.Window, destination: Destination) -> dict[str, Any]:
+    """How long acks took, from the rollups: by consumer, and over time."""
+    rollups = past.rollups()
+    width = window.resolution.step if window.is_rolled_up else width_for(window.start, window.end, time.time())
+    points = rollups.points(window.start, window.end, width, str(destination))
+    series = past.delays_over_time(points)
+    figure = charts.lines(series.pop("at"), series, "milliseconds") if series["at"] else None
+    return {"delays": past.delays(rollups, window.start, window.end, width, destination), "delays_figure": figure}
 
 
 def _losses(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:

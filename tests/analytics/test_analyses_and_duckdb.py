@@ -150,13 +150,17 @@ def test_weeks(spark, archive):
 def test_percentiles_of_latency_are_within_their_error_of_the_exact_ones(events, duck):
     from analytics import schemas
     from analytics.histogram import ERROR, PERCENTILES, percentiles
-    from analytics.transforms.latency import latency
+    from analytics.transforms.latency import latency, latency_of_destinations
 
     frame = latency(events, 600)
     assert [(each.name, each.dataType) for each in frame.schema] == [
         (each.name, each.dataType) for each in schemas.LATENCY
     ]
     found = frame.toArrow()
+    of_destinations = latency_of_destinations(events)
+    assert of_destinations.schema == frame.schema
+    by_destination = percentiles(found.filter(found["consumer"].is_null()), ["destination"])
+    assert percentiles(of_destinations.toArrow(), ["destination"]) == by_destination
     for none, by, query in (
         ("consumer", ["destination"], oracle.latency("destination")),
         ("slot", ["destination", "consumer"], oracle.latency("destination", "consumer")),

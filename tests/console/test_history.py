@@ -37,7 +37,7 @@ def whole(at: int, **more) -> Whole:
         ({"from": str(NOW - 600), "to": str(NOW - 300)}, "", 300, FINE),
         ({"from": str(NOW - 20_000), "to": str(NOW - 300)}, "", 19_700, COARSE),
         ({"from": str(NOW - 30), "to": str(NOW)}, "15m", 900, FINE),  # too short
-        ({"from": str(NOW - 999_999), "to": str(NOW)}, "15m", 900, FINE),  # longer ago than is kept
+        ({"from": str(NOW - 99_999_999), "to": str(NOW)}, "15m", 900, FINE),  # longer ago than is kept
         ({"from": "x", "to": "-1"}, "15m", 900, FINE),
     ],
 )

@@ -80,6 +80,7 @@ PAGES = [
     ("routing-import", {}, "post", Verb.DRAFT),
     ("routing-export", {}, "get", Verb.SEE),
     ("chart", {}, "get", Verb.SEE),
+    ("depths", {}, "get", Verb.SEE),
     ("queue-chart", QUEUE, "get", Verb.SEE),
     ("topic-chart", TOPIC, "get", Verb.SEE),
     ("star", {}, "post", Verb.SEE),

@@ -1,10 +1,13 @@
 """What a node records: where the depths of its queues stand; and what becomes of it when the store is full."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 
 import redis
 
 from brokerapp.config import default_config
+from brokerapp.definitions import PolicyEntry
+from brokerapp.destination import Destination
 from brokerapp.recording.encoding import decode
 from brokerapp.store.keys import trace_key
 from console.nodes import NodeFacts
@@ -14,9 +17,9 @@ from tests.protocol.running_node import RunningNode, until
 BROKER = "recording-depths"
 
 
-def recorded(store) -> list[dict]:
+def recorded(store, broker: str = BROKER) -> list[dict]:
     with redis.Redis.from_url(store.url) as client:
-        batches = [fields[b"b"] for _, fields in client.xrange(trace_key(BROKER))]
+        batches = [fields[b"b"] for _, fields in client.xrange(trace_key(broker))]
     return [row for batch in batches for row in decode(batch).to_pylist()]
 
 
@@ -67,3 +70,23 @@ def test_a_node_that_starts_records_the_depths_it_finds(store):
     RunningNode(default_config(BROKER, 0), store.url).stop()
     depth = [row for row in recorded(store) if row["kind"] == "depth"][-1]
     assert (depth["destination"], depth["size"], depth["reason"]) == ("queue://orders", 3, "all")
+
+
+def test_a_policy_says_what_is_recorded_of_a_destination_and_may_change_while_the_node_runs(store):
+    node = RunningNode(default_config(f"{BROKER}-chosen", 0), store.url)
+    try:
+        node.ask(lambda admin: _record(admin, PolicyEntry(Destination.queue("quiet.>"), record_one_in=0)))
+        until(lambda: node.look(lambda: node.node.broker.topology.chooses_what_is_recorded), "the new policy")
+        client = StompClient(node.port, "1.2")
+        client.send("/queue/quiet.one", "a")
+        client.send("/queue/told", "b")
+        client.connection.disconnect()
+    finally:
+        node.stop()
+    events = [row for row in recorded(store, f"{BROKER}-chosen") if row["kind"] != "depth"]
+    assert {row["destination"] for row in events} == {"queue://told"}
+
+
+async def _record(admin, policy):
+    current = await admin.definitions()
+    await admin.define(replace(current, policies=(policy,)), "test")

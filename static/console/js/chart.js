@@ -9,12 +9,14 @@ const TABLE_ROWS = 60;
 const SVG = "http://www.w3.org/2000/svg";
 const MARGIN = { left: 66, right: 14, top: 22, bottom: 24, between: 34 };
 const DEPTH_SHARE = 0.58;
+const DAY = 86400000;
 const LABEL = 62; // pixels of a label of the time axis, with the room beside it
 
 const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const decimal = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1, minimumFractionDigits: 1 });
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const date = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 const clockWithSeconds = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 function rateText(value) {
@@ -38,8 +40,8 @@ function element(name, attributes, parent) {
 // Milliseconds between two labels of the time axis, so that as many have room as there are.
 function tickOf(span, most) {
   const minute = 60000;
-  return [minute, 2 * minute, 5 * minute, 10 * minute, 15 * minute, 30 * minute, 60 * minute, 120 * minute, 240 * minute, 360 * minute]
-    .find((step) => span / step <= most) ?? 720 * minute;
+  return [1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880, 7200, 10080].map((minutes) => minutes * minute)
+    .find((step) => span / step <= most) ?? 20160 * minute;
 }
 
 class Chart {
@@ -187,7 +189,7 @@ class Chart {
     const offset = new Date(from).getTimezoneOffset() * 60000;
     for (let at = Math.ceil((from - offset) / tick) * tick + offset; at <= to; at += tick) {
       const label = element("text", { x: this.x(at), y: height - 6, "text-anchor": "middle" }, this.svg);
-      label.textContent = clock.format(at);
+      label.textContent = (tick < DAY ? clock : date).format(at);
     }
   }
 

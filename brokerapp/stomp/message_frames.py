@@ -1,0 +1,66 @@
+"""MESSAGE frames: what a client is given, as its version, its names for destinations and its subscriptions want it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import repeat
+
+from brokerapp.client import Client
+from brokerapp.destination import Destination
+from brokerapp.engine.entry import Entry
+from brokerapp.engine.subscription import Subscription
+from brokerapp.message import Message
+from brokerapp.network_path import PATH_HEADER, write_path
+from brokerapp.stomp.naming import with_own_names
+from brokerapp.stomp.session import StompSession
+from brokerapp.transformations import as_wanted
+
+
+class MessageFrames:
+    """Writes those of one client."""
+
+    def __init__(self, session: StompSession, client: Client) -> None:
+        self._session, self._client = session, client
+
+    def write(
+        self, out: list[bytes], subscription: Subscription, entries: Sequence[Entry], ack_ids: Sequence[str]
+    ) -> int:
+        """Add the frames, in pieces, to what goes out; how many bytes of bodies that were."""
+        session = self._session
+        named = session.version == "1.2"
+        as_stored = named and subscription.transformation is None and not self._client.own_names
+        size = 0
+        for entry, ack_id in zip(entries, ack_ids or repeat("", len(entries)), strict=True):
+            message = entry.message if as_stored else self._as_seen(subscription, entry.message)
+            out.append(subscription.prefix.get(entry.shown or entry.log) or self._prefix(subscription, entry))
+            if ack_id and named:
+                out.append(f"ack:{ack_id}\n".encode())
+            if entry.deliveries:
+                out.append(b"redelivered:true\nJMSXDeliveryCount:%d\n" % (entry.deliveries + 1))
+            if entry.original:
+                out.append(session.header("original-destination", entry.original))
+            if message.path and session.bridge is not None:
+                out.append(session.header(PATH_HEADER, write_path(message.path)))
+            if entry.first_of_group:
+                out.append(b"JMSXGroupFirstForConsumer:true\n")
+            out += (message.head, b"\n", message.body, b"\0\n")
+            size += len(message.body)
+        return size
+
+    def _as_seen(self, subscription: Subscription, message: Message) -> Message:
+        if subscription.transformation is not None:
+            message = as_wanted(message, subscription.transformation)
+        head = message.head
+        if self._client.own_names:
+            head = with_own_names(head, self._client.own_names)
+        head = self._session.head(head)
+        return message if head is message.head else replace(message, head=head)
+
+    def _prefix(self, subscription: Subscription, entry: Entry) -> bytes:
+        """The first lines of what a subscription gets from where this entry is from."""
+        destination = entry.shown or Destination.parse(entry.log).stomp
+        destination = self._client.own_names.get(destination, destination)
+        prefix = self._session.message_prefix(destination, subscription.id)
+        subscription.prefix[entry.shown or entry.log] = prefix
+        return prefix

@@ -1,0 +1,129 @@
+"""The past over days, as charts and pages show it, from the rollups that the archiver keeps. Pure but for `rollups`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.conf import settings
+
+from analytics.archive import BrokerArchive
+from analytics.counting import Cell, percentile
+from analytics.past import Past, Point
+from analytics.rollups import OTHERS, TEMPORARY
+from brokerapp.destination import Destination
+from console.history import Mark, Window
+
+#: Destinations whose past is summed for who does not see all: each takes some milliseconds.
+MOST_TOGETHER = 50
+#: Seconds without a note of any depth after which one wonders whether the broker ran: each full hour has one unless all
+#: queues are empty.
+QUIET_SECONDS = 3700
+#: What takes a copy from its queue.
+LEAVING = ("ack", "expire", "dead_letter", "drop")
+PARTS = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
+
+
+def rollups() -> Past:
+    """What the archiver counted of this broker."""
+    return Past(BrokerArchive(settings.SLUICE.archive, settings.SLUICE.broker_name).folder)
+
+
+def marks(past: Past, window: Window, destination: Destination | None) -> list[Mark]:
+    """A chart's points. A stretch of time in which the broker recorded nothing is a gap."""
+    name, width = "" if destination is None else str(destination), window.resolution.step
+    own = past.points(window.start, window.end, width, name)
+    whole = own if destination is None else past.points(window.start, window.end, width)
+    by_start = {each.start: each for each in own}
+    level = past.depth_before(window.start, name) or 0
+    found: list[Mark] = []
+    for start in (each.start for each in whole):
+        point = by_start.get(start)
+        level = level if point is None or point.depth is None else point.depth
+        arrived, left = (0, 0) if point is None else rates(point.cell, is_whole=destination is None)
+        found.append([(start + width) * 1000, level, round(arrived / width, 2), round(left / width, 2)])
+    return found
+
+
+def marks_together(past: Past, window: Window, destinations: Sequence[Destination]) -> list[Mark]:
+    """The points of these, of the first MOST_TOGETHER of them, summed."""
+    of_each = [marks(past, window, each) for each in destinations[:MOST_TOGETHER]]
+    together = zip(*of_each, strict=False)  # a stretch may have begun in between
+    return [[at[0][0], *(round(sum(each[n] for each in at), 2) for n in (1, 2, 3))] for at in together]
+
+
+def rates(cell: Cell, *, is_whole: bool) -> tuple[int, int]:
+    """Messages that arrived and left. What is sent to a queue is an enqueue and a forward there, and arrives once."""
+    arrived = cell["forward"] if is_whole else max(cell["enqueue"], cell["forward"])
+    return arrived, sum(cell[kind] for kind in LEAVING)
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """How long the acks of one consumer, or of all, took: milliseconds from the broker to the ack."""
+
+    consumer: str  #: "": all
+    acked: int
+    p50: float | None
+    p95: float | None
+    p99: float | None
+
+
+def delays(past: Past, start: int, end: int, width: int, destination: Destination) -> list[Delays]:
+    """Of all consumers of a destination together, then of each, the slowest first; none without an ack."""
+    name = str(destination)
+    found = [_delays(past.points(start, end, width, name, each), each) for each in past.consumers(name)]
+    consumers = sorted((each for each in found if each.acked), key=lambda each: each.p95 or 0, reverse=True)
+    together = _delays(past.points(start, end, width, name), "")
+    return [together, *consumers] if together.acked else []
+
+
+def _delays(points: Iterable[Point], consumer: str) -> Delays:
+    cell = Cell()
+    for each in points:
+        cell.add(each.cell)
+    latency = cell.latency
+    parts = {name: percentile(latency, part) for name, part in PARTS.items()}
+    in_ms = {name: None if us is None else us / 1000 for name, us in parts.items()}
+    return Delays(consumer, sum(latency.values()), **in_ms)
+
+
+def delays_over_time(points: Iterable[Point]) -> dict[str, list]:
+    """Times and percentiles of each stretch that had acks, as a chart's series."""
+    series: dict[str, list] = {"at": [], **{name: [] for name in PARTS}}
+    for point in points:
+        if point.cell.latency:
+            series["at"].append(datetime.fromtimestamp(point.start, UTC).isoformat())
+            for name, part in PARTS.items():
+                series[name].append(round(percentile(point.cell.latency, part) / 1000, 3))
+    return series
+
+
+@dataclass(frozen=True, slots=True)
+class Then:
+    """One queue or subscription at a past moment."""
+
+    destination: Destination
+    depth: int
+    now: int | None  #: what it holds now; None when it is gone
+
+    @property
+    def change(self) -> str:
+        """How many more wait now, with a sign."""
+        change = (self.now or 0) - self.depth
+        return f"{change:+,}".replace("-", "−") if change else "0"
+
+
+def depths_then(
+    noted: dict[str, int], now: Callable[[Destination], int | None], sees: Callable[[Destination], bool]
+) -> list[Then]:
+    """Those that held anything and may be seen, the deepest first."""
+    found = []
+    for name, depth in noted.items():
+        if name in (OTHERS, TEMPORARY):  # they are not told apart
+            continue
+        destination = Destination.parse(name)
+        if sees(destination):
+            found.append(Then(destination, depth, now(destination)))
+    return sorted(found, key=lambda each: (-each.depth, str(each.destination)))

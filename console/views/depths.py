@@ -1,0 +1,90 @@
+"""Time travel: where all depths stood at a past moment."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from analytics.rollups import DEPTHS_KEPT
+from brokerapp.destination import Destination
+from console import past
+from console.access import Verb, needs, visible
+from console.live.mirror import mirror
+
+PAGE_SIZE = 100
+#: How a moment stands in the URL and in the browser's field: to the minute, UTC.
+_FORM = "%Y-%m-%dT%H:%M"
+#: The steps that the page offers: what they are called, and minutes.
+_STEPS = (("−1 d", -1440), ("−1 h", -60), ("−1 min", -1), ("+1 min", 1), ("+1 h", 60), ("+1 d", 1440))
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What the URL asks for."""
+
+    at: datetime
+    wrong: str = ""  #: why it was not that
+
+    @staticmethod
+    def read(text: str, now: datetime) -> Moment:
+        """An hour ago without a text. A text that is no moment that can be told of says why."""
+        hour_ago = (now - timedelta(hours=1)).replace(second=0, microsecond=0)
+        if not text:
+            return Moment(hour_ago)
+        try:
+            at = datetime.strptime(text[:16], _FORM).replace(tzinfo=UTC)
+        except ValueError:
+            return Moment(hour_ago, f"{text!r} is not a moment: expected YYYY-MM-DDThh:mm, UTC.")
+        if at > now:
+            return Moment(hour_ago, "That moment is yet to come.")
+        if at < now - timedelta(seconds=DEPTHS_KEPT):
+            return Moment(hour_ago, f"Depths are kept for {DEPTHS_KEPT // 86400} days.")
+        return Moment(at)
+
+    @property
+    def text(self) -> str:
+        """As the URL says it."""
+        return self.at.strftime(_FORM)
+
+    def steps(self, now: datetime) -> list[tuple[str, str]]:
+        """Moments near this one that can be asked for: what the step is called, and the moment."""
+        earliest = now - timedelta(seconds=DEPTHS_KEPT)
+        moments = [(label, self.at + timedelta(minutes=minutes)) for label, minutes in _STEPS]
+        return [(label, at.strftime(_FORM)) for label, at in moments if earliest <= at <= now]
+
+
+@require_GET
+@needs(Verb.SEE)
+def depths(request: HttpRequest) -> HttpResponse:
+    """The depths at the moment `at`, beside those of now."""
+    now = datetime.now(UTC)
+    moment = Moment.read(request.GET.get("at", ""), now)
+    found = past.rollups().depths_at(int(moment.at.timestamp()))
+    stats = mirror().current().stats
+
+    def depth_now(destination: Destination) -> int | None:
+        known = stats.get(destination)
+        return None if known is None else known.QueueSize
+
+    rows = past.depths_then(found.of, depth_now, visible(request.user)) if found else []
+    pages = Paginator(rows, PAGE_SIZE)
+    return render(
+        request,
+        "console/depths.html",
+        {
+            "moment": moment,
+            "steps": moment.steps(now),
+            "noted": found and datetime.fromtimestamp(found.noted, UTC),
+            "is_old": bool(found) and int(moment.at.timestamp()) - found.noted >= past.QUIET_SECONDS,
+            "page": pages.get_page(request.GET.get("page")),
+            "total": sum(each.depth for each in rows),
+            "deepest": max((each.depth for each in rows), default=0),
+            "latest": time.strftime(_FORM, time.gmtime()),
+        },
+    )
