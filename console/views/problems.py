@@ -19,8 +19,8 @@ def denied(request: HttpRequest, exception: Exception | None = None) -> HttpResp
     sentence = str(exception or "") or "You have no right to see this."
     if request.user.is_authenticated and not may(request.user, Verb.SEE):
         # no page of the console would answer otherwise: a way to the overview would lead back here
-        sentence = "Nobody gave you a role yet. An admin does."
-        return _page(request, 403, "There is nothing for you to see", sentence, is_shut_out=True)
+        sentence = "An admin gives you one; until then there is nothing for you to see."
+        return _page(request, 403, "You have no role yet", sentence, is_shut_out=True)
     return _page(request, 403, "This is not for your role", sentence)
 
 

@@ -78,7 +78,7 @@ def test_who_has_no_role_is_told_and_can_log_out_again(db):
     client.force_login(User.objects.create_user("new", password="password"))
     answer = client.get(reverse("overview"))
     assert answer.status_code == 403
-    assert "Nobody gave you a role yet" in answer.content.decode()
+    assert "You have no role yet" in answer.content.decode()
     assert f'action="{reverse("logout")}"' in answer.content.decode()
 
 
