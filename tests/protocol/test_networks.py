@@ -209,3 +209,16 @@ def test_a_queue_or_topic_to_which_a_composite_forwards_wants_what_is_sent_to_th
     wait_for_demand(a, "topic://news")
     b.define()
     until(lambda: "topic://news" not in map(str, destinations_of(a)), "the end of the composite's demand")
+
+
+def test_what_a_bridge_hands_over_twice_is_kept_once_unless_it_went_back_and_forth(pair, at, connect, name):
+    queue, path = f"/queue/{name}", {"sluice-path": "far"}
+    bridge = connect(port=pair[1].port, **{"sluice-broker": "far"})
+    for headers in (path, path, {"sluice-path": "far,there,far"}, {**path, "message-id": "2"}):
+        bridge.send(queue, "m", persistent="true", **{"message-id": "1", **headers})
+    assert len(pair[1].bodies(name)) == 3
+    durable = connect(port=pair[1].port, **{"client-id": name})
+    durable.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": name})
+    for each in ("1", "1", "2"):
+        bridge.send(f"/topic/{name}", each, persistent="true", **{"message-id": each, **path})
+    assert durable.bodies(2) == ["1", "2"]
