@@ -147,7 +147,7 @@ class Publishing:
     def messages(self, send: Send, bodies: Sequence[bytes]) -> list[Message]:
         """New messages, like what was sent but with these bodies."""
         now_us = time.time_ns() // 1000
-        if (rules := self._broker.settings.time_stamping) is not None:
+        if (rules := self._broker.settings.time_stamping) is not None and send.handover is None:
             timestamp, expires = stamped(rules, send.timestamp, send.expires, now_us // 1000)
             send = replace(send, timestamp=timestamp, expires=expires)
         persistent = self._is_persistent(send)

@@ -114,7 +114,7 @@ def _time_stamping(element: Element) -> TimeStamping:
     element.note(Outcome.TAKEN, "the broker's clock counts")
     values = read_fields(element, TimeStamping, [each.name for each in fields(TimeStamping)])
     if element.take("processNetworkMessages") is not None:
-        element.note(Outcome.IGNORED, "networks of brokers are not served yet", "processNetworkMessages")
+        element.note(Outcome.IGNORED, "what bridges hand over keeps the times it came with", "processNetworkMessages")
     element.note_rest()
     return TimeStamping(**values)
 
