@@ -157,6 +157,7 @@ class PolicyEntry:
     gc_inactive_destinations: bool | None = None  #: those that nobody uses are removed
     inactive_timeout_before_gc: int | None = None  #: when they were idle for so long
     max_destinations: int | None = None  #: that may match the pattern; below 0: any number
+    force_persistency: bool | None = None  #: what is sent there is persistent, or is not; None: as its sender has it
     auto_create: bool | None = None  #: clients may bring them into being by naming them; False: operators only
     queue_browser_prefetch: int | None = None
     prioritized_messages: bool | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import lru_cache, total_ordering
 from types import MappingProxyType
@@ -164,10 +164,14 @@ def check_name(name: str) -> None:
         raise InvalidDestination(name[:80], "a name has no control characters")
 
 
-def as_one(destinations: Iterable[Destination]) -> Destination:
-    """A list of destinations as the one that a message was sent to: `/queue/A,queue://B`."""
-    first, *others = destinations
-    return Destination(first.kind, LIST_SEPARATOR.join((first.name, *map(str, others))))
+@lru_cache(maxsize=16384)
+def list_of(text: str) -> Destination | None:
+    """The list in a text as the one that a message was sent to, `/queue/A,queue://B`; None when there is none.
+
+    One that is named twice stands there twice, though it gets one copy. Raises InvalidDestination.
+    """
+    first, *others = _elements(text)
+    return Destination(first.kind, LIST_SEPARATOR.join((first.name, *map(str, others)))) if others else None
 
 
 _PREFIXES = tuple((form, kind) for kind in Kind for form in (STOMP_PREFIX[kind], f"{kind}://"))
@@ -208,9 +212,13 @@ def _check_qualified(destination: Destination) -> None:
 
 @lru_cache(maxsize=16384)
 def _parse_list(text: str) -> tuple[Destination, ...]:
+    return tuple(dict.fromkeys(_elements(text)))
+
+
+def _elements(text: str) -> list[Destination]:
     found = [Destination.parse(part) for part in text.strip().split(LIST_SEPARATOR) if part.strip()]
     if not found:
         raise InvalidDestination(text)
     if any(each.kind is Kind.SUBSCRIPTION for each in found):
         raise InvalidDestination(text, "a subscription is consumed by its name, from its topic")
-    return tuple(dict.fromkeys(found))
+    return found

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from brokerapp.actions import Send
 from brokerapp.client import Client, Placed, Transaction
-from brokerapp.destination import Destination, as_one
+from brokerapp.destination import Destination, list_of
 from brokerapp.early_delivery import NOTHING, Given
 from brokerapp.engine.entry import Entry
+from brokerapp.engine.persistency import forced_persistency
 from brokerapp.engine.routing import Route, route
 from brokerapp.engine.time_stamping import stamped
 from brokerapp.errors import BrokerError, RequestRefused
@@ -73,7 +74,7 @@ class Publishing:
         targets = Destination.parse_list(send.destination)
         for each in targets:
             self._broker.require(client, "write", each)
-        sent_to = as_one(targets) if len(targets) > 1 else None
+        sent_to = list_of(send.destination)
         placed = [self.place(client, message, each, sent_to) for each in targets]
         client.sent += 1
         return message, placed
@@ -146,11 +147,10 @@ class Publishing:
     def messages(self, send: Send, bodies: Sequence[bytes]) -> list[Message]:
         """New messages, like what was sent but with these bodies."""
         now_us = time.time_ns() // 1000
-        if (rules := self._broker.settings.time_stamping) is not None:
+        if (rules := self._broker.settings.time_stamping) is not None and send.handover is None:
             timestamp, expires = stamped(rules, send.timestamp, send.expires, now_us // 1000)
             send = replace(send, timestamp=timestamp, expires=expires)
-        forced = self._broker.settings.force_persistency
-        persistent = send.persistent if forced is None else forced
+        persistent = self._is_persistent(send)
         timestamp = now_us // 1000 if send.timestamp is None else send.timestamp
         rest = f"\nexpires:{send.expires}\npriority:{send.priority}\ntimestamp:{timestamp}\n"
         rest += ("persistent:true\n" if persistent else "") + send.properties
@@ -164,6 +164,13 @@ class Publishing:
             id = f"{self._prefix}{number}"
             made.append(Message(id, head, body, persistent, send.priority, send.expires, now_us, grouped))
         return made
+
+    def _is_persistent(self, send: Send) -> bool:
+        """As its sender has it, unless the broker or, before that, the policy of where it is sent says otherwise."""
+        topology, forced = self._broker.topology, self._broker.settings.force_persistency
+        if topology.forces_persistency:
+            forced = forced_persistency(map(topology.policy_for, Destination.parse_list(send.destination)), forced)
+        return send.persistent if forced is None else forced
 
     def place(
         self, client: Client, message: Message, destination: Destination, sent_to: Destination | None = None

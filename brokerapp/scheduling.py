@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from brokerapp import clock
 from brokerapp.actions import Send
 from brokerapp.client import Client, Placed, Transaction
-from brokerapp.destination import Destination, as_one
+from brokerapp.destination import Destination, list_of
 from brokerapp.engine.job import Job, Purpose
 from brokerapp.engine.schedule import HEADERS, LONGEST_MS, Schedule, read_schedule
 from brokerapp.errors import RequestRefused
@@ -109,7 +109,7 @@ class Scheduling:
             return
         only_once = following is None and id == job.message.id and not schedule.recurs
         message = _sent_now(job.message, job.message.id if only_once else publishing.next_id(), id, now_ms)
-        sent_to = as_one(everywhere) if len(everywhere) > 1 else None
+        sent_to = list_of(job.to)
         placed = [publishing.on_its_way(message, each, sent_to) for each in targets]
         self._submit(changes, placed, moves=following is None)
 

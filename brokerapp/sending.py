@@ -15,7 +15,7 @@ from typing import Any
 from brokerapp.actions import Send
 from brokerapp.broker import Broker
 from brokerapp.client import Client
-from brokerapp.destination import Destination, as_one
+from brokerapp.destination import Destination, list_of
 from brokerapp.engine.routing import explain
 from brokerapp.errors import BrokerError, LimitExceeded, RequestRefused
 from brokerapp.message import DEFAULT_PRIORITY, escape
@@ -126,7 +126,7 @@ class Sending:
     def _places(self, destination: str, headers: Mapping[str, str]) -> dict[str, Any]:
         """Where a message like this comes, by the routing in force."""
         targets = Destination.parse_list(destination)
-        headers = {**headers, "destination": as_one(targets).stomp}
+        headers = {**headers, "destination": (list_of(destination) or targets[0]).stomp}
         explained = [explain(headers, each, self._broker.topology) for each in targets]
         routes = [found for found, _ in explained]
         return {

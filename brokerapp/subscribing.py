@@ -25,9 +25,11 @@ from brokerapp.selectors import Selector, compile_selector
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
 
-#: What ActiveMQ lets a consumer hold unacknowledged when nobody says otherwise.
 MAX_DIGITS = 9  #: of a number among the options
-_IS_NUMBER = re.compile(rf"-?[0-9]{{1,{MAX_DIGITS}}}").fullmatch
+PRIORITIES = range(-128, 128)  #: of consumers, which ActiveMQ's clients send as one byte
+USUAL_PRIORITY = 0
+_IS_NUMBER = re.compile(rf"[+-]?[0-9]{{1,{MAX_DIGITS}}}").fullmatch
+#: What ActiveMQ lets a consumer hold unacknowledged when nobody says otherwise.
 DEFAULT_PREFETCH = {
     Kind.QUEUE: 1000, Kind.TEMP_QUEUE: 1000, Kind.TOPIC: 32767, Kind.TEMP_TOPIC: 32767, Kind.SUBSCRIPTION: 100,
 }  # fmt: skip
@@ -71,7 +73,7 @@ class Subscribing:
         subscription = Subscription(
             subscribe.id, name, str(client.keys), client, targets, subscribe.ack_mode,
             prefetch, None if durable else selector, subscribe.transformation,
-            priority=_number(subscribe.options, "priority", 0),
+            priority=_priority(subscribe.options),
             exclusive=self._exclusive(targets[0], subscribe.options), no_local=_is_true(subscribe.options, "noLocal"),
             retroactive=retroactive,
         )  # fmt: skip
@@ -241,6 +243,12 @@ def _is_true(options: Mapping[str, str], name: str) -> bool:
 def subscription_name(id: str | None, destination: str | None) -> str:
     """What tells a client's subscriptions apart: the id it gave, or else the destination."""
     return id if id is not None else str(destination)
+
+
+def _priority(options: Mapping[str, str]) -> int:
+    """That of a consumer; as in ActiveMQ one that is none, being too large or too small, is the usual one."""
+    priority = _number(options, "priority", USUAL_PRIORITY)
+    return priority if priority in PRIORITIES else USUAL_PRIORITY
 
 
 def _number(options: Mapping[str, str], name: str, default: int) -> int:

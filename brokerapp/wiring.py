@@ -111,13 +111,13 @@ def listens(config: BrokerConfig) -> tuple[tuple[Listen, ...], tuple[str, ...]]:
     found, refused = [], []
     for connector in config.connectors:
         try:
-            found.append(_listen(connector, config.tls))
+            found.append(_listen(connector, config))
         except ConfigurationRefused as why:
             refused.append(f"transportConnector {connector.name!r} at {connector.uri} is not served: {why}")
     return tuple(found), tuple(refused)
 
 
-def _listen(connector: TransportConnector, stores: TlsStores) -> Listen:
+def _listen(connector: TransportConnector, config: BrokerConfig) -> Listen:
     carrier = CARRIERS.get(connector.scheme)
     if carrier is None:
         raise ConfigurationRefused(f"{connector.scheme}:// speaks another protocol than STOMP")
@@ -126,9 +126,9 @@ def _listen(connector: TransportConnector, stores: TlsStores) -> Listen:
         connector.port,
         connector.name,
         websocket=carrier.websocket,
-        tls=server_context(stores, tls_options_of(connector)) if carrier.tls else None,
+        tls=server_context(config.tls, tls_options_of(connector)) if carrier.tls else None,
         limits=limits_of(connector),
-        conventions=conventions_of(connector)[0],
+        conventions=replace(conventions_of(connector)[0], path_separator=config.path_separator),
     )
 
 

@@ -198,7 +198,8 @@ def allows(grants: Iterable[Grant], verb: Verb, destination: Destination | None 
 
 def lacking(verb: Verb, destination: Any = None, held: str = "") -> str:
     """The sentence that names a missing right, and for what it is `held` instead."""
-    roles = " or ".join(role for role in Role if role in ROLES_BY_VERB[verb])
+    roles = [role for role in Role if role in ROLES_BY_VERB[verb]]
+    named = f"role {roles[0]}" if len(roles) == 1 else f"roles {', '.join(roles[:-1])} and {roles[-1]}"
     where = f" for {destination}" if destination is not None else ""
     instead = f" You have it for {held}." if held else ""
-    return f"This needs the right to {verb}{where}, which comes with the role {roles}.{instead}"
+    return f"This needs the right to {verb}{where}, which comes with the {named}.{instead}"

@@ -273,6 +273,17 @@ CATALOGUE: dict[str, dict[str, str]] = {
         "F33": "dots in client ids and names do not collide",
         "F34": "a restart keeps the durable one only",
     },
+    "STOMP as Artemis speaks it": {
+        "S01": "prefixes of a connector, and headers, say what a plain name is",
+        "S03": "a routing type in lower case is an ERROR",
+        "S04": "a plain name without either is a queue",
+        "S05": "a durable name without a client-id is an ERROR",
+        "S06": "the headers that name a durable subscription, in order",
+        "S07": "what is published while it is away waits for the durable subscriber",
+        "S08": "UNSUBSCRIBE by name deletes it, nobody being subscribed",
+        "S09": "those who share a client id and a durable name share its messages",
+        "S16": "fully qualified names with escaped colons",
+    },
 }
 
 #: Rows without a test, and why.

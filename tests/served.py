@@ -50,7 +50,7 @@ def served(data: Path, **more: str) -> Iterator[Served]:
             cwd=PROJECT, env=variables, stdout=log, stderr=subprocess.STDOUT,
         )  # fmt: skip
         try:
-            url = until(lambda: _address(Path(log.name), web), "the console's address", seconds=40)
+            url = until(lambda: _address(Path(log.name), web), "the console's address", seconds=120)
             yield Served(url, web.pid, Path(log.name).read_text(), variables)
         finally:
             web.terminate()
@@ -65,6 +65,6 @@ def _address(log: Path, web: subprocess.Popen) -> str:
     found = re.search(r"running on (http://127\.0\.0\.1:\d+)", text)
     if not found:
         return ""
-    with urllib.request.urlopen(f"{found[1]}/healthz", timeout=5) as answer:
+    with urllib.request.urlopen(f"{found[1]}/healthz", timeout=60) as answer:
         assert answer.read() == b"ok"
     return found[1]

@@ -142,6 +142,7 @@ class BrokerConfig:
     discarding: Discarding | None = None
     tls: TlsStores = NO_STORES
     force_persistency: bool | None = None  #: as its plugin says, which is among `plugins` too
+    path_separator: str = ""  #: of names as clients write them, as its plugin says, which is among `plugins` too
     time_stamping: TimeStamping | None = None  #: as its plugin says, which is among `plugins` too
     selector_cache: SelectorCacheSettings | None = None  #: as its plugin says, which is among `plugins` too
     system_usage: SystemUsage = SystemUsage()

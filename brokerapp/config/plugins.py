@@ -34,8 +34,7 @@ _RIGHTS = ("read", "write", "admin")
 
 #: ActiveMQ's plugins that guard nothing, kept with their attributes.
 _KNOWN = frozenset((
-    "connectionDLQPlugin", "destinationDotFilePlugin", "destinationPathSeparatorPlugin",
-    "loggingBrokerPlugin", "multicastTraceBrokerPlugin",
+    "connectionDLQPlugin", "destinationDotFilePlugin", "loggingBrokerPlugin", "multicastTraceBrokerPlugin",
     "runtimeConfigurationPlugin", "statisticsBrokerPlugin", "traceBrokerPathPlugin",
     "udpTraceBrokerPlugin",
 ))  # fmt: skip
@@ -62,6 +61,7 @@ class Plugins:
     selector_cache: SelectorCacheSettings | None = None
     time_stamping: TimeStamping | None = None
     force_persistency: bool | None = None
+    path_separator: str = ""
 
 
 def read_plugins(element: Element) -> Plugins:
@@ -114,7 +114,7 @@ def _time_stamping(element: Element) -> TimeStamping:
     element.note(Outcome.TAKEN, "the broker's clock counts")
     values = read_fields(element, TimeStamping, [each.name for each in fields(TimeStamping)])
     if element.take("processNetworkMessages") is not None:
-        element.note(Outcome.IGNORED, "networks of brokers are not served yet", "processNetworkMessages")
+        element.note(Outcome.IGNORED, "what bridges hand over keeps the times it came with", "processNetworkMessages")
     element.note_rest()
     return TimeStamping(**values)
 
@@ -126,11 +126,19 @@ def _force_persistency(element: Element) -> bool:
     return forced
 
 
+def _path_separator(element: Element) -> str:
+    separator = element.take("pathSeparator") or "/"
+    element.note(Outcome.TAKEN, f"in names of clients {separator!r} stands for the dot")
+    element.note_rest()
+    return separator
+
+
 #: Plugins that act, and are kept with their attributes: the field of Plugins, and who reads it.
 _ACTING: dict[str, tuple[str, Callable[[Element], Any]]] = {
     "virtualSelectorCacheBrokerPlugin": ("selector_cache", _selector_cache),
     "timeStampingBrokerPlugin": ("time_stamping", _time_stamping),
     "forcePersistencyModeBrokerPlugin": ("force_persistency", _force_persistency),
+    "destinationPathSeparatorPlugin": ("path_separator", _path_separator),
 }
 
 

@@ -242,6 +242,7 @@ def _plugins(config: BrokerConfig, element: Element) -> BrokerConfig:
         selector_cache=found.selector_cache,
         time_stamping=found.time_stamping,
         force_persistency=found.force_persistency,
+        path_separator=found.path_separator,
     )
 
 

@@ -72,10 +72,10 @@ MEMORY_LIMIT_OF_QUEUE = (
     "as in ActiveMQ it bounds a queue with vmQueueCursor only: others have their backlog in the store, which "
     "storeLimit (urn:sluice) bounds"
 )
-#: Why a network connector does nothing.
-NETWORKS = "networks of brokers are not served yet"
 #: Options of a policyEntry that are about the consumers of other brokers.
 _OF_NETWORKS = frozenset({"gcWithNetworkConsumers", "networkBridgeFilterFactory"})
+#: Why they do nothing.
+_NO_NETWORK_POLICY = "bridges pass messages on without regard to policies so far"
 _KEPT = "kept as it is written, without effect yet"
 
 
@@ -83,7 +83,7 @@ def why_option(name: str) -> str | None:
     """Why an option of a policyEntry does nothing; None when it acts."""
     if name in MET_OPTIONS:
         return None
-    return NETWORKS if name in _OF_NETWORKS else _KEPT
+    return _NO_NETWORK_POLICY if name in _OF_NETWORKS else _KEPT
 
 
 def why_plugin(name: str) -> str | None:

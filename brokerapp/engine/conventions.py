@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from brokerapp.destination import SEPARATOR
 from brokerapp.engine.bindings import RoutingType
 from brokerapp.engine.consumer_mappings import ConsumerMappings
 
@@ -14,11 +15,12 @@ class Conventions:
 
     prefixes: tuple[tuple[str, RoutingType], ...] = ()  #: tried in this order
     consumer_queues: ConsumerMappings | None = None
+    path_separator: str = ""  #: what clients write between the elements of names; "": what the broker writes
 
     @property
     def are_plain(self) -> bool:
         """Whether names mean here what they mean everywhere."""
-        return not self.prefixes and self.consumer_queues is None
+        return not self.prefixes and self.consumer_queues is None and not self.path_separator
 
     def without_prefix(self, name: str) -> tuple[str, RoutingType | None]:
         """The name without the prefix it has, and what that says; None where it has none."""
@@ -26,6 +28,12 @@ class Conventions:
             if name.startswith(prefix):
                 return name[len(prefix) :], routing
         return name, None
+
+    def with_separators(self, name: str) -> str:
+        """The name with the broker's separator in place of the clients', and without empty elements."""
+        if not self.path_separator:
+            return name
+        return SEPARATOR.join(filter(None, map(str.strip, name.split(self.path_separator))))
 
 
 PLAIN = Conventions()

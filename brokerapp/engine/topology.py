@@ -63,6 +63,7 @@ class Topology:
         self._policies: dict[Kind, DestinationMap[PolicyEntry]] = {kind: DestinationMap() for kind in Kind}
         self._policy_of: dict[Destination, PolicyEntry | None] = {}
         self.remembers = any(each.recovery for each in definitions.policies)  #: whether some topics have to
+        self.forces_persistency = any(each.force_persistency is not None for each in definitions.policies)
         for each in definitions.virtual_destinations:
             self._add(each)
         self._redelivery: dict[Kind, DestinationMap[RedeliveryPolicy]] = {kind: DestinationMap() for kind in Kind}

@@ -29,6 +29,8 @@ MAX_DIGITS = 18
 
 #: Commands whose body may hold NULs, counted by content-length; on others ActiveMQ ignores it.
 WITH_BODY = frozenset({"SEND", "MESSAGE", "ERROR", "RECEIPT"})
+#: As Java reads a number.
+_LENGTH = re.compile(rf"\s*\+?[0-9]{{1,{MAX_DIGITS}}}\s*").fullmatch
 LINE_ENDS = re.compile(rb"[\r\n]*")
 
 
@@ -116,7 +118,7 @@ class FrameParser:
                 _check_open_head(buffer, start)
                 return None
         command, headers = read_head(buffer[start:end], self.version)
-        room = self.max_body if self.max_frame is None else min(self.max_body, self.max_frame - (body - start))
+        room = self._room(buffer, start, body)
         if command not in WITH_BODY or (length := headers.get("content-length")) is None:
             nul = buffer.find(b"\0", body)
             if (nul if nul >= 0 else len(buffer)) - body > room:
@@ -134,6 +136,13 @@ class FrameParser:
         if buffer[last] != 0:
             raise ProtocolError(f"{command}: no NUL after the {length} bytes that content-length announces")
         return Frame(command, headers, buffer[body:last]), last + 1
+
+    def _room(self, buffer: bytes, start: int, body: int) -> int:
+        """Bytes the body of this frame may have. Toward the length of a frame its line ends do not count."""
+        if self.max_frame is None:
+            return self.max_body
+        line_ends = buffer.count(b"\n", start, body) + buffer.count(b"\r", start, body)
+        return min(self.max_body, self.max_frame - (body - start - line_ends))
 
     def _too_long(self, what: str) -> ProtocolError:
         limits = [f"{self.max_body} bytes (maxDataLength)"]
@@ -170,7 +179,7 @@ def _check_open_head(buffer: bytes, start: int) -> None:
 
 
 def _content_length(text: str) -> int:
-    if len(text) > MAX_DIGITS or not (text.isascii() and text.strip().isdecimal()):
+    if not _LENGTH(text):
         raise ProtocolError(f"content-length:{text[:40]} is not a number of bytes")
     return int(text)
 

@@ -3,7 +3,7 @@
 `/temp-queue/NAME` means a destination of the connection's own; to everybody else it is `/remote-temp-queue/ID`. A
 header (`destination-type`, `subscription-type`) or a prefix of the connector's says whether a plain name is that of a
 queue (ANYCAST, and so it is when nobody says) or of a topic (MULTICAST). A connector may say that queues named in a
-certain way are the subscription queues of topics.
+certain way are the subscription queues of topics, and a file that names have another separator than the dot.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _REMOTE = b"/remote-temp-"
 _REPLY_TO = "reply-to:"
 _KIND_OF = {RoutingType.ANYCAST: Kind.QUEUE, RoutingType.MULTICAST: Kind.TOPIC}
 _TYPED = tuple(form for kind in Kind for form in (STOMP_PREFIX[kind], f"{kind}://"))
+_TEMPORARY = tuple(form for form in _TYPED if "temp-" in form)
 
 
 class Naming:
@@ -68,6 +69,7 @@ class Naming:
         if (owned := self._owned(text)) is not text or not text.strip():
             return owned
         name, by_prefix = self._conventions.without_prefix(text)
+        name = self._with_separators(name.strip())
         routing = by_prefix if wanted is None else RoutingType(wanted)
         if routing is None:
             return name
@@ -78,6 +80,13 @@ class Naming:
         if Destination.parse(name).is_queue != (routing is RoutingType.ANYCAST):
             raise RequestRefused(f"{header}:{routing} contradicts {name}")
         return name
+
+    def _with_separators(self, text: str) -> str:
+        form = next((each for each in _TYPED if text.startswith(each)), "")
+        if form in _TEMPORARY:
+            return text
+        name, mark, options = text[len(form) :].partition("?")
+        return form + self._conventions.with_separators(name) + mark + options
 
     def _consumed(self, text: str, header: str, wanted: str | None) -> str:
         name = self._named(text, header, wanted)

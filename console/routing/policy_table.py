@@ -91,6 +91,14 @@ _POLICY_ROWS: tuple[Option, ...] = (
         ("max_destinations", "Destinations that may match this pattern; below 0: any number.", "any", "destinations"),
     ),
     *_section(
+        "Persistence",
+        (
+            "force_persistency",
+            "Messages sent there are persistent (on) or not (off), whatever their senders say.",
+            "as sent",
+        ),
+    ),
+    *_section(
         "Expiry and cleaning up",
         ("expire_messages_period", "Between two looks for expired messages nobody reads; 0: none.", "30000", "ms"),
         ("max_expire_page_size", "Messages looked at in one step of that.", "400", "messages"),

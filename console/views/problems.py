@@ -8,30 +8,46 @@ import secrets
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from console.access import Verb, may
+from console.rail import RAIL, Entry
+
 logger = logging.getLogger(__name__)
 
 
 def denied(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """403: names the missing right."""
     sentence = str(exception or "") or "You have no right to see this."
+    if request.user.is_authenticated and not may(request.user, Verb.SEE):
+        # no page of the console would answer otherwise: a way to the overview would lead back here
+        sentence = "An admin gives you one; until then there is nothing for you to see."
+        return _page(request, 403, "You have no role yet", sentence, is_shut_out=True)
     return _page(request, 403, "This is not for your role", sentence)
 
 
 def missing(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """404."""
+    """404: names what is missing, and leads to the list where it would stand."""
     sentence = str(exception or "")
-    if not sentence or sentence.startswith("{"):  # Django's own 404 lists the patterns it tried
-        sentence = "Nothing is at this address. It may have been deleted, or the link is mistyped."
-    return _page(request, 404, "There is no such page", sentence)
+    if not sentence or sentence.startswith("{") or sentence.endswith("matches the given query."):  # Django's own words
+        sentence = "It may have been deleted, or the link is mistyped."
+    return _page(request, 404, "Nothing is here", sentence, nearest=_nearest(request))
+
+
+def _nearest(request: HttpRequest) -> Entry | None:
+    """The entry of the menu that the address belongs to, if this user may open it."""
+    entries = (entry for _, group in RAIL for entry in group if entry.url != "/")
+    found = next((entry for entry in entries if request.path.startswith(entry.url) and request.path != entry.url), None)
+    return found if found and request.user.is_authenticated and may(request.user, found.verb) else None
 
 
 def broken(request: HttpRequest) -> HttpResponse:
     """500: a fault of ours; the reference ties the page to the log."""
     reference = secrets.token_hex(4)
     logger.error("%s %s broke [%s]", request.method, request.path, reference)
-    return _page(request, 500, "Something broke on our side", "The fault is in the log of the web process.", reference)
+    return _page(
+        request, 500, "Something broke on our side", "The fault is in the log of the web process.", reference=reference
+    )
 
 
-def _page(request: HttpRequest, status: int, title: str, sentence: str, reference: str = "") -> HttpResponse:
-    page = {"title": title, "sentence": sentence, "status": status, "reference": reference}
+def _page(request: HttpRequest, status: int, title: str, sentence: str, **more: object) -> HttpResponse:
+    page = {"title": title, "sentence": sentence, "status": status, **more}
     return render(request, "failure.html", page, status=status)

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from brokerapp.destination import Destination, Kind, as_one
+from brokerapp.destination import Destination, Kind, list_of
 from brokerapp.errors import InvalidDestination
 
 queue, topic = Destination.queue, Destination.topic
@@ -93,5 +93,16 @@ def test_a_list_names_each_destination_once(text, expected):
     assert list(Destination.parse_list(text)) == expected
 
 
-def test_a_list_is_written_as_activemq_writes_where_a_message_was_sent_to():
-    assert as_one([queue("A"), queue("B"), topic("C")]).stomp == "/queue/A,queue://B,topic://C"
+@pytest.mark.parametrize(
+    ("text", "sent_to"),
+    [
+        ("/queue/A,B,/topic/C", "/queue/A,queue://B,topic://C"),
+        ("/queue/A,/queue/A,A", "/queue/A,queue://A,queue://A"),
+        ("/queue/A?x=1,/queue/B", "/queue/A,queue://B"),
+        ("/queue/A,", None),
+        ("/queue/A", None),
+    ],
+)
+def test_a_list_is_written_as_activemq_writes_where_a_message_was_sent_to(text, sent_to):
+    found = list_of(text)
+    assert (found and found.stomp) == sent_to

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
@@ -70,3 +71,21 @@ def test_cookies_are_named_after_the_installation_as_browsers_keep_them_by_host_
     log_in(client, "password")
     assert len(client.cookies) == 2
     assert all(re.fullmatch(r"sluice_(csrf_)?[0-9a-f]{8}", name) for name in client.cookies)
+
+
+def test_who_has_no_role_is_told_and_can_log_out_again(db):
+    client = Client()
+    client.force_login(User.objects.create_user("new", password="password"))
+    answer = client.get(reverse("overview"))
+    assert answer.status_code == 403
+    assert "You have no role yet" in answer.content.decode()
+    assert f'action="{reverse("logout")}"' in answer.content.decode()
+
+
+def test_a_page_that_is_missing_leads_to_the_list_where_it_would_stand(db):
+    client = Client()
+    client.force_login(make_user("viewer"))
+    page = client.get("/reports/4711/").content.decode()
+    assert f'href="{reverse("reports")}">Go to reports' in page
+    assert "matches the given query" not in page
+    assert "Go to reports" not in client.get("/nothing/").content.decode()

@@ -53,7 +53,7 @@ DEFINITIONS = Definitions(
         PolicyEntry(
             queue("IN.>"), DeadLetterStrategy("individual", queue_prefix="DLQ."), queue_prefetch=7,
             memory_limit=1 << 20, store_limit=1 << 30, queue_cursor="vmQueueCursor", advisory_for_consumed=True,
-            advisory_for_dispatched=True,
+            advisory_for_dispatched=True, force_persistency=True,
             send_advisory_if_no_consumers=True,
             options=(("useCache", "false"),),
         ),
@@ -88,6 +88,7 @@ def configuration(port: int) -> BrokerConfig:
         system_usage=SystemUsage(64 << 20, 256 << 20, 128 << 20, True, 500),
         scheduler_support=True,
         schedule_period_for_destination_purge=1000,
+        max_uncommitted_count=500,
     )  # fmt: skip
 
 

@@ -205,3 +205,34 @@ def test_the_persistency_plugin_overrules_what_clients_say(store, name, flag, as
     assert running.numbers(queue("a")).DroppedCount == dropped
     client.leave()
     running.stop()
+
+
+@pytest.mark.scenario("ST-34")
+def test_a_policy_overrules_what_clients_say_where_they_send(store, name):
+    policies = """<policyEntry queue="kept.>" xmlns:s="urn:sluice" s:forcePersistency="true"/>
+        <policyEntry topic="kept.>" xmlns:s="urn:sluice" s:forcePersistency="true"/>
+        <policyEntry queue="light.>" xmlns:s="urn:sluice" s:forcePersistency="false"/>"""
+    text = f"""<broker><destinationInterceptors><virtualDestinationInterceptor><virtualDestinations>
+        <virtualTopic name="kept.>"/></virtualDestinations></virtualDestinationInterceptor></destinationInterceptors>
+        <destinationPolicy><policyMap><policyEntries>{policies}</policyEntries></policyMap></destinationPolicy></broker>"""
+    connectors = default_config("x", 0).connectors
+    running = RunningNode(replace(parse_config(text, {}), name=f"kept-{name}", connectors=connectors), store.url)
+    client = StompClient(running.port)
+    places = ("kept.a", "light.a", "as.sent", "Consumer.A.kept.t")
+    for place in places:
+        client.subscribe(f"/queue/{place}", id=place)
+
+    def arrived(to: str, count: int = 1, **headers: str) -> list[tuple[str, str]]:
+        client.send(to, "x", wait=False, **headers)
+        messages = client.take(count)
+        return sorted((each.headers["subscription"], each.headers.get("persistent", "false")) for each in messages)
+
+    for _ in range(2):
+        assert arrived("/queue/kept.a") == [("kept.a", "true")]
+        assert arrived("/queue/light.a", persistent="true") == [("light.a", "false")]
+        assert arrived("/queue/as.sent") == [("as.sent", "false")]
+        assert arrived("/topic/kept.t") == [("Consumer.A.kept.t", "true")]
+        assert arrived("/queue/light.a,/queue/kept.a", 2) == [("kept.a", "true"), ("light.a", "true")]
+        assert arrived("/queue/kept.a", AMQ_SCHEDULED_DELAY="1") == [("kept.a", "true")]
+    client.leave()
+    running.stop()

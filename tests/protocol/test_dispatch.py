@@ -70,7 +70,7 @@ def test_without_a_policy_priorities_change_nothing(connect, name):
 
 
 def test_a_selective_consumer_gets_its_message_from_behind_many_that_nobody_wants(connect, node, name):
-    client, unwanted = connect(), 25_000
+    client, unwanted = connect(), 10_000
     client.subscribe(f"/queue/{name}", id="early", selector="colour = 'red'")
     for number in range(unwanted):
         client.send(f"/queue/{name}", str(number), wait=False, colour="blue")
@@ -115,6 +115,16 @@ def test_priorities_of_consumers_can_be_switched_off(connect, name, policy):
     for number in range(4):
         client.send(f"/queue/{name}", str(number))
     assert {each.headers["subscription"] for each in client.take(4)} == {"low", "high"}
+
+
+@pytest.mark.parametrize(("asked", "first"), [("127", "asked"), ("+2", "asked"), ("128", "one"), ("-129", "one")])
+def test_a_priority_of_consumers_that_no_byte_can_hold_is_none(connect, name, asked, first):
+    client = connect()
+    client.subscribe(f"/queue/{name}", id="one", **{"activemq.priority": "1"})
+    client.subscribe(f"/queue/{name}", id="asked", **{"activemq.priority": asked})
+    for number in range(2):
+        client.send(f"/queue/{name}", str(number))
+    assert {each.headers["subscription"] for each in client.take(2)} == {first}
 
 
 @pytest.mark.scenario("EX-01")

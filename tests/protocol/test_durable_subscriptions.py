@@ -37,7 +37,7 @@ def error_of(client):
     return client.error().headers["message"]
 
 
-@pytest.mark.scenario("DU-01", "S1-15", "S2-06")
+@pytest.mark.scenario("DU-01", "S1-15", "S2-06", "S07")
 @pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
 def test_a_durable_subscription_keeps_what_is_sent_while_it_is_offline(durable, producer, name, version):
     leave(durable(name, version=version))
@@ -53,6 +53,7 @@ def test_a_durable_subscription_keeps_what_is_sent_while_it_is_offline(durable, 
     assert durable(name, version=version).has_no_more()
 
 
+@pytest.mark.scenario("S06")
 def test_the_headers_of_artemis_name_a_durable_subscription_too(connect, producer, name):
     for header in ("durable-subscription-name", "durable-subscriber-name"):
         client = connect(**{"client-id": name})
@@ -62,7 +63,7 @@ def test_the_headers_of_artemis_name_a_durable_subscription_too(connect, produce
         leave(client)
 
 
-@pytest.mark.scenario("S1-14", "ST-23", "S2-06", "DU-02")
+@pytest.mark.scenario("S1-14", "ST-23", "S2-06", "DU-02", "S08")
 @pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
 def test_unsubscribe_by_id_keeps_it_and_by_name_deletes_it_once_nobody_consumes_it(durable, producer, name, version):
     client = durable(name, version=version)
@@ -114,7 +115,7 @@ def test_it_has_one_consumer_at_a_time(durable, name):
         ("/topic/{}", {"activemq.shared": "true", "activemq.noLocal": "true"}, "c", "cannot leave out"),
     ],
 )
-@pytest.mark.scenario("ST-24")
+@pytest.mark.scenario("ST-24", "S05")
 def test_what_cannot_be_durable_is_refused_with_the_reason(connect, name, destination, options, client_id, said):
     client = connect(**({"client-id": name} if client_id else {}))
     client.subscribe(destination.replace("{}", name), **{"activemq.subscriptionName": "sub", **options})

@@ -16,7 +16,7 @@ def refused(client):
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
-@pytest.mark.scenario("F02")
+@pytest.mark.scenario("F02", "S16")
 def test_consumers_of_one_subscription_queue_compete_and_each_queue_gets_its_copy(connect, name, version):
     one, two, other, producer = connect(version), connect(version), connect(version), connect()
     for client in (one, two):

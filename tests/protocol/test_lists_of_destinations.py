@@ -28,8 +28,11 @@ def test_each_of_a_list_gets_a_copy_that_names_the_list(connect, name, text):
 
 @pytest.mark.scenario("CT-02")
 def test_one_that_is_named_twice_gets_one_copy(connect, node, name):
-    connect().send(f"/queue/{name},{name}", "m", persistent="true")
+    client = connect()
+    client.send(f"/queue/{name},{name}", "m", persistent="true")
     assert node.bodies(name) == ["m"]
+    client.subscribe(f"/queue/{name}")
+    assert client.take()[0].headers["original-destination"] == f"/queue/{name},queue://{name}"
 
 
 @pytest.mark.scenario("CT-03", "SC-01")

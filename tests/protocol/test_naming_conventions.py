@@ -6,6 +6,7 @@ import pytest
 
 from brokerapp.config.reader import parse_config
 from brokerapp.errors import ConfigurationRefused
+from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode, named
 
 URI = "stomp://127.0.0.1:0?{}"
@@ -101,6 +102,7 @@ def test_what_is_sent_to_a_consumers_queue_is_refused_as_it_is_no_queue_of_its_o
     assert "is a subscription of the topic" in client.error().headers["message"]
 
 
+@pytest.mark.scenario("S01", "S03", "S04")
 def test_prefixes_and_headers_say_what_a_plain_name_is(connect, node, name):
     client = connect()
     client.subscribe(f"jms.topic.{name}", id="topic")
@@ -160,3 +162,31 @@ def test_what_is_odd_is_reported():
     said = " ".join(str(each) for each in found if WILDCARDS in each.element)
     assert "has no effect" in said
     assert "overlap" in said
+
+
+def test_names_may_have_another_separator_than_the_dot(store, name):
+    text = FILE.format(f"separated-{name}", "stomp://127.0.0.1:0")
+    plugin = "<plugins><destinationPathSeparatorPlugin/></plugins>"
+    running = RunningNode(
+        parse_config(text.replace("<transportConnectors>", plugin + "<transportConnectors>"), {}), store.url
+    )
+    client = StompClient(running.port)
+    subscribed = ("/queue/a/b", "/queue/a.c", "/topic/t/>", "/queue/Consumer/A/VirtualTopic/x", "/temp-queue/own/one")
+    for id, destination in enumerate(subscribed):
+        client.subscribe(destination, id=str(id))
+    sent = ("/queue/a.b", "/queue//a/ /c/", "/topic/t/u/v", "/topic/VirtualTopic/x", "/temp-queue/own/one", "a/b,a/c")
+    for destination in sent:
+        client.send(destination, "m", wait=False)
+    got = [(each.headers["subscription"], each.headers["destination"]) for each in client.take(7)]
+    shown = ["/queue/a.b", "/queue/a.c", "/topic/t.u.v", "/queue/Consumer.A.VirtualTopic.x"]
+    of_names = sorted(each for each in got if each[0] != "4")
+    assert of_names == [
+        ("0", shown[0]),
+        ("0", shown[0]),
+        ("1", shown[1]),
+        ("1", shown[1]),
+        ("2", shown[2]),
+        ("3", shown[3]),
+    ]
+    client.leave()
+    running.stop()

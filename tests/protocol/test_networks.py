@@ -11,6 +11,7 @@ import pytest
 from brokerapp.config import NetworkConnector, default_config
 from brokerapp.definitions import Composite, Definitions, Leg, VirtualTopic
 from brokerapp.destination import Destination
+from brokerapp.settings import TimeStamping
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode, until
 
@@ -222,3 +223,40 @@ def test_what_a_bridge_hands_over_twice_is_kept_once_unless_it_went_back_and_for
     for each in ("1", "1", "2"):
         bridge.send(f"/topic/{name}", each, persistent="true", **{"message-id": each, **path})
     assert durable.bodies(2) == ["1", "2"]
+
+
+def test_two_connectors_share_the_work_and_a_slave_is_found_without_its_master(store, connect, name):
+    queue, topic = Destination.queue(f"{name}.q"), Destination.topic(f"{name}.t")
+    b = start(store)
+    pair_of = f"masterslave:(tcp://127.0.0.1:1,tcp://127.0.0.1:{b.port}){QUICK}"
+    queues = NetworkConnector("queues", pair_of, dynamically_included=(queue,))
+    topics = replace(to(b.port), name="topics", dynamically_included=(topic,))
+    a = start(store, queues, topics)
+    try:
+        consumer = connect(port=b.port)
+        consumer.subscribe(queue.stomp, id="q")
+        consumer.subscribe(topic.stomp, id="t")
+        wait_for_demand(a, str(queue), str(topic))
+        known = a.look(lambda: [list(map(str, one.bridges[0].destinations)) for one in a.node.network.all])
+        assert known == [[str(queue)], [str(topic)]]
+        sender = connect(port=a.port)
+        sender.send(queue.stomp, "to the queue", persistent="true")
+        sender.send(topic.stomp, "to the topic")
+        assert sorted(consumer.bodies(2)) == ["to the queue", "to the topic"]
+        assert consumer.has_no_more()
+    finally:
+        a.stop()
+        b.stop()
+
+
+def test_where_the_brokers_clock_counts_what_a_bridge_hands_over_keeps_its_times(store, connect, name):
+    node = start(store, time_stamping=TimeStamping(ttl_ceiling=1))
+    try:
+        bridge = connect(port=node.port, **{"sluice-broker": "far"})
+        bridge.subscribe(f"/queue/{name}")
+        times = {"timestamp": "1000", "expires": "99999999999999"}
+        bridge.send(f"/queue/{name}", **{"message-id": "1", "sluice-path": "far", "persistent": "true", **times})
+        [message] = bridge.take()
+        assert {each: message.headers[each] for each in times} == times
+    finally:
+        node.stop()

@@ -178,6 +178,7 @@ def test_a_client_id_is_shared_only_by_those_who_all_say_so(connect, raw, name):
     assert "is connected already" in refused.hear().headers["message"]
 
 
+@pytest.mark.scenario("S09")
 def test_who_shares_a_client_id_shares_its_durable_subscriptions_without_saying_so_as_in_artemis(connect, name):
     clients = []
     for _ in range(2):

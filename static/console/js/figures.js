@@ -29,7 +29,8 @@ function themed(layout) {
     plot_bgcolor: "rgba(0,0,0,0)",
     hoverlabel: { bgcolor: raised, bordercolor: line, font: { ...font, color: ink } },
     margin: { l: 60, r: 20, t: 12, b: 44, ...layout.margin },
-    legend: { ...layout.legend, font: { ...font, color: ink }, y: -0.16 },
+    // above the plot: below it, many names would lie on the labels of the axis
+    legend: { ...layout.legend, font: { ...font, color: ink }, x: 0, xanchor: "left", y: 1.03, yanchor: "bottom" },
   };
 }
 

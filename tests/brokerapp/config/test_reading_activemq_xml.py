@@ -209,6 +209,7 @@ def test_a_filtered_destination_without_selector_never_matches():
             PolicyEntry(queue("A"), options=(("pendingQueuePolicy", '<bean class="C"/>'),)),
         ),
         ('<policyEntry queue="A" storeLimit="1 kb"/>', PolicyEntry(queue("A"), store_limit=1024)),
+        ('<policyEntry queue="A" forcePersistency="false"/>', PolicyEntry(queue("A"), force_persistency=False)),
         (
             '<policyEntry queue="A"><deadLetterStrategy><sharedDeadLetterStrategy processExpired="false">'
             '<deadLetterQueue><queue physicalName="D"/></deadLetterQueue></sharedDeadLetterStrategy>'

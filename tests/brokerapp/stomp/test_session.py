@@ -357,7 +357,7 @@ def test_text_announced_as_json_that_is_none_says_so():
 
 @pytest.mark.scenario("S1-02")
 def test_connected_is_never_escaped(session):
-    data = session.connected({"version": session.version, "heart-beat": "0,0"}, "a:b\\c")
+    data = session.connected({"version": session.version, "heart-beat": "0,0"}, "a:b\\c", "b")
     assert b"session:a:b\\c\n" in data
 
 
