@@ -51,7 +51,7 @@ def cells(user: AnyUser) -> dict[str, Any]:
         "count": figures.whole(count) if count else "",
         "state": "act" if firing else "note" if count else "quiet",
         "says": figures.counted(count, "notice"),
-        "bell_html": render_to_string("console/parts/bell.html", {"groups": shown}),
+        "bell_html": render_to_string("console/parts/bell.html", {"sections": shown}),
     }
 
 

@@ -216,7 +216,7 @@ def test_a_policy_that_cannot_be_is_refused_with_the_reason(changes, reason, adm
 def test_the_page_shows_list_and_picture(browser_of, admin, defined):
     define(admin, "shown")
     text = browser_of("viewer").get(reverse("routing")).content.decode()
-    assert '<svg class="graph"' in text
+    assert '<svg class="graph' in text
     assert "split.eu" in text
     assert "queue shown forwards to queue split.eu where region" in text, "it can be read without seeing it"
     table = browser_of("viewer", name="other").get(reverse("routing") + "?view=table").content.decode()
