@@ -150,7 +150,7 @@ class Broker:
         self.queues.retune()
         self.durables.retune()
         self.bounds.refresh()
-        self.advisories.listeners_changed()
+        self.advisories.redefined()
         self.expiry.watch()
 
     def recover(self, states: Iterable[LogState], last: int) -> None:

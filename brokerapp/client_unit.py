@@ -62,6 +62,12 @@ class SchedulingUnit(ClientUnit):
             self.storing.kept(self.jobs)
 
 
+class HandoverUnit(ClientUnit):
+    """What the bridge of another broker passes on, and may pass on again."""
+
+    __slots__ = ("handover", "repeated")
+
+
 def appends_of(placed: Sequence[Placed]) -> list[tuple[bytes, list[tuple[str, str, str]]]]:
     """The copies as a unit asks the store for them, see Unit."""
     return [(each.stored, group.rows) for each in placed for group in each.route.groups]

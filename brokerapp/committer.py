@@ -256,6 +256,8 @@ class Committer:
         for position, unit in batch.numbered:
             if committed.dropped and position in committed.dropped:
                 unit.dropped = committed.dropped[position]
+            if committed.repeated and position in committed.repeated:
+                unit.repeated = committed.repeated[position]
             self.last = max(self.last, seq - 1)
             _follow(unit.report, seq, position, refused)
             seq += unit.count

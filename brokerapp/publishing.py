@@ -21,6 +21,7 @@ from brokerapp.engine.time_stamping import stamped
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.group import Group
 from brokerapp.message import Copy, Message, Sizes, escape
+from brokerapp.network_path import write_path
 from brokerapp.recording.schema import FORWARD
 from brokerapp.store import Unit
 
@@ -28,6 +29,18 @@ if TYPE_CHECKING:
     from brokerapp.broker import Broker
 
 logger = logging.getLogger(__name__)
+
+
+def handover_key(send: Send) -> str:
+    """What tells a message that another broker hands over from all others, however often it does; "": it is new here.
+
+    To a queue it may come again by a longer path, when it went back and forth: that is no repetition. To a topic it is.
+    """
+    passed_on = send.handover
+    if passed_on is None or not passed_on.path:
+        return ""
+    sent_to_topic = not Destination.parse_list(send.destination)[0].is_queue
+    return passed_on.message_id if sent_to_topic else f"{write_path(passed_on.path)} {passed_on.message_id}"
 
 
 class Publishing:
@@ -46,8 +59,9 @@ class Publishing:
             return
         message, placed = self._placed(client, send)
         if message.persistent or client.pending or client.waiting or not self._passed_through(placed):
-            given = self._give_early(placed[0]) if len(placed) == 1 else NOTHING
-            self._broker.storing.submit(client, placed, (), send.receipt, given=given)
+            known_by = handover_key(send) if message.persistent else ""
+            given = self._give_early(placed[0]) if len(placed) == 1 and not known_by else NOTHING
+            self._broker.storing.submit(client, placed, (), send.receipt, given=given, handover=known_by)
         else:
             self._broker.confirm(client, send.receipt)
         if message.expires:

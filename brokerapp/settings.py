@@ -45,6 +45,8 @@ class Settings:
     scheduler_support: bool = True  #: honour AMQ_SCHEDULED_* headers (ActiveMQ: only where the file says so)
     max_scheduler_repeat_allowed: int = MAX_SCHEDULER_REPEAT  #: AMQ_SCHEDULED_REPEAT is not above it
     advisory_support: bool = True  #: publish to ActiveMQ.Advisory.*
+    use_virtual_dest_subs: bool = False  #: bridges are told who gets what is sent to virtual destinations ...
+    use_virtual_dest_subs_on_creation: bool = False  #: ... queues and durable subscriptions without consumers, too
     statistics: bool = False  #: answer requests for numbers (ActiveMQ: statisticsBrokerPlugin)
     max_uncommitted_count: int = 0  #: messages and acks in one transaction; 0: what the broker bears, see client.py
     discarding: Discarding | None = None

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from brokerapp.client import Client, Placed
-from brokerapp.client_unit import ClientUnit, SchedulingUnit, appends_of
+from brokerapp.client_unit import ClientUnit, HandoverUnit, SchedulingUnit, appends_of
 from brokerapp.destination import Destination
 from brokerapp.early_delivery import NOTHING, Given
 from brokerapp.engine.entry import Entry
@@ -46,10 +46,11 @@ class Storing:
         undo: Callable[[], None] | None = None,
         jobs: Sequence[JobChange] = (),
         given: Given = NOTHING,
+        handover: str = "",
     ) -> None:
         """Let it happen, all or nothing; then tell the client if it asked. `undo` is called when a limit refuses it.
 
-        `given` was given early of its one message.
+        `given` was given early of its one message. What has a `handover` is known by it: it is kept once.
         """
         appends = appends_of(placed)
         stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
@@ -58,10 +59,12 @@ class Storing:
             self.happened(placed, 0)
             self._broker.confirm(client, receipt)
             return
-        kind = SchedulingUnit if jobs else ClientUnit
+        kind = SchedulingUnit if jobs else HandoverUnit if handover else ClientUnit
         request = kind(self, client, placed, appends, settled, stored, receipt, undo, given)
         if jobs:
             request.jobs = jobs
+        elif handover:
+            request.handover, request.repeated = handover, ()
         client.started_unit(request.size)
         flow = self._broker.flow
         if flow.watchful:
@@ -82,8 +85,8 @@ class Storing:
         client.ended_unit(request.size)
         if request.settled:
             self._broker.settling.account(request.settled)
-        if request.dropped:
-            self._leave_out(placed, request.dropped)
+        if request.dropped or request.repeated:
+            self._leave_out(placed, request.dropped, request.repeated)
         self.happened(placed, seq, request.given)
         self._broker.confirm(client, request.receipt)
 
@@ -183,18 +186,24 @@ class Storing:
         if self._broker.advisories.watching:
             self._broker.advisories.delivered(log.destination, messages, heard=bool(log.consumers))
 
-    def _leave_out(self, placed: Sequence[Placed], dropped: Sequence[tuple[int, int]]) -> None:
-        """These copies, see Unit, found their queues full, and their virtual topics want them dropped then."""
+    def _leave_out(
+        self, placed: Sequence[Placed], dropped: Sequence[tuple[int, int]], repeated: Sequence[tuple[int, int]]
+    ) -> None:
+        """Of these copies, see Unit, some found their queues full, and their virtual topics want them dropped then.
+
+        Others were handed over before. When that is all there was to keep, listeners were told then, too.
+        """
         number = 0
+        all_repeated = len(repeated) == sum(len(group.rows) for each in placed for group in each.route.groups)
         for each in placed:
             groups = []
             for group in each.route.groups:
                 number += 1
-                gone = {copy for message, copy in dropped if message == number}
-                for log in itertools.compress(group.logs, (at in gone for at in itertools.count(1))):
+                full, known = ({copy for m, copy in which if m == number} for which in (dropped, repeated))
+                for log in itertools.compress(group.logs, (at in full for at in itertools.count(1))):
                     self._drop(each, log)
-                groups.append(group.without(gone) if gone else group)
-            each.route = replace(each.route, groups=groups)
+                groups.append(group.without(full | known) if full or known else group)
+            each.route = replace(each.route, groups=groups, topics=[] if all_repeated else each.route.topics)
 
     def _drop(self, placed: Placed, log: MessageLog) -> None:
         log.counts.DroppedCount += 1

@@ -122,6 +122,8 @@ class Subscribing:
         targets = Destination.parse_list(subscribe.destination)
         for each in targets:
             if each.is_temporary:
+                if TO_HEADER in subscribe.options:
+                    self._broker.temporaries.lend(client, subscription_name(subscribe.id, subscribe.destination), each)
                 self._broker.temporaries.check(each)
             self._broker.require(client, "read", each)
             self._broker.creation.check(each)
@@ -183,6 +185,9 @@ class Subscribing:
         else:
             self._part(subscription)
         self._broker.advisories.consumer_stopped(subscription)
+        for each in subscription.destinations:
+            if each.is_temporary:
+                self._broker.temporaries.give_back(client, subscription.name, each)
 
     def _part(self, subscription: Subscription) -> None:
         for target in subscription.destinations:

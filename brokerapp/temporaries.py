@@ -1,7 +1,8 @@
 """Temporaries: queues and topics of one connection, made when it first mentions them, gone with it and all they hold.
 
 A client calls them by names of its own choice; the broker gives each a name nobody else has, by which anybody may send
-to it, and consume from it, as long as it is there.
+to it, and consume from it, as long as it is there. One of another broker of the network is here under the same name as
+long as a bridge from there consumes it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Temporary destinations of one client: a bound on what a peer can make us keep.
 MAX_TEMPORARIES = 10_000
+#: Those of other brokers here, for the same reason.
+MAX_LENT = 100_000
 
 
 class Temporaries:
@@ -25,6 +28,7 @@ class Temporaries:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._producers: dict[Destination, dict[Client, None]] = {}  # of each that exists, who sent to it
+        self._lent: dict[Destination, set[tuple[Client, str]]] = {}  # of each of another broker, who consumes it
 
     def __contains__(self, destination: Destination) -> bool:
         return destination in self._producers
@@ -43,14 +47,37 @@ class Temporaries:
             raise LimitExceeded(f"a connection has at most {MAX_TEMPORARIES} temporary destinations")
         destination = Destination(kind, f"ID:{self._broker.name}-{client.id}:{number}")
         self._broker.require(client, "admin", destination)
+        self._begin(destination)
+        client.temporaries[kind, name] = destination
+        client.own_names[destination.stomp] = f"/{kind}/{name}"
+        return destination
+
+    def _begin(self, destination: Destination) -> None:
         self._producers[destination] = {}
         if destination.is_queue:
             self._broker.queues.create(destination)
         else:
             self._broker.stats.of(destination)
-        client.temporaries[kind, name] = destination
-        client.own_names[destination.stomp] = f"/{kind}/{name}"
-        return destination
+
+    def lend(self, bridge: Client, subscription: str, destination: Destination) -> None:
+        """A bridge subscribes to one of the broker at its other end: it is here, too. Raises RequestRefused."""
+        if destination in self._producers and destination not in self._lent:
+            return  # it is of this broker
+        self._broker.require(bridge, "admin", destination)
+        if destination not in self._producers:
+            if len(self._lent) >= MAX_LENT:
+                raise LimitExceeded(f"there are at most {MAX_LENT} temporary destinations of other brokers here")
+            self._begin(destination)
+        self._lent.setdefault(destination, set()).add((bridge, subscription))
+
+    def give_back(self, client: Client, subscription: str, destination: Destination) -> None:
+        """This subscription is over: when it was the last of bridges, the destination is gone, with what it held."""
+        consumers = self._lent.get(destination, set())
+        if (client, subscription) in consumers:
+            consumers.discard((client, subscription))
+            if not consumers:
+                del self._lent[destination]
+                self._remove(destination)
 
     def is_gone(self, destination: Destination) -> bool:
         """Whether it is a temporary destination that is there no more, or never was."""

@@ -80,6 +80,8 @@ def node_config(
             scheduler_support=config.scheduler_support,
             max_scheduler_repeat_allowed=config.max_scheduler_repeat_allowed,
             advisory_support=config.advisory_support,
+            use_virtual_dest_subs=config.use_virtual_dest_subs,
+            use_virtual_dest_subs_on_creation=config.use_virtual_dest_subs_on_creation,
             statistics=any(plugin.name == "statisticsBrokerPlugin" for plugin in config.plugins),
             max_uncommitted_count=max(0, config.max_uncommitted_count),
             discarding=config.discarding,

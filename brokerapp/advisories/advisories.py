@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from brokerapp.advisories import documents
 from brokerapp.advisories.documents import Document
 from brokerapp.advisories.existing import Existing
+from brokerapp.advisories.virtual_consumers import VirtualConsumers
 from brokerapp.client import Client
 from brokerapp.definitions import PolicyEntry
 from brokerapp.destination import Destination, Kind
@@ -51,18 +52,24 @@ class Advisories:
         self.broker_id = f"ID:{broker.name}-{broker.session}"  #: as others know this run of the broker
         self._origin = {"originBrokerId": self.broker_id, "originBrokerName": broker.name}
         self._numbers = 0
-        self._existing = Existing(broker)
+        self._virtual = VirtualConsumers(broker, self.broker_id, self._tell)
+        self._existing = Existing(broker, self._virtual)
         self._heard: dict[str, bool] = {}
         self.watching = False  #: whether somebody wants to hear what happens to each message
 
     # -- whether somebody listens
 
     def listeners_changed(self) -> None:
-        """Subscriptions to topics, or the definitions, are others now."""
+        """Subscriptions to topics are others now."""
         self._heard.clear()
         self.watching = self._is_heard(topics.ALL) and any(
             _ASKED_FOR[event](policy) for policy in self._broker.topology.definitions.policies for event in _PER_MESSAGE
         )
+
+    def redefined(self) -> None:
+        """The definitions are others now."""
+        self.listeners_changed()
+        self._virtual.redefined()
 
     def _is_heard(self, topic: str) -> bool:
         """Whether somebody gets what is published on such a topic (a name, or all that match a pattern)."""
@@ -105,10 +112,12 @@ class Advisories:
     def destination_added(self, destination: Destination) -> None:
         """A queue or topic came to exist, or the log of a subscription, of which nothing is told."""
         self._tell_destination(destination, documents.ADDED)
+        self._virtual.added(destination)
 
     def destination_removed(self, destination: Destination) -> None:
         """A queue or topic exists no more; nor do the topics about it."""
         self._tell_destination(destination, documents.REMOVED)
+        self._virtual.removed(destination)
         if not is_advisory(destination) and destination.kind in topics.OF_KIND:
             for event in topics.EVENTS:
                 topic = Destination.topic(topic_of(event, destination))
@@ -125,10 +134,12 @@ class Advisories:
         if any(overlap(each.name, topics.ALL) for each in subscription.destinations if each.kind is Kind.TOPIC):
             self._replay(subscription)
         self._tell_consumer(subscription, lambda: documents.consumer_info(subscription, self._broker.name))
+        self._virtual.started(subscription)
 
     def consumer_stopped(self, subscription: Subscription) -> None:
         """A subscription is served no more."""
         self._tell_consumer(subscription, lambda: documents.consumer_gone(subscription, self._broker.name))
+        self._virtual.stopped(subscription)
 
     def subscription_removed(self, client_id: str, name: str, topic: Destination) -> None:
         """A durable subscription was deleted, with what it kept."""
@@ -137,6 +148,7 @@ class Advisories:
             lambda: documents.subscription_gone(client_id, name),
             lambda: self._existing.consumer_count([topic]),
         )
+        self._virtual.forgotten(client_id, name, topic)
 
     def _tell_consumer(self, subscription: Subscription, document: Callable[[], Document]) -> None:
         destinations = subscription.destinations

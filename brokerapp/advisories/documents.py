@@ -145,7 +145,12 @@ def connection_gone(client: Client, broker: str) -> Document:
 
 def consumer_gone(subscription: Subscription, broker: str) -> Document:
     """A consumer that ended; a durable subscription it served may stay."""
-    return _removed("ConsumerId", consumer_id(subscription, broker))
+    return gone_by_id(consumer_id(subscription, broker))
+
+
+def gone_by_id(id: Document) -> Document:
+    """The consumer of this id ended."""
+    return _removed("ConsumerId", id)
 
 
 def producer_gone(client: Client, broker: str) -> Document:

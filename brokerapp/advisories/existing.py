@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.advisories import documents
 from brokerapp.advisories.documents import Document
+from brokerapp.advisories.virtual_consumers import VirtualConsumers
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine import advisory_topics as topics
 from brokerapp.engine.advisory_topics import is_advisory, topic_of
@@ -22,8 +23,8 @@ News = tuple[str, Document, Document]
 class Existing:
     """Connections, destinations, consumers, producers and bridges as they are now."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, broker: Broker, virtual: VirtualConsumers) -> None:
+        self._broker, self._virtual = broker, virtual
         self.bridges: dict[str, Document] = {}  #: by name, what their advisories say in headers
 
     def news(self) -> dict[str, Callable[[], Iterator[News]]]:
@@ -32,6 +33,7 @@ class Existing:
             topics.CONNECTION: self._connections,
             **{topic: lambda kind=kind: self._destinations(kind) for kind, topic in topics.OF_KIND.items()},
             f"{topics.PREFIX}{topics.CONSUMER}.>": self._consumers_there,
+            f"{topics.PREFIX}{topics.VIRTUAL_CONSUMER}.>": self._virtual.existing,
             f"{topics.PREFIX}{topics.PRODUCER}.>": self._producers_there,
             topics.MASTER_BROKER: lambda: iter([(topics.MASTER_BROKER, {}, documents.NOTHING)]),
             topics.NETWORK_BRIDGE: self._bridges_there,

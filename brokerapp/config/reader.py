@@ -28,7 +28,7 @@ from brokerapp.config.virtual_destinations import (
     read_interceptors,
     read_virtual_destination,
 )
-from brokerapp.config.without_effect import ATTRIBUTES_ASIDE, ELEMENTS_ASIDE, why_flag
+from brokerapp.config.without_effect import ATTRIBUTES_ASIDE, ELEMENTS_ASIDE
 from brokerapp.definitions import DEFAULT_VIRTUAL_TOPIC, Definitions, MirroredQueue, VirtualDestination
 from brokerapp.engine.loops import find_loop
 from brokerapp.errors import ConfigurationRefused
@@ -114,8 +114,7 @@ def _read_broker(broker: Element) -> BrokerConfig:
         broker.note(Outcome.ADAPTED, "read as brokerName" if name is None else "brokerName counts", "name")
         name = name or other
     for field, value in values.items():
-        why = why_flag(field, value)
-        broker.note(Outcome.IGNORED if why else Outcome.TAKEN, why or str(value).lower(), attribute_name(field))
+        broker.note(Outcome.TAKEN, str(value).lower(), attribute_name(field))
     by_reference = broker.take("plugins")
     if by_reference is not None:
         broker.note(Outcome.UNKNOWN, f"nobody can connect: what {by_reference} refers to is not read", "plugins")

@@ -67,11 +67,6 @@ ELEMENTS_ASIDE = {
     "proxyConnectors": "there is no proxy",
 }  # fmt: skip
 
-#: Attributes of the broker, by their values that would ask for something.
-BROKER_FLAGS = {
-    "use_virtual_dest_subs": (True, "networks of brokers are not served yet"),
-}
-
 #: Why a policy's memoryLimit does nothing at a queue.
 MEMORY_LIMIT_OF_QUEUE = (
     "as in ActiveMQ it bounds a queue with vmQueueCursor only: others have their backlog in the store, which "
@@ -82,12 +77,6 @@ NETWORKS = "networks of brokers are not served yet"
 #: Options of a policyEntry that are about the consumers of other brokers.
 _OF_NETWORKS = frozenset({"gcWithNetworkConsumers", "networkBridgeFilterFactory"})
 _KEPT = "kept as it is written, without effect yet"
-
-
-def why_flag(field: str, value: object) -> str | None:
-    """Why an attribute of the broker with this value does nothing; None when it acts, or asks for nothing."""
-    idle, why = BROKER_FLAGS.get(field, (None, None))
-    return why if value == idle else None
 
 
 def why_option(name: str) -> str | None:

@@ -26,6 +26,7 @@ OF_KIND = {
 }
 
 CONSUMER, PRODUCER = "Consumer", "Producer"
+VIRTUAL_CONSUMER = "VirtualDestination.Consumer"
 EXPIRED, DEAD_LETTERED, NO_CONSUMER = "Expired", "MessageDLQd", "NoConsumer"
 DELIVERED, DISPATCHED, CONSUMED, DISCARDED = (
     "MessageDelivered", "MessageDispatched", "MessageConsumed", "MessageDiscarded",

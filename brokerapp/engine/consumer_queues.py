@@ -33,3 +33,19 @@ def topics_behind(definitions: Definitions, queue: Destination) -> Iterator[Dest
             case Composite(forward_only=False) if not each.destination.is_queue:
                 if any(leg.destination == queue for leg in each.legs):
                     yield each.destination
+
+
+def virtual_destinations_behind(definitions: Definitions, target: Destination) -> Iterator[Destination]:
+    """What messages are sent to so that they come to this queue or topic, or to those that match it."""
+    for each in definitions.virtual_destinations:
+        match each:
+            case VirtualTopic() if target.is_queue:
+                if topic := topic_behind(each, target.name):
+                    yield Destination.topic(topic)
+            case Composite():
+                if any(_is_at(leg.destination, target) for leg in each.legs):
+                    yield each.destination
+
+
+def _is_at(leg: Destination, target: Destination) -> bool:
+    return leg.kind is target.kind and matches(target.name, leg.name)

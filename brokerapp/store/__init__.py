@@ -65,6 +65,10 @@ class Unit:
     jobs: Sequence[
         JobChange
     ] = ()  #: what becomes of jobs in the same moment; a class that has some has a slot for them
+    #: What its messages are known by when another broker hands them over, and copies that were not kept because they
+    #: had been before, as in `dropped`; a class of such units has slots for them.
+    handover: str = ""
+    repeated: Sequence[tuple[int, int]] = ()
 
     def __init__(
         self,
@@ -116,6 +120,7 @@ class Run:
     __slots__ = ("rows", "stored")
 
     settles = jobs = droppable = ()
+    handover = ""
 
     def __init__(self, stored: Sequence[bytes], rows: Sequence[Row]) -> None:
         self.stored, self.rows = stored, rows
@@ -174,7 +179,8 @@ class Batch:
 class Committed:
     """The outcome of a commit: SEQ before the first message, and by position of the unit (from 1) what refused it (the
     name of a full log, STORE or TEMP) and its copies that were not kept (see Unit). Then bytes: what the store holds
-    now, what those logs of the batch do that have a limit, and what is not persistent of all.
+    now, what those logs of the batch do that have a limit, and what is not persistent of all. Then, by position of the
+    unit, its copies that had been kept before.
     """
 
     base: int
@@ -183,6 +189,7 @@ class Committed:
     used: int = 0
     held: Mapping[str, int] = field(default_factory=dict)
     temp: int = 0
+    repeated: Mapping[int, list[tuple[int, int]]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

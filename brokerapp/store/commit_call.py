@@ -26,17 +26,22 @@ def committed(
     used: int,
     held: Sequence[Sequence[int]],
     temp: int,
+    repeated: list,
     logs: Sequence[str],
 ) -> Committed:
     """The answer of the commit function, which knows the logs by their index."""
     by_log = {logs[index]: size for index, size in held}
-    if not refused and not dropped:
+    if not refused and not dropped and not repeated:
         return Committed(base, used=used, held=by_log, temp=temp)
-    by_unit: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for unit, message, copy in dropped:
-        by_unit[unit].append((message, copy))
     reasons = {unit: logs[index] if index >= 0 else _REASONS[index] for unit, index in refused}
-    return Committed(base, reasons, dict(by_unit), used, by_log, temp)
+    return Committed(base, reasons, _by_unit(dropped), used, by_log, temp, _by_unit(repeated))
+
+
+def _by_unit(copies: list) -> dict[int, list[tuple[int, int]]]:
+    found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for unit, message, copy in copies:
+        found[unit].append((message, copy))
+    return dict(found)
 
 
 def commit_call(keys: Keys, session: str, batch: Batch, limits: Limits) -> tuple[list[str], list[str], list[Any]]:
@@ -52,9 +57,10 @@ def commit_call(keys: Keys, session: str, batch: Batch, limits: Limits) -> tuple
     args += (*_rows(batch.marks), *_rows(batch.returned), *_encode_jobs(batch))
     args += map(limits.of_log, logs)
     args += _rows(droppable)
+    args += _rows([(unit, asked.handover) for unit, asked in batch.numbered if asked.handover])
     args += units
     fixed = (
-        keys.state, keys.logs, keys.used, keys.marks, keys.expiring, keys.due, keys.jobs, keys.prioritized,
+        keys.state, keys.logs, keys.used, keys.marks, keys.expiring, keys.due, keys.jobs, keys.prioritized, keys.audit,
     )  # fmt: skip
     return logs, [*fixed, *(prefix + log for log in logs)], args
 

@@ -14,6 +14,7 @@
 {B}:urgent:NAME    zset    entry of such a log -> its place: the most urgent first, see engine/places.py
 {B}:due            zset    job -> when it is due, milliseconds since the epoch
 {B}:jobs           hash    job -> its record: what is to be sent then
+{B}:audit          zset    what was handed over, by log -> SEQ when it was kept, see functions/handing_over.lua
 {B}:definitions    hash    version -> JSON, `current` -> version, `meta:VERSION` -> JSON
 {B}:stats          hash    destination -> JSON; `{B}:stats:changed` zset destination -> snapshot version
 {B}:node           string  JSON of the live node, expires when it stops beating
@@ -93,6 +94,10 @@ class Keys:
     @property
     def jobs(self) -> str:
         return self._key("jobs")
+
+    @property
+    def audit(self) -> str:
+        return self._key("audit")
 
     @property
     def definitions(self) -> str:

@@ -11,7 +11,7 @@ PREFIX = f"{NAME}_"
 #: In the order in which they build on each other.
 _FILES = (
     "library", "stored_form", "accounting", "entries", "places", "moments",
-    "batch", "declaring", "refusing", "appending", "settling", "commit",
+    "batch", "declaring", "refusing", "handing_over", "appending", "settling", "commit",
     "dropping", "nodes", "numbers", "requests", "versions",
 )  # fmt: skip
 

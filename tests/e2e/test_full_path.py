@@ -104,7 +104,7 @@ def test_a_schedule_fires_and_the_report_is_mailed_and_read(sluice):
         page.get_by_label("Password").fill(sluice.password)
         page.get_by_role("button", name="Log in").click()
         page.get_by_label("Name").fill("Morning")
-        page.get_by_label("Traffic by destination").check()
+        page.locator('[name="kind"][value="traffic"]').check()
         page.get_by_label("Time zone").fill("America/New_York")
         page.get_by_label("and to these addresses").fill("reader@example.org")
         page.get_by_role("button", name="Create the report").click()

@@ -9,6 +9,8 @@ from dataclasses import replace
 import pytest
 
 from brokerapp.config import NetworkConnector, default_config
+from brokerapp.definitions import Composite, Definitions, Leg, VirtualTopic
+from brokerapp.destination import Destination
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode, until
 
@@ -16,9 +18,9 @@ _numbers = itertools.count(1)
 QUICK = "?initialReconnectDelay=100&useExponentialBackOff=false"
 
 
-def start(store, *connectors: NetworkConnector) -> RunningNode:
-    config = default_config(f"net-{next(_numbers)}", 0)
-    return RunningNode(replace(config, network_connectors=connectors), store.url)
+def start(store, *connectors: NetworkConnector, **config: object) -> RunningNode:
+    by_default = default_config(f"net-{next(_numbers)}", 0)
+    return RunningNode(replace(by_default, network_connectors=connectors, **config), store.url)
 
 
 def to(port: int, **options: str) -> NetworkConnector:
@@ -146,3 +148,77 @@ def test_with_a_ttl_of_one_a_message_crosses_one_bridge_only(store, connect, nam
     finally:
         for node in (a, b, c):
             node.stop()
+
+
+@pytest.mark.parametrize("way", [(0, 1), (1, 0)])
+def test_who_gets_a_request_of_another_broker_answers_it(pair, at, name, way):
+    asking, answering = at(way[0]), at(way[1])
+    answering.subscribe(f"/queue/{name}")
+    wait_for_demand(pair[0], f"queue://{name}")
+    before = len(destinations_of(pair[0]))
+    asking.subscribe("/temp-queue/answers")
+    until(lambda: len(destinations_of(pair[0])) > before, "demand for the answers")
+    asking.send(f"/queue/{name}", "?", **{"reply-to": "/temp-queue/answers"})
+    [request] = answering.take()
+    assert request.headers["reply-to"].startswith("/remote-temp-queue/")
+    answering.send(request.headers["reply-to"], "!")
+    assert asking.bodies() == ["!"]
+    asking.unsubscribe()
+    until(lambda: len(destinations_of(pair[0])) == before, "the end of that demand")
+    answering.send(request.headers["reply-to"], "too late", wait=False)
+    assert "does not exist" in answering.error().headers["message"]
+
+
+@pytest.fixture(scope="module")
+def to_virtual(store) -> Iterator[tuple[RunningNode, RunningNode]]:
+    """A, and B with virtual destinations, of whose consumers the bridge from A hears."""
+    queue, topic = Destination.queue, Destination.topic
+    composite = Composite(topic("news"), (Leg(queue("desk")), Leg(topic("wire"))))
+    definitions = Definitions(virtual_destinations=(VirtualTopic("VirtualTopic.>"), composite))
+    flags = {"use_virtual_dest_subs": True, "use_virtual_dest_subs_on_creation": True}
+    b = start(store, definitions=definitions, **flags)
+    included = (topic("news"), topic("VirtualTopic.>"))
+    a = start(store, replace(to(b.port, useVirtualDestSubs="true"), dynamically_included=included))
+    until(lambda: bridged(a), "the bridge")
+    yield a, b
+    a.stop()
+    b.stop()
+
+
+def test_who_consumes_a_queue_of_a_virtual_topic_wants_the_topic_of_the_other_broker(to_virtual, connect, name):
+    a, b = to_virtual
+    clients = [connect(port=b.port) for _ in range(2)]
+    for client, system in zip(clients, "XY", strict=True):
+        client.subscribe(f"/queue/Consumer.{system}.VirtualTopic.{name}")
+    wait_for_demand(a, f"topic://VirtualTopic.{name}")
+    connect(port=a.port).send(f"/topic/VirtualTopic.{name}", "once")
+    for client in clients:
+        assert client.bodies() == ["once"]
+        assert client.messages.empty()
+
+
+def test_a_queue_or_topic_to_which_a_composite_forwards_wants_what_is_sent_to_the_composite(to_virtual, connect):
+    a, b = to_virtual
+    assert "topic://news" not in map(str, destinations_of(a))
+    connect(port=b.port).send("/queue/desk", "so that there is one", persistent="true")
+    wait_for_demand(a, "topic://news")
+    b.ask(lambda admin: admin.delete(Destination.queue("desk")))
+    until(lambda: "topic://news" not in map(str, destinations_of(a)), "the end of the queue's demand")
+    consumer = connect(port=b.port)
+    consumer.subscribe("/topic/wire")
+    wait_for_demand(a, "topic://news")
+    b.define()
+    until(lambda: "topic://news" not in map(str, destinations_of(a)), "the end of the composite's demand")
+
+
+def test_what_a_bridge_hands_over_twice_is_kept_once_unless_it_went_back_and_forth(pair, at, connect, name):
+    queue, path = f"/queue/{name}", {"sluice-path": "far"}
+    bridge = connect(port=pair[1].port, **{"sluice-broker": "far"})
+    for headers in (path, path, {"sluice-path": "far,there,far"}, {**path, "message-id": "2"}):
+        bridge.send(queue, "m", persistent="true", **{"message-id": "1", **headers})
+    assert len(pair[1].bodies(name)) == 3
+    durable = connect(port=pair[1].port, **{"client-id": name})
+    durable.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": name})
+    for each in ("1", "1", "2"):
+        bridge.send(f"/topic/{name}", each, persistent="true", **{"message-id": each, **path})
+    assert durable.bodies(2) == ["1", "2"]

@@ -23,7 +23,7 @@ local function keep(batch, unit, m, message)
   if kept > 0 then batch.bytes, batch.temp = batch.bytes + size + kept * ENTRY_BYTES, batch.temp + volatile(stored) end
   for c = 1, copies do
     if out and out[c] then
-      table.insert(batch.dropped, { unit, m, c })
+      table.insert(message.known and message.known[c] and batch.repeated or batch.dropped, { unit, m, c })
     else
       local at = first + 3 * (c - 1)
       local index, original, shown = tonumber(args[at]) + FIRST_LOG, args[at + 1], args[at + 2]
@@ -33,6 +33,7 @@ local function keep(batch, unit, m, message)
         redis.call('XADD', keys[index], id, field, value, 'o', original, 'd', shown)
       end
       grown[index] = (grown[index] or 0) + size
+      if batch.some_handed_over and batch.handovers[unit] then remember(batch, unit, m, message, c) end
       if moment then expires(batch, index, id, moment) end
       if batch.some_prioritized and urgent_of(batch, index) then
         redis.call('ZADD', urgent_of(batch, index), place_of(stored, seq), id)
@@ -59,6 +60,7 @@ end
 -- Append what a unit brings, unless something refuses it: then say what. `messages` are {stored form, how many copies, where they
 -- begin}, and know the copies to leave out, and how many those are, once they were judged.
 local function append(batch, unit, messages, limited, settles_at)
+  if batch.some_handed_over then recognize(batch, unit, messages) end
   local refused = refusal(batch, unit, messages, limited, settles_at)
   if refused then
     refuse(batch, unit, messages, refused)

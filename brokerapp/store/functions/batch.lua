@@ -1,6 +1,6 @@
 -- The batch of a commit: what the call says, and what has become of the broker so far.
 --
--- commit(KEYS = state, logs, used, marks, expiring, due, jobs, prioritized, log...,
+-- commit(KEYS = state, logs, used, marks, expiring, due, jobs, prioritized, audit, log...,
 --        ARGV = session, batch, limit, prefixes of payloads, logs, expiring, returned and urgent, full, limit of what is volatile, ...)
 --
 -- `limit` and the limit of what is volatile: bytes that may be stored (0: no limit). `full` (0: nobody needs to look): how many bytes
@@ -12,6 +12,7 @@
 --                                                      jobs to keep; record '': to end. One that is not new must be there.
 --   limit in bytes of each log of KEYS (0: none)
 --   n, then n times: unit, message in it, first and last copy of it that are not kept rather than refuse the unit (from 1)
+--   n, then n times: unit, what its messages are known by: another broker hands them over, and each copy is kept once
 --   n, then n units, or runs of units that are alike. A unit is done whole or not at all:
 --     n (-n: whatever the limits say), then n messages: stored form,
 --       n, then n copies: index of the log, original destination, shown destination
@@ -20,7 +21,7 @@
 --     bytes freed by entries that held their message themselves, and those of them that are volatile
 --   A run has RUN instead of the first number; then n, the copies that each of its messages makes as above, and n times
 --   the stored form of a message. Each is a unit with a number of its own.
-local FIRST_LOG = 9
+local FIRST_LOG = 10
 local RUN = 'run'
 local MINUS = 45
 
@@ -33,7 +34,7 @@ local function begin(keys, args)
   local batch = {
     keys = keys, args = args, at = 11, -- where the next argument stands
     state = state, logs = keys[2], used = keys[3], marks = keys[4], expiring_logs = keys[5], due = keys[6], jobs = keys[7],
-    prioritized = keys[8],
+    prioritized = keys[8], audit = keys[9],
     payload_prefix = args[4], log_prefix = args[5], expiring_prefix = args[6], returned_prefix = args[7], urgent_prefix = args[8],
     limit = tonumber(args[3]), temp_limit = tonumber(args[10]),
     -- the broker's counters: the last number, bytes of all messages and of the volatile ones, entries that expire and that were returned
@@ -46,7 +47,8 @@ local function begin(keys, args)
     grown = {}, -- by index: bytes
     urgent = {}, -- by index: the key of the places of a prioritized log, or false
     shut = {}, any_shut = false, -- by index: what refused those who appended to this log
-    refused = {}, dropped = {}, -- what is answered: {unit, why}, {unit, message, copy}
+    handovers = {}, some_handed_over = false, -- by unit: what it is known by
+    refused = {}, dropped = {}, repeated = {}, -- what is answered: {unit, why}, {unit, message, copy} twice
   }
   local full = tonumber(args[9])
   if full > 0 and used_memory() >= full then batch.limit = 1 end
@@ -111,5 +113,8 @@ local function read_conditions(batch)
     droppable[unit] = droppable[unit] or {}
     droppable[unit][message] = droppable[unit][message] or {}
     table.insert(droppable[unit][message], { tonumber(args[at + 2]), tonumber(args[at + 3]) })
+  end
+  for at in rows(batch, 2) do
+    batch.handovers[tonumber(args[at])], batch.some_handed_over = args[at + 1], true
   end
 end

@@ -1,8 +1,8 @@
 -- commit: do a batch, see batch.lua for how it is called. Safe to repeat: a batch already done is answered from memory.
 -- Returns the SEQ before the batch's first message; of each unit refused its number (from 1) and why: what is full, a
 -- log's index, STORE, TEMP (what is volatile), or GONE for a job that is no more; of each copy not kept for want of room the numbers
--- of unit, message and copy; the bytes that all messages take now; of each log with a limit its index and the bytes it holds; and
--- the bytes that are volatile.
+-- of unit, message and copy; the bytes that all messages take now; of each log with a limit its index and the bytes it holds;
+-- the bytes that are volatile; and of each copy not kept because it was handed over before the numbers of unit, message and copy.
 
 -- Do a run, whose first argument is read. Returns the number of its last unit.
 local function do_run(batch, unit)
@@ -50,8 +50,9 @@ local function commit(keys, args)
   for index = FIRST_LOG, batch.some_log_limited and #keys or 0 do
     if batch.log_limits[index] > 0 then table.insert(held, { index - FIRST_LOG, log_used(batch, index) }) end
   end
+  if batch.some_handed_over then forget_handovers(batch) end
   add_to_used(batch.used, keys, batch.grown)
-  local reply = { batch.base, batch.refused, batch.dropped, batch.bytes, held, temp }
+  local reply = { batch.base, batch.refused, batch.dropped, batch.bytes, held, temp, batch.repeated }
   redis.call('HSET', batch.state, 'batch', args[2], 'reply', cjson.encode(reply), 'seq', batch.seq, 'bytes', batch.bytes,
     'expiring', batch.expiring, 'returned', batch.returned, 'temp', temp)
   return reply

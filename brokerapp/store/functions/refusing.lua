@@ -30,14 +30,16 @@ local function is_droppable(ranges, copy)
 end
 
 -- Which copies of a message their logs have no room for: {copy: true}, how many, and whether all might be left out; or nil and what
--- refuses the message. `wanted`: bytes the unit appends to logs with a limit, by index.
+-- refuses the message. Copies kept before are left out, too. `wanted`: bytes the unit appends to logs with a limit, by index.
 local function copies_without_room(batch, message, ranges, freed_of, wanted)
-  local out, left_out, all = {}, 0, message.copies > 0
+  local out, left_out, all, known = {}, 0, message.copies > 0, message.known or {}
   for c = 1, message.copies do
     local index, may_drop = log_of(batch, message, c), is_droppable(ranges, c)
-    all = all and may_drop
+    all = all and (may_drop or known[c] == true)
     local freed, log_limit = freed_of[index] or 0, batch.log_limits[index]
-    if batch.shut[index] and freed == 0 then
+    if known[c] then
+      out[c], left_out = true, left_out + 1
+    elseif batch.shut[index] and freed == 0 then
       if not may_drop then return nil, batch.shut[index] end
       out[c], left_out = true, left_out + 1
     elseif log_limit > 0 then

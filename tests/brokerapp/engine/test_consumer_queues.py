@@ -4,7 +4,7 @@ import pytest
 
 from brokerapp.definitions import Composite, Definitions, Leg, VirtualTopic
 from brokerapp.destination import Destination
-from brokerapp.engine.consumer_queues import topic_behind, topics_behind
+from brokerapp.engine.consumer_queues import topic_behind, topics_behind, virtual_destinations_behind
 
 TOPICS_BEHIND = [
     ("Consumer.A.VirtualTopic.Orders", VirtualTopic("VirtualTopic.>"), "VirtualTopic.Orders"),
@@ -32,3 +32,22 @@ def test_an_open_composite_topic_stands_behind_its_queues_and_no_other_composite
         )
     )
     assert list(topics_behind(definitions, q)) == [t("open")]
+
+
+def test_what_is_sent_to_virtual_destinations_comes_to_their_targets_and_to_patterns_of_these():
+    q, t = Destination.queue, Destination.topic
+    definitions = Definitions(
+        virtual_destinations=(
+            Composite(t("news"), (Leg(t("x.1")), Leg(q("x.1"), "a = 1"))),
+            Composite(q("orders"), (Leg(q("x.2")),), forward_only=False),
+            VirtualTopic("VirtualTopic.>"),
+        )
+    )
+
+    def behind(target):
+        return [str(each) for each in virtual_destinations_behind(definitions, target)]
+
+    assert behind(q("x.1")) == behind(t("x.1")) == ["topic://news"]
+    assert behind(q("x.*")) == ["topic://news", "queue://orders"]
+    assert behind(q("Consumer.A.VirtualTopic.a")) == ["topic://VirtualTopic.a"]
+    assert behind(t("Consumer.A.VirtualTopic.a")) == behind(t("news")) == []

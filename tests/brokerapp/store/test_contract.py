@@ -507,3 +507,32 @@ def test_every_key_of_a_broker_carries_its_hash_tag(store_url):
     assert len(values) > 10
     assert all(value.startswith("{b}:") for value in values)
     assert len(values) == len(set(values))
+
+
+class Handover(Unit):
+    """What another broker passes on."""
+
+    def __init__(self, known_by, *appends, **more):
+        super().__init__(appends, **more)
+        self.handover = known_by
+
+
+async def test_what_is_handed_over_again_is_kept_once_by_each_log(store, session):
+    first = await session.commit(Handover("A 1", append("q"), append("q", "r")))
+    assert first.repeated == {}
+    again = await session.commit(
+        Unit([append("q")]), Handover("A 1", append("q"), append("q", "other", "r")), Handover("A 2", append("q"))
+    )
+    assert again.repeated == {2: [(1, 1), (2, 1), (2, 3)]}
+    assert again.dropped == again.refused == {}
+    assert [len(await bodies(store, log)) for log in ("q", "r", "other")] == [4, 1, 1]
+
+
+async def test_what_was_handed_over_before_needs_no_room_and_what_was_refused_was_not(store, session):
+    size = len(message().stored())
+    limits = Limits(of_log=lambda log: size if log == "small" else 0)
+    assert (await session.commit(Handover("A 1", append("small")), limits=limits)).refused == {}
+    assert (await session.commit(Handover("A 2", append("small")), limits=limits)).refused == {1: "small"}
+    both = await session.commit(Handover("A 1", append("small", "q")), limits=limits)
+    assert (both.refused, both.repeated) == ({}, {1: [(1, 1)]})
+    assert (await session.commit(Handover("A 2", append("small")))).repeated == {}
