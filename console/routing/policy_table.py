@@ -10,8 +10,13 @@ from typing import Any
 
 from brokerapp.config.attributes import spelt
 from brokerapp.definitions import (
-    MOST_ONE_IN, DeadLetterStrategy, PolicyEntry, RecoveryPolicy, Redelivery, RedeliveryPolicy,
-)  # fmt: skip
+    MOST_ONE_IN,
+    DeadLetterStrategy,
+    PolicyEntry,
+    RecoveryPolicy,
+    Redelivery,
+    RedeliveryPolicy,
+)
 from brokerapp.strategies import MessageEviction, PendingMessageLimit, SlowConsumerStrategy
 
 
