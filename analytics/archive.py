@@ -1,7 +1,7 @@
 """The archive of one broker: Parquet files by day and hour, and the commit record that makes them exact.
 
     archive/broker=B/day=YYYY-MM-DD/hour=HH/part-<id>.parquet    <id>: the last stream entry in it; UTC
-    archive/broker=B/day=.../hour=HH/_keys                       the index (key_index.py)
+    archive/broker=B/day=.../hour=HH/_keys2                      the index (key_index.py)
     archive/broker=B/_commit.json                                the commit record
     archive/broker=B/_as_of                                      how fresh the archive is
     archive/broker=B/_removed                                    the last place of which events were removed

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from analytics import key_index
 from analytics.archive import BrokerArchive
+from analytics.key_index import Key
 from analytics.stream import TraceStream
 from brokerapp.errors import StoreUnavailable
 from brokerapp.recording.encoding import decode
@@ -77,7 +78,7 @@ class Trace:
         def is_all(events: list[Event]) -> bool:  # nothing happens to a message before it is sent
             return sought <= {each.msg_id for each in events if each.kind == KINDS[ENQUEUE]}
 
-        return self._look(filtered, [key_index.key_of(each) for each in ids], patience, is_all)
+        return self._look(filtered, [Key(each) for each in ids], patience, is_all)
 
     def find(self, text: str, names: Iterable[str], patience: float = PATIENCE) -> Found:
         """What was sent with this id, or with this value of one of these properties: newest first, not all of many."""
@@ -91,11 +92,11 @@ class Trace:
                 matches = pc.or_(matches, pc.fill_null(pc.equal(value, text), False))
             return sent.filter(matches)
 
-        keys = [key_index.key_of(text), *(key_index.key_of(text, name) for name in names)]
+        keys = [Key(text), *(Key(text, name) for name in names)]
         return self._look(filtered, keys, patience, lambda events: len(events) >= MAX_FOUND)
 
     def _look(
-        self, wanted: Wanted, keys: Sequence[int], patience: float, is_all: Callable[[list[Event]], bool]
+        self, wanted: Wanted, keys: Sequence[Key], patience: float, is_all: Callable[[list[Event]], bool]
     ) -> Found:
         deadline, found = time.monotonic() + patience, Found()
         found.complete = self._tail(wanted, found, deadline)
@@ -142,7 +143,7 @@ class Trace:
             stream.close()
 
 
-def _hour(folder: Path, wanted: Wanted, keys: Sequence[int], found: Found, deadline: float) -> bool:
+def _hour(folder: Path, wanted: Wanted, keys: Sequence[Key], found: Found, deadline: float) -> bool:
     may, known = key_index.candidates(folder, keys)
     files = sorted(folder.glob("part-*.parquet"), reverse=True)
     for path in files:

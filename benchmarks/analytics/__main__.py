@@ -12,7 +12,7 @@ from typing import Any
 
 from analytics.request import Window
 from analytics.session import connected
-from benchmarks.analytics import oracle, server, traffic
+from benchmarks.analytics import archiver, oracle, server, traffic
 from benchmarks.analytics.questions import ASKED, ask_duckdb, ask_spark
 
 EVENTS, HOURS = 10_000_000, 24
@@ -30,9 +30,11 @@ def main() -> int:
     parser.add_argument("--events", type=int, default=EVENTS, help="about so many (default: %(default)s)")
     parser.add_argument("--hours", type=int, default=HOURS, help="over which they are spread (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="the best of these counts (default: %(default)s)")
-    parser.add_argument("--only", nargs="*", metavar="KIND", help="of these analyses only")
+    parser.add_argument("--only", nargs="*", metavar="KIND", help="of these analyses only, or `archiver`")
     parser.add_argument("--archive", type=Path, help="a folder to keep the events in, and to find them again")
     arguments = parser.parse_args()
+    if arguments.only == ["archiver"]:
+        return 0 if archiver.compare() else 1
     with tempfile.TemporaryDirectory() as folder:
         met = bool(arguments.only) or _first_result(Path(folder) / "small")
         met &= _compare(arguments, Path(folder))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -23,12 +24,14 @@ def table_of(
 ) -> pa.Table:
     """The events of one batch, see recorder.py."""
     ts, kind, destinations, original, consumer, reason, counts = (runs[column::7] for column in range(7))
-    ids, sizes, born = zip(*facts, strict=True) if facts else ((), (), ())
+    places, different = _different(facts)  # a message is in several runs: its facts become columns once
+    flat = list(chain.from_iterable(different))
+    ids, sizes, born = (flat[column::3] for column in range(3))
     kinds = np.frombuffer(bytes(kind), np.uint8)
     run_of_message = np.repeat(np.arange(len(ts)), counts)
     names, first_of_run, copies = _unique(destinations)
     copies_of_message = copies[run_of_message]
-    message = np.repeat(np.arange(len(ids)), copies_of_message)  # of each event, as below
+    message = np.repeat(np.arange(len(facts)), copies_of_message)  # of each event, as below
     run = run_of_message[message]
     copy = np.arange(len(run)) - (np.cumsum(copies_of_message) - copies_of_message)[message]
     destination = first_of_run[run] + copy
@@ -36,8 +39,10 @@ def table_of(
     def of_run(column: pa.Array) -> pa.Array:
         return column.take(pa.array(run))
 
+    place = pa.array(places[message])
+
     def of_message(column: pa.Array) -> pa.Array:
-        return column.take(pa.array(message)) if len(message) != len(ids) else column
+        return column.take(place)
 
     columns = {
         "ts": of_run(_integers(ts)).view(MOMENT),
@@ -54,6 +59,13 @@ def table_of(
         "weight": pa.array(_weights(kinds, original, weights or {})[run]),
     }
     return pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def _different(facts: Sequence[tuple[str, int, int]]) -> tuple[np.ndarray, list[tuple[str, int, int]]]:
+    """For each of the facts its place among those that are different objects, and these."""
+    objects = np.fromiter(map(id, facts), np.uint64, len(facts))
+    _, first, places = np.unique(objects, return_index=True, return_inverse=True)
+    return places, [facts[each] for each in first.tolist()]
 
 
 def _weights(kinds: np.ndarray, originals: Sequence[str], weights: dict[str, int]) -> np.ndarray:

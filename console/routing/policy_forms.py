@@ -101,8 +101,9 @@ def _field_of(record: type, option: Option, value: Any) -> forms.Field:
     attributes = {"placeholder": option.default, "autocomplete": "off"}
     if "int" in each.type:
         least = option.least if option.least is not None else -1
+        most = option.most if option.most is not None else MAX_NUMBER
         return forms.IntegerField(
-            min_value=least, max_value=MAX_NUMBER, initial=initial, widget=forms.NumberInput(attrs=attributes), **common
+            min_value=least, max_value=most, initial=initial, widget=forms.NumberInput(attrs=attributes), **common
         )
     if "float" in each.type:
         widget = forms.NumberInput(attrs={**attributes, "step": "any"})

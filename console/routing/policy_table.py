@@ -9,7 +9,14 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from brokerapp.config.attributes import spelt
-from brokerapp.definitions import DeadLetterStrategy, PolicyEntry, RecoveryPolicy, Redelivery, RedeliveryPolicy
+from brokerapp.definitions import (
+    MOST_ONE_IN,
+    DeadLetterStrategy,
+    PolicyEntry,
+    RecoveryPolicy,
+    Redelivery,
+    RedeliveryPolicy,
+)
 from brokerapp.strategies import MessageEviction, PendingMessageLimit, SlowConsumerStrategy
 
 
@@ -23,6 +30,7 @@ class Option:
     unit: str = ""
     least: int | None = None
     choices: tuple[str, ...] = ()
+    most: int | None = None
     section: str = ""
 
     @property
@@ -113,6 +121,9 @@ _POLICY_ROWS: tuple[Option, ...] = (
             "One message in so many is recorded, with all that happens to it; 1: every one, 0: none.",
             "1",
             "messages",
+            0,
+            (),
+            MOST_ONE_IN,
         ),
         ("record_properties", "Names of the properties that are recorded, with commas. Bodies never are.", "all"),
     ),

@@ -1,11 +1,18 @@
 """Single messages are found in the archive, by its index, and in what is not archived yet."""
 
+import struct
+import zlib
+from hashlib import blake2b
+
+import numpy as np
+import pyarrow as pa
 import pytest
 from recorded_traffic import BROKER, message, send
 
 from analytics import key_index
 from analytics.archive import BrokerArchive, Commit
 from analytics.archiver import Archiver
+from analytics.key_index import Key
 from analytics.stream import TraceStream
 from analytics.trace import Trace
 from brokerapp.recording.encoding import decode
@@ -95,24 +102,51 @@ def test_files_that_the_index_does_not_know_are_looked_into(store, store_url, tm
     assert len(Trace(tmp_path, store_url, BROKER).of([id_of(30)]).events) == 4
 
 
+def numbers(*texts: str) -> np.ndarray:
+    return key_index.numbers_of(pa.array(texts, pa.string()))
+
+
 def test_a_torn_end_of_the_index_is_cut_off_and_what_follows_is_read(tmp_path):
-    key_index.add(tmp_path, "a", {1})
+    key_index.add(tmp_path, "a", numbers("1"))
     whole = (tmp_path / key_index.NAME).stat().st_size
-    key_index.add(tmp_path, "b", {2})
+    key_index.add(tmp_path, "b", numbers("2"))
     with (tmp_path / key_index.NAME).open("r+b") as index:
         index.truncate(whole + 5)
-    assert key_index.candidates(tmp_path, [2]) == (set(), {"a"})
-    key_index.add(tmp_path, "c", {2})
-    assert key_index.candidates(tmp_path, [2]) == ({"c"}, {"a", "c"})
+    assert key_index.candidates(tmp_path, [Key("2")]) == (set(), {"a"})
+    key_index.add(tmp_path, "c", numbers("2"))
+    assert key_index.candidates(tmp_path, [Key("2")]) == ({"c"}, {"a", "c"})
 
 
 @pytest.mark.parametrize("count", [0, 1, 5000])
 def test_the_index_never_denies_what_is_there_and_seldom_suspects_what_is_not(tmp_path, count):
-    keys = {key_index.key_of(str(number)) for number in range(count)}
-    key_index.add(tmp_path, "f", keys)
-    assert all(key_index.candidates(tmp_path, [key])[0] for key in list(keys)[:200])
-    suspected = sum(bool(key_index.candidates(tmp_path, [key_index.key_of(f"x{n}")])[0]) for n in range(1000))
-    assert suspected < 10
+    texts = [f"ID:node-1:{number}" for number in range(count)]
+    key_index.add(tmp_path, "f", numbers(*texts))
+    assert all(key_index.candidates(tmp_path, [Key(text)])[0] for text in texts[:200])
+    others = (Key(f"ID:node-1:{number}") for number in range(count, count + 1000))
+    assert sum(bool(key_index.candidates(tmp_path, [other])[0]) for other in others) < 10
+
+
+def test_the_same_text_is_another_key_as_an_id_and_as_a_value_of_each_property():
+    [id], [value], [other] = (key_index.numbers_of(pa.array(["x"]), name) for name in ("", "a", "b"))
+    assert len({id, value, other}) == 3
+
+
+def test_a_text_has_one_number_wherever_it_stands_in_a_column():
+    texts = pa.array(["left out", "ab", "é\0\n", "a" * 1000, "abc"])
+    assert [key_index.numbers_of(pa.array([text]))[0] for text in texts.slice(1).to_pylist()] == list(
+        key_index.numbers_of(texts.slice(1))
+    )
+
+
+def test_an_index_of_the_first_version_is_read(tmp_path):
+    bits = np.zeros(64, np.uint8)
+    number = int.from_bytes(blake2b(b"\0ID:1", digest_size=8).digest(), "little")
+    for probe in range(8):
+        bits[((number & 0xFFFFFFFF) + probe * (number >> 32 | 1)) % 64] = 1
+    record = struct.pack("<HI", 1, 64) + b"f" + np.packbits(bits).tobytes()
+    (tmp_path / "_keys").write_bytes(record + struct.pack("<I", zlib.crc32(record)))
+    assert key_index.candidates(tmp_path, [Key("ID:1")]) == ({"f"}, {"f"})
+    assert key_index.candidates(tmp_path, [Key("ID:2")]) == (set(), {"f"})
 
 
 def test_a_look_ends_at_its_deadline_and_says_that_it_saw_not_everything(store, store_url, tmp_path):

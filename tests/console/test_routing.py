@@ -200,6 +200,9 @@ WRONG = [
     ({"name": "a", "queue_prefetch": "many"}, "whole number"),
     ({"name": "a", "message_group_map_factory_type": "bag"}, "the kinds are"),
     ({"name": "a::b::c"}, "there is one ::"),
+    ({"name": "a", "record_one_in": "-1"}, "greater than or equal to 0"),
+    ({"name": "a", "record_one_in": "1000001"}, "less than or equal to 1000000"),
+    ({"name": "a", "record_one_in": "often"}, "whole number"),
 ]
 
 
