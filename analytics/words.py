@@ -36,6 +36,15 @@ def counted(count: float, noun: str) -> str:
     return f"{count:,.0f} {noun}" + ("" if count == 1 else "s")
 
 
+#: Stands before negative numbers, everywhere.
+MINUS = "\N{MINUS SIGN}"
+
+
+def signed(count: float) -> str:
+    """+1,204, −3, 0"""
+    return f"{count:+,.0f}".replace("-", MINUS) if count else "0"
+
+
 def form(count: float, one: str, many: str) -> str:
     """The form of a verb that goes with so many."""
     return one if count == 1 else many
