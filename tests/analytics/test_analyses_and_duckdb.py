@@ -336,7 +336,7 @@ def test_the_league_ranks_who_sends_and_who_takes(ask):
     assert (sends["client"], sends["destination"]) == ("VirtualTopic.Orders-sender-0", traffic.TOPIC)
     assert sum(row["share"] for row in tables["producers"]) == pytest.approx(1)
     assert sends["rate"] == pytest.approx(sends["messages"] / WINDOW.seconds)
-    assert found.sentence.startswith("VirtualTopic.Orders-sender-0 sends most")
+    assert found.sentence.startswith("Most is sent by VirtualTopic.Orders-sender-0, ")
 
 
 def test_weeks_are_compared_with_the_same_hours(ask):

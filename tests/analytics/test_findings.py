@@ -96,6 +96,8 @@ def test_slots_cover_the_window_and_keep_charts_readable():
         (words.listed(["a"]), "a"), (words.listed(["a", "b", "c"]), "a, b and c"),
         (words.listed(list("abcde")), "a, b, c and 2 more"), (words.size(1536), "1.5 KiB"),
         (words.sentence("", "one thing", "another"), "One thing; another."), (words.short("topic://t"), "topic://t"),
+        (words.sentence("b2d57aad-9 is stuck"), "b2d57aad-9 is stuck."), (words.client("desk-1"), "desk-1"),
+        (words.client("b2d57aad-9"), "an unnamed client (b2d57aad-9)"), (words.signed(-1204), "−1,204"),
     ],
 )  # fmt: skip
 def test_numbers_and_names_read_well(said, words_):
