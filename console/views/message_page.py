@@ -50,7 +50,7 @@ def message(request: HttpRequest, id: str) -> HttpResponse:
         "readings": readings(shown[0][1].body) if shown and not shown[0][1].withheld else [],
         "alike": _alike(here),
     }  # fmt: skip
-    status = 200 if found.steps or here else 404
+    status = 404 if found.complete and not found.steps and not here else 200  # a look that ended early denies nothing
     return render(request, "console/message_page.html", context, status=status)
 
 

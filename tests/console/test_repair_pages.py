@@ -6,6 +6,7 @@ import time
 import pytest
 from django.urls import reverse
 
+from analytics.trace import Found
 from brokerapp.destination import Destination
 from brokerapp.engine.dead_letters import CAUSE
 from console.gateway import gateway
@@ -248,6 +249,23 @@ def test_a_message_nobody_knows_is_said_to_be_unknown(admin, console):
     response = admin.get(reverse("message-page", kwargs={"id": "ID:nobody:1"}))
     assert response.status_code == 404
     assert "Nothing is known of this message" in text(response)
+
+
+def test_a_look_at_a_journey_that_ended_early_does_not_deny_it(admin, console, monkeypatch):
+    monkeypatch.setattr("console.trace.events_of", lambda *_: Found(complete=False))
+    response = admin.get(reverse("message-page", kwargs={"id": "ID:nobody:1"}))
+    assert response.status_code == 200
+    assert "could be looked at in time" in text(response)
+    assert "Look again" in text(response)
+    assert "Nothing was recorded" not in text(response)
+
+
+def test_a_message_consumed_meanwhile_leads_to_its_permanent_page(admin, console, name):
+    console.send(f"/queue/{name}", "x")
+    address = reverse("message", kwargs={"name": name, "seq": 999}) + "?id=ID:gone:1"
+    page = reverse("message-page", kwargs={"id": "ID:gone:1"})
+    assert page in admin.get(address, headers={"HX-Request": "true"}).content.decode()
+    assert admin.get(address).headers["Location"] == page
 
 
 def test_the_search_finds_dead_letters_by_an_indexed_property_within_ones_scope(browser_of, dead):
