@@ -85,7 +85,7 @@ class Journey:
     def fate(self) -> str:
         """The journey in one sentence."""
         if not self.steps:
-            return "Nothing was recorded of it."
+            return "Nothing was recorded of it." if self.complete else "Nothing of it was found in time."
         states = [each.state for each in self.copies]
         if not states:
             return "It was sent, and nothing kept it."

@@ -90,9 +90,11 @@ def _about_overlap(new: VirtualTopic, other: VirtualTopic) -> Iterator[str]:
 def _about_composite(new: Composite, rest: list[VirtualDestination], stats: Stats) -> Iterator[str]:
     name, present = new.destination.name, stats.get(new.destination)
     if new.forward_only and present is not None and present.ConsumerCount:
-        yield f"{present.ConsumerCount} consume from {name} now. With forwardOnly nothing arrives there any more."
+        consume = f"{present.ConsumerCount:,} consume{'s' if present.ConsumerCount == 1 else ''} from {name} now"
+        yield f"{consume}. With forwardOnly nothing arrives there any more."
     if new.forward_only and present is not None and present.QueueSize:
-        yield f"{present.QueueSize:,} messages are in {name} now. They stay there; only new ones are forwarded."
+        stay = "message is in {} now. It stays" if present.QueueSize == 1 else "messages are in {} now. They stay"
+        yield f"{present.QueueSize:,} {stay.format(name)} there; only new ones are forwarded."
     if all(leg.selector for leg in new.legs) and new.forward_only and not new.send_when_not_matched:
         yield "Every target has a selector. What none of them matches is gone; sendWhenNotMatched would keep it."
     if new.send_when_not_matched and any(leg.selector is None for leg in new.legs):

@@ -48,12 +48,15 @@ def messages(request: HttpRequest, name: str) -> HttpResponse:
 @require_GET
 @needs(Verb.BROWSE, queue_named)
 def message(request: HttpRequest, name: str, seq: int) -> HttpResponse:
-    """One message: the panel alone to htmx, else the list with the panel open."""
-    destination = Destination.queue(name)
+    """One message: the panel alone to htmx, else the list with the panel open. `id`, when the link knew it, leads to
+    the permanent page of a message that is not there any more."""
+    destination, id = Destination.queue(name), request.GET.get("id", "")
     found = gateway().message(destination, seq).messages
     if not found and not request.htmx:
+        if id:
+            return redirect("message-page", id=id)
         raise Http404("This message is gone: it was consumed, it expired, or somebody removed it.")
-    panel = {"destination": destination, "seq": seq, "query": _query(request)}
+    panel = {"destination": destination, "seq": seq, "query": _query(request), "id": id}
     if found:
         shown = masked(request.user, found[0], destination)
         panel |= {"row": Listed(shown), "readings": [] if shown.withheld else readings(shown.body)}
@@ -103,6 +106,7 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
         "rows": [Listed(masked(request.user, each, destination), asked) for each in page.messages],
         "last": last,
         "scanned": page.scanned,
+        "tally": gateway().count(destination, selector) if selector and (page.next or after) else None,
         "partial": page.next is not None and len(page.messages) < PAGE_SIZE,
         "next": _url(selector=selector, after=page.next) if page.next is not None else "",
         "previous": _url(selector=selector, end=1, before=page.messages[0].seq)

@@ -9,9 +9,12 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import BrokerError, DefinitionConflict, DefinitionRefused
-from console.access import Verb, needs, touched
+from console.access import Verb, needs, touched, visible
 from console.gateway import gateway
+from console.live.mirror import mirror
+from console.live.picture import seen_by
 from console.routing import drafts
+from console.routing.advice import advice
 from console.routing.facts import rows_of, rows_of_clash
 from console.routing.fragment import file_difference
 from console.routing.models import Draft
@@ -36,22 +39,23 @@ def draft(request: HttpRequest, draft_id: int) -> HttpResponse:
         changes = known_changes(found.read(), sees)
     except DefinitionRefused as error:
         return render(request, "console/routing/draft.html", context | {"unreadable": str(error)})
-    context["changes"] = [(each, rows_of(each)) for each in changes]
+    told: dict[str, list[str]] = {}
     if found.is_living:
         standing = drafts.standing(changes, gateway().definitions())
+        stats, proposed = seen_by(mirror().current(), visible(request.user)).stats, known(standing.proposed, sees)
+        told = {each.id: advice(each.after, proposed, stats) for each in changes if each.after is not None}
         context |= {
             "standing": standing,
             "clashes": [(each, rows_of_clash(each)) for each in standing.clashes],
             "clashing": {each.change.id for each in standing.clashes},
         }
         try:
-            context["lines"] = file_difference(
-                known(standing.current, sees), known(standing.proposed, sees), settings.SLUICE.broker_name
-            )
+            context["lines"] = file_difference(known(standing.current, sees), proposed, settings.SLUICE.broker_name)
         except DefinitionRefused as error:
             context["unwritable"] = str(error)
     elif (undo := undo_of(latest(sees))) and undo.version.number == found.applied_version:
         context["undo"] = undo
+    context["changes"] = [(each, rows_of(each), told.get(each.id, ())) for each in changes]
     return render(request, "console/routing/draft.html", context)
 
 

@@ -6,6 +6,7 @@ import time
 import pytest
 from django.urls import reverse
 
+from analytics.trace import Found
 from brokerapp.destination import Destination
 from brokerapp.engine.dead_letters import CAUSE
 from console.gateway import gateway
@@ -250,6 +251,23 @@ def test_a_message_nobody_knows_is_said_to_be_unknown(admin, console):
     assert "Nothing is known of this message" in text(response)
 
 
+def test_a_look_at_a_journey_that_ended_early_does_not_deny_it(admin, console, monkeypatch):
+    monkeypatch.setattr("console.trace.events_of", lambda *_: Found(complete=False))
+    response = admin.get(reverse("message-page", kwargs={"id": "ID:nobody:1"}))
+    assert response.status_code == 200
+    assert "could be looked at in time" in text(response)
+    assert "Look again" in text(response)
+    assert "Nothing was recorded" not in text(response)
+
+
+def test_a_message_consumed_meanwhile_leads_to_its_permanent_page(admin, console, name):
+    console.send(f"/queue/{name}", "x")
+    address = reverse("message", kwargs={"name": name, "seq": 999}) + "?id=ID:gone:1"
+    page = reverse("message-page", kwargs={"id": "ID:gone:1"})
+    assert page in admin.get(address, headers={"HX-Request": "true"}).content.decode()
+    assert admin.get(address).headers["Location"] == page
+
+
 def test_the_search_finds_dead_letters_by_an_indexed_property_within_ones_scope(browser_of, dead):
     address = reverse("find-messages") + f"?q=order:{dead}-1"
     hits = browser_of("support").get(address).context["found"].hits
@@ -330,6 +348,12 @@ def test_the_newest_page_and_the_one_before_are_found_without_counting(admin, co
     assert (len(newest["rows"]), newest["rows"][-1].message.body) == (50, b"last")
     before = admin.get(address + newest["previous"]).context
     assert before["rows"][-1].message.seq < newest["rows"][0].message.seq
+    chosen = {"selector": "JMSPriority >= 0"}
+    assert "50 shown of 120 that match" in text(admin.get(address, chosen))
+    moving = admin.get(act(name), {"action": "move", "target": f"{name}.to"} | chosen)
+    assert "Move 120 messages" in text(moving)
+    assert "of the first 100 of 120" in text(moving)
+    assert str(gateway().run(gateway().admin.count(queue(name), selector="JMSPriority >= 0", scan=60))) == "at least 60"
     moment = admin.get(address + "?at=2000-01-01T00:00")
     assert admin.get(moment["Location"]).context["rows"][0].message.body == b"first"
     assert admin.get(address + "?at=yesterday").status_code == 409

@@ -20,12 +20,15 @@ from console.routing.fragment import fragment_of
 Q, T = Destination.queue, Destination.topic
 STATS = {
     Q("in"): DestinationStats(Q("in"), QueueSize=7, ConsumerCount=2),
+    Q("lone"): DestinationStats(Q("lone"), QueueSize=1, ConsumerCount=1),
     T("VirtualTopic.X"): DestinationStats(T("VirtualTopic.X")),
 }
 STANDING = Definitions(policies=(PolicyEntry(Q("a.>")),), redelivery=Redelivery((RedeliveryPolicy(Q("r.*")),)))
 ADVICE = [
     (Composite(Q("in"), (Leg(Q("x")),)), "2 consume from in now"),
     (Composite(Q("in"), (Leg(Q("x")),)), "7 messages are in in now"),
+    (Composite(Q("lone"), (Leg(Q("x")),)), "1 consumes from lone now"),
+    (Composite(Q("lone"), (Leg(Q("x")),)), "1 message is in lone now. It stays"),
     (Composite(Q("a"), (Leg(Q("x"), "a = 1"),)), "What none of them matches is gone"),
     (Composite(Q("a"), (Leg(Q("x")),), send_when_not_matched=True), "never keeps anything"),
     (Composite(Q("a"), (Leg(Q("x"), "a = 1"), Leg(Q("x"), "b = 1"))), "x is a target more than once"),

@@ -133,10 +133,17 @@ def test_a_draft_is_kept_and_not_in_force_until_it_is_applied(admin, defined):
     page = admin.get(reverse("draft", kwargs={"draft_id": draft.pk})).content.decode()
     assert "later" in page
     assert "line-added" in page
+    assert "Every target has a selector" not in page
     step(admin, draft, "apply")
     assert in_force() == ["compositeQueue:later"]
     assert draft.applied_version == gateway().definitions().version
     assert gateway().history(1)[0]["comment"] == "for the fair"
+
+
+def test_a_draft_gives_the_advice_that_the_form_gave(admin, defined):
+    draft = keep(admin, "choosy", leg_selector=["a = 1"])
+    page = admin.get(reverse("draft", kwargs={"draft_id": draft.pk})).content.decode()
+    assert "What none of them matches is gone" in page
 
 
 def test_several_changes_are_one_draft_and_one_version(admin, defined):
