@@ -32,13 +32,13 @@ _COLUMNS = (
 
 def run(question: Question, collect: Collect) -> Findings:
     """How many messages waited, and for how long they would at these rates."""
-    window = question.window
+    window, covered = question.window, question.covered
     known = recorded(question, slot_seconds(window), collect, question.parameters.get("destination", ""))
     slot, begins = known.slot, known.begins
-    shown = sum(1 for each in begins if each + slot <= window.since_us / 1e6)  # slots before the window
+    shown = sum(1 for each in begins if each + slot <= covered.since_us / 1e6)  # slots before it
     limit = int(question.parameters.get("limit") or 0)
     recent = max(1, round((len(begins) - shown) * RECENT))
-    seconds = window.until_us / 1e6 - begins[-recent]  # the last slot may not be over
+    seconds = window.until_us / 1e6 - max(begins[-recent], covered.since_us / 1e6)  # the last slot may not be over
     named = _named(known.courses, shown)
     ahead = {label: outlook(course, seconds, recent, limit) for label, (_, course) in named.items()}
     return _findings(named, ahead, begins[shown:], limit, known.rows_read)

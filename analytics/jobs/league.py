@@ -26,7 +26,7 @@ def run(question: Question, collect: Collect) -> Findings:
     """The producers and the consumers with the most messages."""
     events = of_destination(question.events, question.parameters.get("destination", ""))
     found = collect("messages by client", clients(events, question.window))
-    rows_read, seconds = total(found, "events"), question.window.seconds
+    rows_read, seconds = total(found, "events"), question.covered.seconds
     producers = ranked(found, "sent", "bytes_sent", seconds)
     consumers = ranked(found, "acked", "bytes_acked", seconds)
     if not producers and not consumers:
