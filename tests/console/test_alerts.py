@@ -356,3 +356,9 @@ def test_what_fires_is_on_every_page_and_only_for_who_sees_it(browser_of, consol
     elsewhere = browser_of("viewer", "elsewhere.>", name="guest")
     assert elsewhere.get(reverse("queues")).context["bell"]["count"] == ""
     assert "depth is 11" not in elsewhere.get(reverse("alerts")).content.decode()
+
+
+def test_the_link_to_a_rule_fills_in_its_name(admin):
+    page = admin.get(reverse("new-alert") + "?metric=dead-letters&threshold=0").content.decode()
+    assert 'name="name" type="text" maxlength="80" required value="Dead letters"' in page
+    assert "SLUICE_MAIL</code> names no server" in page
