@@ -229,6 +229,17 @@ class BrowsePage:
 
 
 @dataclass(frozen=True, slots=True)
+class Tally:
+    """How many messages there are; at least so many where not all were looked at."""
+
+    count: int
+    is_whole: bool = True
+
+    def __str__(self) -> str:
+        return f"{'' if self.is_whole else 'at least '}{self.count:,}"
+
+
+@dataclass(frozen=True, slots=True)
 class StepOutcome:
     """What became of one message of a step."""
 

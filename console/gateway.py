@@ -20,7 +20,7 @@ from brokerapp.destination import Destination
 from brokerapp.engine.checking import check
 from brokerapp.engine.circumstances import Circumstances
 from brokerapp.errors import StoreUnavailable
-from brokerapp.snapshot import BrowsePage, NodeStatus, StepOutcome, WaitingMessage
+from brokerapp.snapshot import BrowsePage, NodeStatus, StepOutcome, Tally, WaitingMessage
 from console.shared import Shared
 
 #: Seconds a page waits for the broker.
@@ -81,6 +81,10 @@ class Gateway:
     ) -> BrowsePage:
         """Messages with seq > after; see BrokerAdmin.browse."""
         return self.run(self.admin.browse(destination, after=after, limit=limit, selector=selector, scan=scan))
+
+    def count(self, destination: Destination, selector: str | None) -> Tally:
+        """How many messages match; see BrokerAdmin.count."""
+        return self.run(self.admin.count(destination, selector=selector, scan=SCAN))
 
     def place(self, queue: Destination, before: int | None, count: int) -> int:
         """Where the last messages before a number begin; see BrokerAdmin.place."""

@@ -7,7 +7,7 @@ from brokerapp.destination import Destination
 from brokerapp.engine.job import Job
 from brokerapp.message import Message
 from brokerapp.selectors import Seen, compile_selector
-from brokerapp.snapshot import BrowsedMessage, BrowsePage, WaitingMessage
+from brokerapp.snapshot import BrowsedMessage, BrowsePage, Tally, WaitingMessage
 from brokerapp.store import StoredEntry, StoredJob
 
 #: A moment after all others, milliseconds since the epoch.
@@ -46,6 +46,24 @@ class Browsing(Door):
             if not page:
                 return BrowsePage(found, scanned, None)
         return BrowsePage(found, scanned, after)
+
+    async def count(
+        self, destination: Destination, after: int = 0, selector: str | None = None, scan: int = 10_000
+    ) -> Tally:
+        """How many messages with seq > after match. At most `scan` are looked at, so that there may be more.
+
+        Raises SelectorSyntaxError, DestinationNotFound.
+        """
+        if not after and not selector:
+            return Tally(await self.depth(destination))
+        count, left = 0, scan
+        while left > 0:
+            page = await self.browse(destination, after, BROWSE_PAGE, selector, min(BROWSE_PAGE, left))
+            count, left = count + len(page.messages), left - page.scanned
+            if page.next is None or not page.scanned:
+                return Tally(count)
+            after = page.next
+        return Tally(count, is_whole=False)
 
     async def message(self, destination: Destination, seq: int) -> BrowsePage:
         """The one message at seq (a page of one, or of none when it is gone)."""

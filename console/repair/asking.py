@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest
 
 from brokerapp.errors import RequestRefused
 from brokerapp.selectors import compile_selector
-from brokerapp.snapshot import BrowsedMessage
+from brokerapp.snapshot import BrowsedMessage, Tally
 from console import audit, trace
 from console.access import Verb, is_narrow, may, require, visible
 from console.gateway import gateway
@@ -29,8 +29,12 @@ class Chosen:
     """The messages somebody chose: a few to look at, and how many there are."""
 
     sample: list[BrowsedMessage]
-    count: int
-    at_least: bool = False  #: whether there may be more
+    tally: Tally
+
+    @property
+    def count(self) -> int:
+        """How many there are at least."""
+        return self.tally.count
 
 
 def check(request: HttpRequest, wish: Wish) -> None:
@@ -77,13 +81,12 @@ def chosen(wish: Wish) -> Chosen:
     """What was chosen, as far as somebody needs to see it before. A selector that is none chooses nothing."""
     door = gateway()
     if wish.seqs:
-        return Chosen(_one_by_one(wish), len(wish.seqs))
+        return Chosen(_one_by_one(wish), Tally(len(wish.seqs)))
     try:
         page = door.browse(wish.queue, 0, MAX_ROUTED, wish.selector or None)
     except RequestRefused:
-        return Chosen([], 0)
-    count = door.depth(wish.queue) if not wish.selector else len(page.messages)
-    return Chosen(page.messages, count, bool(wish.selector) and page.next is not None)
+        return Chosen([], Tally(0))
+    return Chosen(page.messages, door.count(wish.queue, wish.selector or None))
 
 
 def blast_radius(wish: Wish, found: Chosen) -> Radius | None:

@@ -42,13 +42,14 @@ def message(request: HttpRequest, id: str) -> HttpResponse:
     found.copies = [copy for copy in found.copies if sees(copy.place)]
     here = [(queue, message) for queue, message in here if sees(queue)]
     shown = [(queue, masked(request.user, message, queue)) for queue, message in here]
+    alike = _alike(here)
     recorded = _recorded(request, found) if not shown else None
     context = {
         "id": id, "journey": found, "recorded": recorded,
         "places": [(queue, Listed(message), _is_dead(queue)) for queue, message in shown],
         "first": Listed(shown[0][1]) if shown else None,
         "readings": readings(shown[0][1].body) if shown and not shown[0][1].withheld else [],
-        "alike": _alike(here),
+        "alike": alike, "alike_tally": gateway().count(alike.queue, alike.selector) if alike else None,
     }  # fmt: skip
     status = 404 if found.complete and not found.steps and not here else 200  # a look that ended early denies nothing
     return render(request, "console/message_page.html", context, status=status)

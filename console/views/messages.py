@@ -106,6 +106,7 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
         "rows": [Listed(masked(request.user, each, destination), asked) for each in page.messages],
         "last": last,
         "scanned": page.scanned,
+        "tally": gateway().count(destination, selector) if selector and (page.next or after) else None,
         "partial": page.next is not None and len(page.messages) < PAGE_SIZE,
         "next": _url(selector=selector, after=page.next) if page.next is not None else "",
         "previous": _url(selector=selector, end=1, before=page.messages[0].seq)

@@ -348,6 +348,12 @@ def test_the_newest_page_and_the_one_before_are_found_without_counting(admin, co
     assert (len(newest["rows"]), newest["rows"][-1].message.body) == (50, b"last")
     before = admin.get(address + newest["previous"]).context
     assert before["rows"][-1].message.seq < newest["rows"][0].message.seq
+    chosen = {"selector": "JMSPriority >= 0"}
+    assert "50 shown of 120 that match" in text(admin.get(address, chosen))
+    moving = admin.get(act(name), {"action": "move", "target": f"{name}.to"} | chosen)
+    assert "Move 120 messages" in text(moving)
+    assert "of the first 100 of 120" in text(moving)
+    assert str(gateway().run(gateway().admin.count(queue(name), selector="JMSPriority >= 0", scan=60))) == "at least 60"
     moment = admin.get(address + "?at=2000-01-01T00:00")
     assert admin.get(moment["Location"]).context["rows"][0].message.body == b"first"
     assert admin.get(address + "?at=yesterday").status_code == 409

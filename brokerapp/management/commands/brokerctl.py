@@ -24,7 +24,7 @@ from brokerapp.management.operations import telling
 from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
 from brokerapp.management.whatif_verb import add_whatif_verb, whatif
 from brokerapp.named_subscription import NamedSubscription
-from brokerapp.snapshot import NodeStatus
+from brokerapp.snapshot import NodeStatus, Tally
 
 #: Messages shown when nobody says how many.
 BROWSE_LIMIT = 50
@@ -147,10 +147,16 @@ async def _destinations(admin: BrokerAdmin, args: Namespace) -> Answer:
 
 
 async def _browse(admin: BrokerAdmin, args: Namespace) -> Answer:
-    page = await admin.browse(Destination.parse(args.destination), args.after, args.limit, args.selector)
+    destination = Destination.parse(args.destination)
+    page = await admin.browse(destination, args.after, args.limit, args.selector)
+    tally = Tally(len(page.messages))
+    if page.next:
+        tally = await admin.count(destination, args.after, args.selector)
     result = {
         "messages": [{**asdict(each), "body": _text(each.body)} for each in page.messages],
         "scanned": page.scanned,
+        "count": tally.count,
+        "count_is_whole": tally.is_whole,
         "next": page.next,
     }
     lines = []
@@ -159,7 +165,10 @@ async def _browse(admin: BrokerAdmin, args: Namespace) -> Answer:
         lines += [f"    {name}: {value}" for name, value in each.headers.items()]
         lines += ["", _text(each.body), ""]
     lines.append(
-        f"{len(page.messages)} of {page.scanned} messages" + (f", go on with --after {page.next}" if page.next else "")
+        f"{len(page.messages)} of {tally} messages"
+        + (f" after {args.after}" if args.after else "")
+        + (" that match" if args.selector else "")
+        + (f", go on with --after {page.next}" if page.next else "")
     )
     return result, lines
 
