@@ -29,6 +29,7 @@ def house(request: HttpRequest) -> dict[str, Any]:
         "single_keys": setting.single_keys,
         "commands": allowed(rights),
         "broker": settings.SLUICE.broker_name,
+        "outbox": settings.MAIL_OUTBOX,
         "bell": bell.cells(user) if may(user, Verb.SEE) else {},
         "rail": rail_of(rights, request.path),
     }

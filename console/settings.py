@@ -151,8 +151,13 @@ SOCIALACCOUNT_STORE_TOKENS = False
 # -- mail: into files of the outbox, unless SLUICE_MAIL says by which server, as smtp://user:password@host:587?tls=1
 
 _mail = urlsplit(os.environ.get("SLUICE_MAIL", ""))
-EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if _mail.scheme in ('smtp', 'smtps') else 'filebased'}.EmailBackend"
+_has_mail_server = _mail.scheme in ("smtp", "smtps")
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if _has_mail_server else 'filebased'}.EmailBackend"
 EMAIL_FILE_PATH = SLUICE.data / "outbox"
+#: The folder as pages name it; "" with a mail server.
+MAIL_OUTBOX = "" if _has_mail_server else os.path.relpath(EMAIL_FILE_PATH, BASE_DIR)
+if MAIL_OUTBOX.startswith(".."):  # elsewhere on the machine: that is said in full
+    MAIL_OUTBOX = str(EMAIL_FILE_PATH)
 EMAIL_HOST, EMAIL_PORT = _mail.hostname or "localhost", _mail.port or (465 if _mail.scheme == "smtps" else 25)
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = unquote(_mail.username or ""), unquote(_mail.password or "")
 EMAIL_USE_SSL = _mail.scheme == "smtps"

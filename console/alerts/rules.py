@@ -342,6 +342,6 @@ def _episodes(rule: Rule, subject: str, samples: Iterable[Sample]) -> Iterator[E
             since, worst = at, value
         worst = min(worst, value) if rule.below else max(worst, value)
         if fired is None and at - since >= rule.hold:
-            fired = at
+            fired = since + rule.hold  # between two samples, where it would have been judged
     if fired is not None:
         yield Episode(subject, fired, None, worst)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 
@@ -73,9 +74,16 @@ def deliver(edition_id: int) -> str:
         except (OSError, ValueError) as error:
             _failed(edition, f"to {', '.join(to)}: {str(error) or type(error).__name__}")
         else:
-            edition.mail, edition.mail_detail = Mail.SENT, f"to {', '.join(to)}"
+            edition.mail, edition.mail_detail = Mail.SENT, _where(to)
     edition.save(update_fields=["mail", "mail_due", "mail_attempts", "mail_detail"])
     return edition.mail
+
+
+def _where(to: list[str]) -> str:
+    """Where a mail went that was sent: nowhere beyond this machine without a mail server."""
+    if settings.MAIL_OUTBOX:
+        return f"written to {settings.MAIL_OUTBOX} for {', '.join(to)}: SLUICE_MAIL names no server"
+    return f"to {', '.join(to)}"
 
 
 def _told(edition: Edition) -> tuple[list[str], str]:

@@ -21,6 +21,7 @@ from console.alerts.showing import is_seen
 from console.models import AlertDelivery, AlertFiring, AlertRule
 
 SIZE = 25
+MAX_NAME = AlertRule._meta.get_field("name").max_length
 
 
 @require_GET
@@ -77,7 +78,11 @@ def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
 
 def _wanted(request: HttpRequest) -> dict[str, str]:
     """What a link to the form fills in: the metric and the destination somebody looks at."""
-    return {name: request.GET[name] for name in ("metric", "pattern", "threshold") if name in request.GET}
+    wanted = {name: request.GET[name] for name in ("metric", "pattern", "threshold") if name in request.GET}
+    if meaning := MEANINGS.get(wanted.get("metric", "")):
+        where = f" in {wanted['pattern']}" if "pattern" in wanted else ""
+        wanted["name"] = f"{meaning.label}{where}"[:MAX_NAME]
+    return wanted
 
 
 @require_POST

@@ -114,6 +114,7 @@ def at(minute: int, pending: int, arrived: int = 0, left: int = 0, consumers: in
 REPLAYS = [
     ("depth held long enough", Rule(Metric.DEPTH, 10, hold=120), [at(2, 20, 20), at(6, 0, 0, 20)], [(4, 6, 20)]),
     ("depth not held", Rule(Metric.DEPTH, 10, hold=120), [at(2, 20, 20), at(3, 0, 0, 20)], []),
+    ("held to between two samples", Rule(Metric.DEPTH, 10, hold=150), [at(2, 20, 20), at(6, 0, 0, 20)], [(4, 6, 20)]),
     ("it lasts", Rule(Metric.DEPTH, 10), [at(7, 20, 20)], [(7, None, 20)]),
     ("a rate", Rule(Metric.RATE_IN, 1), [at(3, 0, 600, 600), at(4, 0, 6, 6)], [(3, 4, 10)]),
     ("nobody consumed", Rule(Metric.NO_CONSUMER, 0), [at(1, 5, 5, consumers=0), at(3, 5)], [(1, 3, 5)]),

@@ -238,15 +238,17 @@ def test_a_name_that_stands_for_another_machine_by_now_is_not_sent_to(receiver, 
 
 
 def test_one_worker_at_a_time_attempts_a_delivery_and_one_that_is_lost_is_followed_by_another(db, monkeypatch):
+    said = []
+    monkeypatch.setattr(sending, "ask", lambda *_: said.append("asked again"))
     rule(hold=0, mail="ada@example.org")
     looks(11)
-    delivery, said = AlertDelivery.objects.get(), []
+    delivery = AlertDelivery.objects.get()
+    said.clear()  # it was asked for the first time
 
     def slow(_delivery):
         said.append(sending.deliver(delivery.pk))  # the same task once more, meanwhile
         sending.ask_for_due(timezone.now() + timedelta(seconds=sending.LOST + 60))
 
-    monkeypatch.setattr(sending, "ask", lambda *_: said.append("asked again"))
     monkeypatch.setitem(sending._SENDERS, "mail", slow)
     assert sending.deliver(delivery.pk) == "sent"
     assert said == ["nothing to do"]
@@ -356,3 +358,9 @@ def test_what_fires_is_on_every_page_and_only_for_who_sees_it(browser_of, consol
     elsewhere = browser_of("viewer", "elsewhere.>", name="guest")
     assert elsewhere.get(reverse("queues")).context["bell"]["count"] == ""
     assert "depth is 11" not in elsewhere.get(reverse("alerts")).content.decode()
+
+
+def test_the_link_to_a_rule_fills_in_its_name(admin):
+    page = admin.get(reverse("new-alert") + "?metric=dead-letters&threshold=0").content.decode()
+    assert 'name="name" type="text" maxlength="80" required value="Dead letters"' in page
+    assert "SLUICE_MAIL</code> names no server" in page
