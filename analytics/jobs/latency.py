@@ -54,12 +54,13 @@ def run(question: Question, collect: Collect) -> Findings:
     names = [short(each) for each in slowest["destination"].to_pylist()]
     columns = (CLIENT, DESTINATION, ACKED, *LATENCIES)
     lines = _over_time(by_queue, queues["destination"].to_pylist()[:MAX_LINES], chosen, window, slot)
+    drawn = any(sum(each is not None for each in values) > 1 for values in lines[1].values())  # a point is no line
     return Findings(
         sentence=_sentence(queues, consumers, chosen),
         rows_read=total(queues, "acked"),
         charts=(
             ("By destination", charts.bars(names, bars, "milliseconds")),
-            (f"{chosen} over time, of each {span(slot)}", charts.lines(*lines, "milliseconds")),
+            *(((f"{chosen} over time, of each {span(slot)}", charts.lines(*lines, "milliseconds")),) if drawn else ()),
         ),
         tables=(
             Table(
