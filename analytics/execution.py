@@ -17,7 +17,7 @@ from analytics import results
 from analytics.archive import BrokerArchive
 from analytics.catalogue import analysis_for
 from analytics.events import read_events
-from analytics.extent import rows_within
+from analytics.extent import began_us, rows_within
 from analytics.leases import reading
 from analytics.outcome import AnalysisFailed, RunCancelled
 from analytics.question import Question
@@ -130,6 +130,7 @@ class Execution:
             parameters=self._analysis.values(self._request.parameters),
             routing=None if routing is None else from_json(routing),
             trial=None if trial is None else Trial.from_json(trial),
+            began_us=began_us(self._environment.archive),
         )
 
     def _collect(self, title: str, frame: DataFrame) -> pa.Table:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from analytics.files import hour_folders
 from analytics.request import Window
 
 #: Footers that are read at most, each a fraction of a millisecond: beyond, the number is not worth the wait.
@@ -26,6 +27,25 @@ def rows_within(archive: Path, window: Window) -> int | None:
         except (OSError, pa.ArrowInvalid):
             continue  # compacted away meanwhile
     return rows
+
+
+def began_us(archive: Path) -> int | None:
+    """When the first event was recorded of which the archive has any, of all brokers; microseconds since the epoch."""
+    first = (hours[0] for broker in archive.glob("broker=*") if (hours := hour_folders(broker)))
+    return min((at for hour in first for path in hour.glob("*.parquet") for at in _earliest(path)), default=None)
+
+
+def _earliest(path: Path) -> Iterator[int]:
+    """Of each row group, from its statistics."""
+    try:
+        footer = pq.read_metadata(path)
+    except (OSError, pa.ArrowInvalid):
+        return  # compacted away meanwhile
+    column = footer.schema.names.index("ts")
+    for number in range(footer.num_row_groups):
+        known = footer.row_group(number).column(column).statistics
+        if known is not None and known.has_min_max:
+            yield round(known.min.timestamp() * 1e6)
 
 
 def _files(archive: Path, window: Window) -> Iterator[Path]:

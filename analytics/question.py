@@ -23,8 +23,15 @@ class Question:
     parameters: Mapping[str, str] = field(default_factory=dict)
     routing: Definitions | None = None  #: in force when it was asked; None when nobody knew
     trial: Trial | None = None  #: definitions to be judged
+    began_us: int | None = None  #: when recording began; None when nobody knows
 
     @property
     def events(self) -> DataFrame:
         """The events of the window."""
         return self.read(self.window)
+
+    @property
+    def covered(self) -> Window:
+        """The part of the window in which anything was recorded: rates are over it, charts draw nothing before it."""
+        since, until = self.window.since_us, self.window.until_us
+        return Window(min(max(since, self.began_us or since), until - 1), until)

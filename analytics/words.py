@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 
@@ -36,6 +37,15 @@ def counted(count: float, noun: str) -> str:
     return f"{count:,.0f} {noun}" + ("" if count == 1 else "s")
 
 
+#: Stands before negative numbers, everywhere.
+MINUS = "\N{MINUS SIGN}"
+
+
+def signed(count: float) -> str:
+    """+1,204, −3, 0"""
+    return f"{count:+,.0f}".replace("-", MINUS) if count else "0"
+
+
 def form(count: float, one: str, many: str) -> str:
     """The form of a verb that goes with so many."""
     return one if count == 1 else many
@@ -63,7 +73,20 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     return " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
 
 
+#: An id or a name with digits or marks in it, at the start of a text: it is spelled as it is.
+_ID = re.compile(r"\S*[^\sA-Za-z,;]")
+#: What the broker calls a client that gave no id.
+_GIVEN = re.compile(r"[0-9a-f]{8}-[0-9]+")
+
+
+def client(name: str) -> str:
+    """A client in a sentence: by the id it gave, or as the unnamed one that it is."""
+    return f"an unnamed client ({name})" if _GIVEN.fullmatch(name) else name
+
+
 def sentence(*parts: str) -> str:
-    """Clauses that say something, as one sentence."""
+    """Clauses that say something, as one sentence; an id at its beginning keeps its small letter."""
     text = "; ".join(filter(None, parts))
-    return text[:1].upper() + text[1:] + "." if text else ""
+    if not text:
+        return ""
+    return (text if _ID.match(text) else text[:1].upper() + text[1:]) + "."

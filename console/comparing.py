@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from analytics.words import MINUS
+
 #: Rows of a table that a comparison shows: those that differ most.
 SHOWN = 200
 #: Units of columns (analytics.results.Column) that are no amounts: moments, and changes, which are differences already.
@@ -39,7 +41,7 @@ class Pair:
         if self.share is None or not self.difference:
             return ""
         digits = 0 if abs(self.share) >= 0.01 else 2
-        return f"{self.share:+.{digits}%}".replace("%", " %")
+        return f"{self.share:+.{digits}%}".replace("%", " %").replace("-", MINUS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,15 @@ from zoneinfo import ZoneInfo
 
 from django.utils import timezone
 
+from analytics.words import MINUS
+
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _SPANS = ((86400, "day", "d"), (3600, "hour", "h"), (60, "minute", "min"))
 
 
 def whole(value: int | float) -> str:
-    """4,210"""
-    return f"{value:,.0f}"
+    """4,210, −3"""
+    return f"{value:,.0f}".replace("-", MINUS)
 
 
 def short(value: int) -> str:
@@ -75,7 +77,7 @@ def counted(count: int, noun: str) -> str:
 
 def difference(value: float, unit: str) -> str:
     """+1,204, in the unit of a table's column; "" for none."""
-    return f"{'+' if value > 0 else '−'}{figure(abs(value), unit)}" if value else ""
+    return f"{'+' if value > 0 else MINUS}{figure(abs(value), unit)}" if value else ""
 
 
 def part(value: float) -> str:
@@ -85,7 +87,7 @@ def part(value: float) -> str:
 
 def change(value: float) -> str:
     """+12.4 %, −3.0 %"""
-    return f"{'+' if value > 0 else ''}{part(value)}".replace("-", "−")
+    return f"{'+' if value > 0 else ''}{part(value)}".replace("-", MINUS)
 
 
 def moment(text: str) -> str:

@@ -12,6 +12,7 @@ from analytics.archive import BrokerArchive
 from analytics.counting import Cell, percentile
 from analytics.past import Past, Point
 from analytics.rollups import OTHERS, TEMPORARY
+from analytics.words import signed
 from brokerapp.destination import Destination
 from console.history import Mark, Window
 
@@ -111,8 +112,7 @@ class Then:
     @property
     def change(self) -> str:
         """How many more wait now, with a sign."""
-        change = (self.now or 0) - self.depth
-        return f"{change:+,}".replace("-", "−") if change else "0"
+        return signed((self.now or 0) - self.depth)
 
 
 def depths_then(

@@ -46,7 +46,7 @@ def run(question: Question, collect: Collect) -> Findings:
     return Findings(
         sentence=_sentence(clusters),
         rows_read=sum(found["events"].to_pylist()),
-        charts=((f"Messages given up, by {span(slot)}", _chart(found, question.window, slot)),),
+        charts=((f"Messages given up, by {span(slot)}", _chart(found, question.covered, slot)),),
         tables=(
             Table("causes", "Causes", _COLUMNS, table_of(clusters, _COLUMNS)),
             Table("examples", "Messages, the newest of each cause", _EXAMPLES, table_of(examples, _EXAMPLES)),

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
-
 from analytics import charts
-from analytics.depths import Course, Outlook, courses, cuts_of, outlook
-from analytics.jobs.parts import DESTINATION, Collect, nothing, table_of, total
+from analytics.depths import Course, Outlook, outlook
+from analytics.jobs import recorded_depths
+from analytics.jobs.parts import DESTINATION, Collect, nothing, table_of
+from analytics.jobs.recorded_depths import Key, recorded
 from analytics.question import Question
-from analytics.request import Window
 from analytics.results import Column, Findings, Table
-from analytics.slots import moments, slot_seconds, starts
-from analytics.transforms.depths import flows, notes
-from analytics.transforms.which import of_destination
+from analytics.slots import moments, slot_seconds
 from analytics.words import counted, duration, form, sentence, short
 
-STEPS = 2
-HOUR_US = 3_600_000_000
+STEPS = recorded_depths.STEPS
 MAX_LINES = 8
 #: Rates are those of the last part of the window: what was hours ago says little of what comes.
 RECENT = 0.25
@@ -36,46 +32,19 @@ _COLUMNS = (
 
 def run(question: Question, collect: Collect) -> Findings:
     """How many messages waited, and for how long they would at these rates."""
-    window, slot = question.window, slot_seconds(question.window)
-    slot = min(slot, 3600)  # notes of all depths are an hour apart
-    # Each hour begins with notes of all depths, so that nothing before it needs to be read.
-    whole = Window(window.since_us // HOUR_US * HOUR_US, window.until_us)
-    events = of_destination(question.read(whole), question.parameters.get("destination", ""))
-    first, begins = whole.since_us // 1_000_000, starts(whole, slot)
-    noted = _numbered(collect("notes of depths", notes(events, slot)), first, slot)
-    cuts = cuts_of((number, moment) for _, number, moment, _ in noted)
-    changes = collect("what came and went", flows(events, slot, first, cuts))
-    rows_read = total(changes, "events")
-    found = courses(len(begins), cuts, noted, _changes(changes))
-    shown = sum(1 for each in begins if each + slot <= window.since_us / 1e6)  # slots before the window
+    window, covered = question.window, question.covered
+    known = recorded(question, slot_seconds(window), collect, question.parameters.get("destination", ""))
+    slot, begins = known.slot, known.begins
+    shown = sum(1 for each in begins if each + slot <= covered.since_us / 1e6)  # slots before it
     limit = int(question.parameters.get("limit") or 0)
     recent = max(1, round((len(begins) - shown) * RECENT))
-    seconds = window.until_us / 1e6 - begins[-recent]  # the last slot may not be over
-    named = _named(found, shown)
+    seconds = window.until_us / 1e6 - max(begins[-recent], covered.since_us / 1e6)  # the last slot may not be over
+    named = _named(known.courses, shown)
     ahead = {label: outlook(course, seconds, recent, limit) for label, (_, course) in named.items()}
-    return _findings(named, ahead, begins[shown:], limit, rows_read)
+    return _findings(named, ahead, begins[shown:], limit, known.rows_read)
 
 
-Key = tuple[str, str]
-
-
-def _numbered(rows: pa.Table, first: int, slot: int) -> list[tuple[Key, int, int, int]]:
-    return [
-        ((each["broker"], each["destination"]), int(each["slot"].timestamp() - first) // slot,
-         round(each["ts"].timestamp() * 1e6), each["depth"])
-        for each in rows.to_pylist()
-    ]  # fmt: skip
-
-
-def _changes(rows: pa.Table) -> list[tuple[Key, int, int, int, int, int]]:
-    return [
-        ((each["broker"], each["destination"]),
-         *(each[name] for name in ("number", "part", "came", "went", "bytes_came")))
-        for each in rows.to_pylist()
-    ]  # fmt: skip
-
-
-def _named(found: dict[Any, Course], before: int) -> dict[str, tuple[str, Course]]:
+def _named(found: dict[Key, Course], before: int) -> dict[str, tuple[str, Course]]:
     """The courses from the window on: by what a chart calls them, with where they were. Topics keep nothing."""
     several = len({broker for broker, _ in found}) > 1
     return {

@@ -12,7 +12,7 @@ from analytics.question import Question
 from analytics.results import Column, Findings, Table
 from analytics.transforms.clients import clients
 from analytics.transforms.which import of_destination
-from analytics.words import counted, part, sentence, short
+from analytics.words import client, counted, part, sentence, short
 
 STEPS = 1
 NOBODY = "not recorded"
@@ -26,7 +26,7 @@ def run(question: Question, collect: Collect) -> Findings:
     """The producers and the consumers with the most messages."""
     events = of_destination(question.events, question.parameters.get("destination", ""))
     found = collect("messages by client", clients(events, question.window))
-    rows_read, seconds = total(found, "events"), question.window.seconds
+    rows_read, seconds = total(found, "events"), question.covered.seconds
     producers = ranked(found, "sent", "bytes_sent", seconds)
     consumers = ranked(found, "acked", "bytes_acked", seconds)
     if not producers and not consumers:
@@ -63,7 +63,7 @@ def ranked(found: pa.Table, messages: str, size: str, seconds: float) -> list[di
     whole = sum(each[messages] for rows in of.values() for each in rows)
     ranking = [
         {
-            "client": client,
+            "client": name,
             "messages": (count := sum(each[messages] for each in rows)),
             "share": count / whole,
             "rate": count / seconds,
@@ -71,7 +71,7 @@ def ranked(found: pa.Table, messages: str, size: str, seconds: float) -> list[di
             "places": len(rows),
             "destination": max(rows, key=lambda each: each[messages])["destination"],
         }
-        for client, rows in of.items()
+        for name, rows in of.items()
     ]
     return sorted(ranking, key=lambda each: (-each["messages"], each["client"]))
 
@@ -79,12 +79,13 @@ def ranked(found: pa.Table, messages: str, size: str, seconds: float) -> list[di
 def _sentence(producers: list[dict[str, Any]], consumers: list[dict[str, Any]]) -> str:
     known = [each for each in producers if each["client"] != NOBODY]
     return sentence(
-        f"{known[0]['client']} sends most, {part(known[0]['share'])} of all, mainly to {short(known[0]['destination'])}"
+        f"most is sent by {client(known[0]['client'])}, {part(known[0]['share'])} of all, mainly to "
+        f"{short(known[0]['destination'])}"
         if known
         else f"{counted(sum(each['messages'] for each in producers), 'message')} were sent, by whom was not recorded"
         if producers
         else "nothing was sent",
-        f"{consumers[0]['client']} takes most, {part(consumers[0]['share'])} of what is acknowledged"
+        f"most is taken by {client(consumers[0]['client'])}, {part(consumers[0]['share'])} of what is acknowledged"
         if consumers
         else "nothing was acknowledged",
         f"{counted(len(known), 'producer')} and {counted(len(consumers), 'consumer')} were at work" if known else "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
@@ -45,7 +46,7 @@ def run(question: Question, collect: Collect) -> Findings:
         Table("unused", "Definitions that nothing was sent to", _IDLE, table_of(unused, _IDLE)),
     ]
     return Findings(
-        sentence=_sentence(rows, unused, question),
+        sentence=_sentence(rows, unused, question, _failures(found, question)),
         rows_read=rows_read,
         charts=(("Arrived for nobody", charts.bars(names, series, "messages", log=False)),) if rows else (),
         tables=tuple(table for table in tables if table.rows.num_rows),
@@ -78,13 +79,28 @@ def unread(found: pa.Table, question: Question) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda each: (-each["arrived"], each["destination"]))
 
 
-def _sentence(rows: list[dict[str, Any]], unused: list[dict[str, Any]], question: Question) -> str:
+def _failures(found: pa.Table, question: Question) -> list[str]:
+    """Queues of dead letters to which any came, with the most first; they wait for people, and are not listed."""
+    is_failure = keeps_dead_letters(question.routing)
+    came: Counter[str] = Counter()
+    for each in found.to_pylist():
+        if each["copies"] and is_failure(each["destination"]):
+            came[each["destination"]] += each["copies"]
+    return [name for name, _ in came.most_common()]
+
+
+def _sentence(rows: list[dict[str, Any]], unused: list[dict[str, Any]], question: Question, failures: list[str]) -> str:
     nobody = [short(each["destination"]) for each in rows if each["finding"] == UNREAD]
     unacked = [short(each["destination"]) for each in rows if each["finding"] == UNACKED]
     return sentence(
         f"{listed(nobody)} {form(len(nobody), 'receives', 'receive')} messages that nobody reads" if nobody else "",
         f"{listed(unacked)} {form(len(unacked), 'is', 'are')} read and never acknowledged" if unacked else "",
-        "everything that arrived is read by somebody" if not rows else "",
+        ("everything else that arrived" if failures else "everything that arrived") + " is read by somebody"
+        if not rows
+        else "",
+        f"dead letters wait for people and are left out: {listed([short(each) for each in failures])}"
+        if failures
+        else "",
         f"nothing was sent to {counted(len(unused), 'definition')}" if unused else "",
         "the definitions in force could not be read" if question.routing is None else "",
     )

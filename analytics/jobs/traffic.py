@@ -37,7 +37,7 @@ _COUNTS = (
 
 def run(question: Question, collect: Collect) -> Findings:
     """What arrived, left and was acknowledged where, and how long acknowledging took."""
-    window, slot = question.window, slot_seconds(question.window)
+    slot = slot_seconds(question.window)
     events = of_destination(question.events, question.parameters.get("destination", ""))
     by_time = collect("traffic by destination and time", traffic(events, slot))
     if not by_time.num_rows:
@@ -48,7 +48,7 @@ def run(question: Question, collect: Collect) -> Findings:
     return Findings(
         sentence=_sentence(totals, delays),
         rows_read=total(by_time, "events"),
-        charts=_charts(by_time, delays, window, slot),
+        charts=_charts(by_time, delays, question.covered, slot),
         tables=(
             Table("traffic", "Traffic by destination", (DESTINATION, *_COUNTS), totals),
             Table(

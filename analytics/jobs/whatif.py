@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from analytics.jobs import recorded_depths
+from analytics.jobs.recorded_depths import recorded
 from analytics.outcome import AnalysisFailed
 from analytics.question import Question
 from analytics.request import Window
@@ -17,7 +19,7 @@ from analytics.results import Findings
 from analytics.transforms.whatif import classes, flows, is_recorded, sent_at
 from analytics.whatif import report
 from analytics.whatif.coding import Coding
-from analytics.whatif.comparison import Comparison, series_by_name, waiting_at_first
+from analytics.whatif.comparison import Comparison, series_by_name, standing_by_name
 from analytics.whatif.conditions import Oracle, Routing, TooEntangled
 from analytics.whatif.tallies import Buckets, Classes, Tally
 from analytics.whatif.trial import Trial
@@ -25,7 +27,7 @@ from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.circumstances import Circumstances
 
-STEPS = 3
+STEPS = 3 + recorded_depths.STEPS
 #: Points of a chart.
 MAX_POINTS = 120
 MINUTE = 60
@@ -45,7 +47,7 @@ def run(question: Question, collect: Collect) -> Findings:
     if trial is None:
         raise AnalysisFailed("A what-if judges proposed definitions: start it from a draft of the routing.")
     buckets = buckets_of(question.window)
-    flow = collect("what was sent, stored and acknowledged", flows(question.events, buckets.seconds))
+    flow = collect("what was sent and stored, and what left", flows(question.events, buckets.seconds))
     if not pc.sum(flow["sent"]).as_py():
         return Findings("No message was recorded in this window: there is nothing to judge by.", 0)
     try:
@@ -74,12 +76,13 @@ def _judged(question: Question, trial: Trial, flow: pa.Table, buckets: Buckets, 
                 f"The selectors tell the messages of this window apart in more than {MAX_ROWS:,} ways and times: "
                 "choose a shorter window."
             )
+    known = recorded(question, buckets.seconds, collect)
     found = Classes.of(flow, counted, coding, buckets)
     comparison = Comparison(
         *(Tally.of(each, found, coding, buckets) for each in routings),
         buckets,
-        series_by_name(flow, "acked", buckets),
-        waiting_at_first(flow),
+        series_by_name(flow, "left", buckets),
+        standing_by_name(known.courses, known.begins, known.slot, buckets),
         _sharing(routings),
     )
     samples = _samples(question, comparison, coding, collect)

@@ -15,6 +15,12 @@ TAKES = ("ack", "expire", "dead_letter", "drop")
 NEVER_STORED = ("the queue is full", "no room", "the temporary destination is gone")
 
 
+def takes() -> Column:
+    """Whether an event took a copy away from where it waited."""
+    never_stored = (F.col("kind") == "drop") & F.col("reason").isin(*NEVER_STORED)
+    return F.col("kind").isin(*TAKES) & ~F.coalesce(never_stored, F.lit(False))
+
+
 def notes(events: DataFrame, slot_seconds: int) -> DataFrame:
     """Rows of schemas.DEPTH_NOTES: the last note of each log in each slot."""
     return (
@@ -32,10 +38,8 @@ def flows(events: DataFrame, slot_seconds: int, first: int, cuts: Sequence[Mappi
     """
     number = ((F.unix_seconds("ts") - F.lit(first)) / slot_seconds).cast("int")
     part = sum((_after(number, each) for each in cuts), F.lit(0))
-    kinds = ("forward", *TAKES)
-    never_stored = (F.col("kind") == "drop") & F.col("reason").isin(*NEVER_STORED)
     return (
-        events.where(F.col("kind").isin(*kinds) & ~F.coalesce(never_stored, F.lit(False)))
+        events.where((F.col("kind") == "forward") | takes())
         .groupBy("broker", "destination", number.alias("number"), part.alias("part"))
         .agg(
             messages("forward").alias("came"),

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analytics.selector_column import NotRecorded, to_column
+from analytics.transforms.depths import takes
 from analytics.whatif.coding import PER_WORD, Coding
 from analytics.whatif.conditions import Condition
 
@@ -25,20 +26,18 @@ _UNKNOWN = 2
 
 
 def flows(events: DataFrame, bucket_seconds: int) -> DataFrame:
-    """By destination and bucket (seconds since the epoch): what was sent there, stored there, and left.
+    """By destination and bucket (seconds since the epoch): what was sent there, stored there, and left it.
 
-    Columns `destination`, `bucket`, `sent`, `bytes` (of what was sent), `stored`, `acked`, `waiting` (the first depth
-    noted in it, if any), `newest` (when the last was sent, microseconds since the epoch), `weight` (the greatest),
-    `events`.
+    Columns `destination`, `bucket`, `sent`, `bytes` (of what was sent), `stored`, `left` (whatever took copies away:
+    consumers that refuse are served, too), `newest` (when the last was sent, microseconds since the epoch), `weight`
+    (the greatest), `events`.
     """
     kind, weight = F.col("kind"), F.col("weight")
-    depth = F.when(kind == "depth", F.unix_micros("ts"))
     return events.groupBy("destination", _bucket(bucket_seconds)).agg(
         _sum(kind == "enqueue", weight).alias("sent"),
         _sum(kind == "enqueue", F.col("size") * weight).alias("bytes"),
         _sum(kind == "forward", weight).alias("stored"),
-        _sum(kind == "ack", weight).alias("acked"),
-        F.min_by("size", depth).alias("waiting"),
+        _sum(takes(), weight).alias("left"),
         F.max(F.when(kind == "enqueue", F.unix_micros("ts"))).alias("newest"),
         F.max("weight").alias("weight"),
         F.count("*").alias("events"),

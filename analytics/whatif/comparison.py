@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
-from analytics.whatif.depths import predicted, service
+from analytics.depths import Course
+from analytics.whatif.depths import Standing, changed, service
 from analytics.whatif.tallies import Asked, Buckets, Series, Tally
 from analytics.whatif.ways import Leg
 from brokerapp.destination import Destination
@@ -28,9 +29,9 @@ class Target:
     name: str
     today: Series
     draft: Series
-    served: float  #: messages acknowledged in a bucket when there was work
-    waiting_today: np.ndarray  #: at the end of each bucket; nothing for topics, which keep nothing
-    waiting_draft: np.ndarray
+    served: float  #: messages that left in a bucket when there was work
+    waiting_today: np.ndarray  #: on record, at the end of each bucket; nothing for topics, which keep nothing
+    waiting_draft: np.ndarray  #: predicted
 
     @property
     def keeps(self) -> bool:
@@ -62,8 +63,8 @@ class Comparison:
     today: Tally
     draft: Tally
     buckets: Buckets
-    acked: Mapping[str, np.ndarray]  #: in each bucket
-    waiting: Mapping[str, int]  #: when the window began
+    left_of: Mapping[str, np.ndarray]  #: messages that left each destination, in each bucket
+    standing: Mapping[str, Standing]  #: what waited, by destination
     sharing: Mapping[str, Sequence[str]]  #: queues that take turns, by address
 
     @cached_property
@@ -76,20 +77,30 @@ class Comparison:
     def _target(self, name: str, today: Mapping[str, Series], draft: Mapping[str, Series]) -> Target:
         nothing = np.zeros(self.buckets.count, np.int64)
         series = [each.get(name) or Series(nothing, nothing) for each in (today, draft)]
-        served = service(self.acked.get(name, nothing))
-        keeps = Destination.parse(name).is_queue
-        waiting = [
-            predicted(each.messages, served, self.waiting.get(name, 0)) if keeps else nothing[:0] for each in series
-        ]
-        return Target(name, *series, served, *waiting)
+        served = service(self.left_of.get(name, nothing))
+        if not Destination.parse(name).is_queue:
+            return Target(name, *series, served, nothing[:0], nothing[:0])
+        now = self.standing.get(name) or Standing(0, nothing, nothing)
+        return Target(name, *series, served, now.depths, changed(now, *(each.messages for each in series), served))
 
     @cached_property
     def legs(self) -> list[tuple[Leg, Asked, Asked]]:
         """Each leg as it is considered today and with the draft: in the order of definitions, those of the draft."""
-        nothing = Asked()
         every = dict.fromkeys((*self.draft.legs, *self.today.legs))
-        found = [(leg, self.today.legs.get(leg, nothing), self.draft.legs.get(leg, nothing)) for leg in every]
+        asked = [self._asked(each) for each in (self.today, self.draft)]
+        found = [(leg, *(of(leg) for of in asked)) for leg in every]
         return sorted(found, key=lambda each: (each[0].definition, each[0].at, each[0].target, each[0].selector or ""))
+
+    def _asked(self, tally: Tally) -> Callable[[Leg], Asked]:
+        """How often definitions considered a leg. Where none of them has a say, all that comes to a place stays."""
+        copies, decided = tally.targets(self.sharing), {leg.at for leg in tally.legs if leg.is_own}
+
+        def asked(leg: Leg) -> Asked:
+            if leg in tally.legs or not leg.is_own or leg.at in decided or leg.at not in copies:
+                return tally.legs.get(leg, Asked())
+            return Asked({True: int(copies[leg.at].messages.sum()), False: 0, None: 0})
+
+        return asked
 
     @cached_property
     def sampled(self) -> list[tuple[str, int]]:
@@ -122,10 +133,21 @@ def series_by_name(table: pa.Table, column: str, buckets: Buckets) -> dict[str, 
     return found
 
 
-def waiting_at_first(table: pa.Table) -> dict[str, int]:
-    """What waited when the window began, by destination: the first depth that was noted in it."""
-    rows = zip(table["bucket"].to_pylist(), table["destination"].to_pylist(), table["waiting"].to_pylist(), strict=True)
-    found: dict[str, int] = {}
-    for _, name, waiting in sorted(each for each in rows if each[2] is not None):
-        found.setdefault(name, waiting)
+def standing_by_name(
+    courses: Mapping[tuple[str, str], Course], begins: Sequence[int], slot: int, buckets: Buckets
+) -> dict[str, Standing]:
+    """What waited at each destination, at all brokers together; courses are by broker and destination.
+
+    `begins`: when each slot of the courses begins, of so many seconds; buckets are as long, or several of them.
+    """
+    ends = [start + buckets.seconds for start in buckets.starts]
+    last = np.clip([(end - begins[0]) // slot - 1 for end in ends], 0, len(begins) - 1)
+    first = max(0, (buckets.first - begins[0]) // slot)
+    found: dict[str, Standing] = {}
+    for (_, name), course in courses.items():
+        came = np.cumsum(course.came)
+        earlier = int(came[first - 1]) if first else 0
+        before = course.depths[first - 1] if first else course.depths[0] - course.came[0] + course.went[0]
+        each = Standing(max(0, before), np.array(course.depths)[last], np.diff(came[last], prepend=earlier))
+        found[name] = found[name] + each if name in found else each
     return found

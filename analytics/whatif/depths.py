@@ -1,21 +1,36 @@
-"""Depths: what would wait at a target, bucket by bucket, when so much arrives and consumers go on as they did. Pure.
+"""Depths: what would wait at a target, bucket by bucket, when something else arrives and consumers go on as they did.
 
-The model is a queue that is served at a constant rate: depth = max(0, depth before + arrivals - served), Lindley's
-recursion, here in its closed form.
+What waits today is not predicted: it is on record. A draft changes it by as much as the model says that other arrivals
+make of it. The model is a queue that is served at a constant rate: depth = max(0, depth before + arrivals - served),
+Lindley's recursion, here in its closed form. Pure.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-#: Of the buckets in which anything was acknowledged, the part that had no more: single bursts are not what consumers
+#: Of the buckets in which anything left, the part that had no more: single bursts are not what consumers
 #: can do for long, and buckets in which little came say nothing about what they could have done.
 BUSY = 0.95
 
 
-def service(acked: np.ndarray) -> float:
-    """Messages that consumers acknowledged in a bucket when they had work; 0 when they never did."""
-    busy = acked[acked > 0]
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What waited at a target: when the window began, and at the end of each bucket; and what came in each."""
+
+    before: int
+    depths: np.ndarray
+    came: np.ndarray
+
+    def __add__(self, other: Standing) -> Standing:
+        return Standing(self.before + other.before, self.depths + other.depths, self.came + other.came)
+
+
+def service(left: np.ndarray) -> float:
+    """Messages that left in a bucket when consumers had work, acknowledged or given up; 0 when none ever did."""
+    busy = left[left > 0]
     return float(np.quantile(busy, BUSY, method="higher")) if len(busy) else 0.0
 
 
@@ -23,3 +38,10 @@ def predicted(arrived: np.ndarray, served: float, waiting: float = 0.0) -> np.nd
     """What waits at the end of each bucket, when `waiting` did at the beginning of the first."""
     surplus = np.cumsum(arrived - served) + waiting
     return surplus - np.minimum(0.0, np.minimum.accumulate(surplus))
+
+
+def changed(today: Standing, arrived: np.ndarray, instead: np.ndarray, served: float) -> np.ndarray:
+    """What would wait at the end of each bucket if `instead` had come, and not what did: never more than there was."""
+    model = predicted(instead, served, today.before) - predicted(arrived, served, today.before)
+    there = np.maximum(today.depths, today.before + np.cumsum(today.came)) + np.cumsum(instead - arrived)
+    return np.clip(today.depths + model, 0.0, np.maximum(0.0, there))

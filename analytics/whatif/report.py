@@ -13,6 +13,7 @@ from analytics.results import Column, Findings, Table
 from analytics.whatif.comparison import DRAFT, TODAY, Comparison, Target
 from analytics.whatif.conditions import Condition
 from analytics.whatif.trial import Trial
+from analytics.words import signed
 from brokerapp.definitions import Definitions, VirtualTopic
 
 #: Targets whose predicted depth is drawn.
@@ -63,7 +64,7 @@ def _sentence(comparison: Comparison) -> str:
         text = (
             f"The draft would have changed what {_counted(len(changed), 'target')} of {len(targets)} "
             f"{'gets' if len(changed) == 1 else 'get'}" + (f" ({', '.join(parts)})" if parts else "") + "; "
-            f"most at {most.name}, {most.difference:+,} messages"
+            f"most at {most.name}, {signed(most.difference)} messages"
         )
     if lost:
         text += f"; {_counted(lost, 'message')} would have reached nothing"
@@ -133,8 +134,8 @@ def _totals(comparison: Comparison) -> Table:
         ("Messages of which something is stored", 0, lambda which: getattr(comparison, which).kept),
         ("Bytes stored, a message once", 1, lambda which: getattr(comparison, which).kept),
         ("Messages that reach nothing", 0, lambda which: (_lost(comparison, which), 0)),
-        ("Waiting in the end, predicted", 0, comparison.left),
-        ("Bytes waiting in the end, predicted", 1, comparison.left),
+        ("Waiting in the end (draft: predicted)", 0, comparison.left),
+        ("Bytes waiting in the end (draft: predicted)", 1, comparison.left),
     ):
         rows.append((label, "bytes" if unit else "messages", *(of(which)[unit] for which in (TODAY, DRAFT))))
     return Table(
@@ -262,4 +263,6 @@ def _chart(comparison: Comparison) -> tuple[str, dict] | None:
         each.name: ([round(float(v)) for v in each.waiting_today], [round(float(v)) for v in each.waiting_draft])
         for each in shown
     }
-    return "Waiting, predicted at the rate at which it was served", charts.before_and_after(times, pairs, "messages")
+    return "Waiting today, and predicted at the rate at which it was served", charts.before_and_after(
+        times, pairs, "messages"
+    )

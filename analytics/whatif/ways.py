@@ -20,6 +20,11 @@ class Leg:
     target: str
     selector: str | None = None
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is about what stays where it is."""
+        return self.at == self.target
+
     @staticmethod
     def of(hop: Hop) -> Leg:
         """The leg that a hop was about."""

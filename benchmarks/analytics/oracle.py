@@ -32,6 +32,11 @@ def _listed(texts: tuple[str, ...]) -> str:
     return ", ".join(f"'{each}'" for each in texts)
 
 
+#: Events that never took a copy from where it waits, and those that did.
+NEVER = f"(kind = 'drop' AND coalesce(reason, '') IN ({_listed(NEVER_STORED)}))"
+LEAVES = f"(kind IN ({_listed(TAKES)}) AND NOT {NEVER})"
+
+
 def _messages(*kinds: str) -> str:
     return f"coalesce(sum(weight) FILTER (kind IN ({_listed(kinds)})), 0)::BIGINT"
 
@@ -101,14 +106,13 @@ def clients(window: Window) -> str:
 def depths(window: Window, seconds: int) -> str:
     """Depths at the end of each slot by what brokers noted, and by what came and went since the last note."""
     change = f"CASE WHEN kind = 'forward' THEN weight WHEN kind IN ({_listed(TAKES)}) THEN -weight ELSE 0 END"
-    never = f"(kind = 'drop' AND coalesce(reason, '') IN ({_listed(NEVER_STORED)}))"
     return f"""WITH
         slots AS (SELECT make_timestamptz(({window.since_us} + unnest(range(1, {_slots(window, seconds)} + 1))
                          * {seconds * 1_000_000})::BIGINT) AS until),
         notes AS (SELECT broker, destination, ts, size FROM events WHERE kind = 'depth'),
         changes AS (SELECT *, sum(change) OVER (PARTITION BY broker, destination ORDER BY ts) AS level FROM
                     (SELECT broker, destination, ts, sum({change}) AS change FROM events
-                     WHERE NOT {never} AND kind <> 'depth' GROUP BY ALL)),
+                     WHERE NOT {NEVER} AND kind <> 'depth' GROUP BY ALL)),
         logs AS (SELECT DISTINCT broker, destination FROM notes),
         ends AS (SELECT * FROM logs, slots),
         noted AS (SELECT ends.*, notes.ts AS noted_at, notes.size FROM ends ASOF JOIN notes

@@ -19,6 +19,10 @@ from console.routing.specimen import Specimen
 Stats = Mapping[Destination, DestinationStats]
 
 
+#: What becomes at a place of its own messages: queues keep, topics do not.
+KEPT, REACHES = "keeps a copy itself", "reaches the topic's own subscribers"
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One hop: what applied at a destination, to where, and what came of it."""
@@ -43,11 +47,11 @@ class Step:
         """What came of it, in words."""
         match self.rule, self.outcome:
             case (Composite(), True) if self.is_itself:
-                return "keeps a copy itself"
+                return KEPT if self.at.is_queue else REACHES
             case (Composite(), _) if self.is_itself:
                 return "keeps nothing itself"
             case (VirtualTopic(), _) if self.is_itself:
-                return "reaches the topic's own subscribers"
+                return REACHES
             case VirtualTopic(selector_aware=True), False:
                 return "not copied: no consumer of it, present or remembered, wants it"
             case VirtualTopic(), True:

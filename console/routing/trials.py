@@ -18,6 +18,7 @@ from console.models import AnalysisRun
 from console.rights import Sees, everything
 from console.routing import drafts
 from console.routing.models import Draft
+from console.routing.preview import KEPT, REACHES
 
 KIND = "whatif"
 #: What is chosen when nobody chooses.
@@ -65,20 +66,20 @@ def shown(result: Mapping[str, Any], sees: Sees) -> Shown:
     targets = [
         {
             **each,
-            "change": _signed(each["difference"], "messages"),
-            "grown": _signed(each["draft_bytes"] - each["today_bytes"], "bytes"),
+            "change": figures.difference(each["difference"], "messages"),
+            "grown": figures.difference(each["draft_bytes"] - each["today_bytes"], "bytes"),
         }
         for each in tables["targets"]
         if _seen(sees, each["target"])
     ]
-    totals = [{**each, "change": _signed(each["difference"], each["unit"])} for each in tables["totals"]]
+    totals = [{**each, "change": figures.difference(each["difference"], each["unit"])} for each in tables["totals"]]
     samples: dict[str, list[dict[str, Any]]] = {}
     for each in tables["samples"]:
         if _seen(sees, each["destination"]):
             short = "…" + each["message"].rpartition(":")[2]
             samples.setdefault(each["what"], []).append({**each, "short": short})
     legs = [
-        {**each, "samples": samples.get(f"leg {each['leg']}", []), "itself": each["at"] == each["target"]}
+        {**each, "samples": samples.get(f"leg {each['leg']}", []), "stays": _stays(each)}
         for each in tables["legs"]
         if _seen(sees, each["at"]) and _seen(sees, each["target"])
     ]
@@ -90,16 +91,17 @@ def shown(result: Mapping[str, Any], sees: Sees) -> Shown:
     return Shown(totals if sees is everything else [], targets, legs, losses, charts, unseen)
 
 
-def _signed(value: float, unit: str) -> str:
-    """`+1.4 MiB`; nothing for no difference."""
-    sign = "+" if value > 0 else "−"
-    return f"{sign}{figures.figure(abs(value), unit)}" if value else ""
-
-
 def _rows(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     names = [column["name"] for column in table["columns"]]
     for row in table["rows"]:
         yield dict(zip(names, row, strict=True))
+
+
+def _stays(leg: Mapping[str, Any]) -> str:
+    """What a leg does that is about its own place, in words; "" for one that forwards."""
+    if leg["at"] != leg["target"]:
+        return ""
+    return KEPT if Destination.parse(leg["at"]).is_queue else REACHES
 
 
 def _seen(sees: Sees, name: str) -> bool:

@@ -175,6 +175,15 @@ def test_percentiles_of_latency_are_within_their_error_of_the_exact_ones(events,
             assert [row[name] for name in PERCENTILES] == pytest.approx(exact, rel=ERROR + 1e-9)
 
 
+def test_what_leaves_a_queue_is_whatever_takes_copies_away(events, duck):
+    from analytics.transforms.whatif import flows
+
+    found = {row["destination"]: row["left"] for row in flows(events, 86_400 * 365).collect() if row["left"]}
+    expected = duck.sql(f"SELECT destination, sum(weight) FROM events WHERE {oracle.LEAVES} GROUP BY 1").fetchall()
+    assert found == dict(expected)
+    assert sum(found.values()) > count(duck, "kind = 'ack'")
+
+
 # -- what the jobs find
 
 
@@ -327,7 +336,7 @@ def test_the_league_ranks_who_sends_and_who_takes(ask):
     assert (sends["client"], sends["destination"]) == ("VirtualTopic.Orders-sender-0", traffic.TOPIC)
     assert sum(row["share"] for row in tables["producers"]) == pytest.approx(1)
     assert sends["rate"] == pytest.approx(sends["messages"] / WINDOW.seconds)
-    assert found.sentence.startswith("VirtualTopic.Orders-sender-0 sends most")
+    assert found.sentence.startswith("Most is sent by VirtualTopic.Orders-sender-0, ")
 
 
 def test_weeks_are_compared_with_the_same_hours(ask):

@@ -1,11 +1,14 @@
 """What findings are made of, without Spark: histograms, causes, routes, consumers, words."""
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from analytics import words
 from analytics.causes import GAP, LONGEST, UNKNOWN, pattern_of
+from analytics.extent import began_us
 from analytics.histogram import ERROR, STEPS, percentile, percentiles
+from analytics.question import Question
 from analytics.request import Window
 from analytics.routes import keeps_dead_letters, legs_of, unmatched, upstream
 from analytics.slots import slot_seconds, span, starts
@@ -96,7 +99,25 @@ def test_slots_cover_the_window_and_keep_charts_readable():
         (words.listed(["a"]), "a"), (words.listed(["a", "b", "c"]), "a, b and c"),
         (words.listed(list("abcde")), "a, b, c and 2 more"), (words.size(1536), "1.5 KiB"),
         (words.sentence("", "one thing", "another"), "One thing; another."), (words.short("topic://t"), "topic://t"),
+        (words.sentence("b2d57aad-9 is stuck"), "b2d57aad-9 is stuck."), (words.client("desk-1"), "desk-1"),
+        (words.client("b2d57aad-9"), "an unnamed client (b2d57aad-9)"), (words.signed(-1204), "−1,204"),
     ],
 )  # fmt: skip
 def test_numbers_and_names_read_well(said, words_):
     assert said == words_
+
+
+def test_rates_and_charts_are_of_the_time_in_which_anything_was_recorded():
+    asked = Window(HOUR_US, 2 * HOUR_US)
+    for began, since in ((None, HOUR_US), (7, HOUR_US), (HOUR_US + 60, HOUR_US + 60), (3 * HOUR_US, 2 * HOUR_US - 1)):
+        assert Question(asked, None, began_us=began).covered == Window(since, 2 * HOUR_US)
+
+
+def test_when_recording_began_is_read_off_the_files_of_the_first_hour(tmp_path):
+    assert began_us(tmp_path) is None
+    for hour, moments in (("05", [HOUR_US * 5 + 9, HOUR_US * 5 + 4]), ("06", [HOUR_US * 6])):
+        folder = tmp_path / "broker=b" / "day=1970-01-01" / f"hour={hour}"
+        folder.mkdir(parents=True)
+        rows = pa.table({"kind": ["ack"] * len(moments), "ts": pa.array(moments, pa.timestamp("us", "UTC"))})
+        pq.write_table(rows, folder / "part-1-0.parquet")
+    assert began_us(tmp_path) == HOUR_US * 5 + 4

@@ -5,8 +5,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from analytics.whatif.depths import predicted, service
-from analytics.whatif.tallies import Series, parts
+from analytics.depths import Course
+from analytics.whatif.comparison import standing_by_name
+from analytics.whatif.depths import Standing, changed, predicted, service
+from analytics.whatif.tallies import Buckets, Series, parts
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -36,3 +38,30 @@ def test_queues_that_take_turns_get_equal_parts_to_the_message():
     assert [int(each.messages.sum()) for each in found] == [3, 3, 2]
     assert list(sum(each.messages for each in found)) == [3, 0, 4, 1]
     assert [int(each.bytes.sum()) for each in found] == [30, 30, 20]
+
+
+def test_a_draft_that_brings_a_queue_the_same_leaves_waiting_what_is_on_record():
+    on_record = np.array([0, 448, 0])
+    came = np.array([5, 448, 2])
+    assert list(changed(Standing(0, on_record, came), came, came, served=1)) == [0, 448, 0]
+
+
+def test_a_draft_that_brings_nothing_leaves_nothing_waiting_that_was_not_there_before():
+    stopped, came = Standing(3, np.array([3, 10, 20]), np.array([10, 10, 10])), np.array([10, 10, 10])
+    assert list(changed(stopped, came, np.array([0, 0, 0]), served=10)) == [0, 3, 3]
+
+
+def test_a_draft_that_brings_more_lets_as_much_more_wait_as_consumers_cannot_take():
+    even = Standing(0, np.array([0, 0, 0]), np.array([10, 10, 10]))
+    assert list(changed(even, even.came, 2 * even.came, served=15)) == [5, 10, 15]
+
+
+def test_what_waited_is_told_by_bucket_at_all_brokers_together():
+    courses = {
+        ("a", "queue://q"): Course([7, 8, 8, 6], [2, 3, 1, 0], [0, 2, 1, 2]),
+        ("b", "queue://q"): Course([0, 1, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]),
+    }
+    found = standing_by_name(courses, begins=[3600, 3660, 3720, 3780], slot=60, buckets=Buckets(3660, 120, 2))
+    assert found["queue://q"].before == 7
+    assert list(found["queue://q"].depths) == [8, 6]
+    assert list(found["queue://q"].came) == [5, 0]
