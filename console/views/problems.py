@@ -19,7 +19,7 @@ def denied(request: HttpRequest, exception: Exception | None = None) -> HttpResp
     sentence = str(exception or "") or "You have no right to see this."
     if request.user.is_authenticated and not may(request.user, Verb.SEE):
         # no page of the console would answer otherwise: a way to the overview would lead back here
-        sentence = "An admin gives you one; until then there is nothing for you to see."
+        sentence += " An admin gives you a role; until then there is nothing for you to see."
         return _page(request, 403, "You have no role yet", sentence, is_shut_out=True)
     return _page(request, 403, "This is not for your role", sentence)
 

@@ -152,7 +152,7 @@ def finished_run(site) -> str:
     row = {
         "id": run.hex, "kind": "traffic", "title": "Traffic", "request": "{}", "state": "done", "stage": "",
         "reason": "", "progress": 1, "sentence": "It was quiet.", "asked_by": "ada", "created": now, "changed": now,
-        "finished": now,
+        "finished": now, "pinned": 0, "worker": "",
         "result": f"{run}/result.json",
     }  # fmt: skip
     with sqlite3.connect(site.environment.data / "console.sqlite3", timeout=10) as database:

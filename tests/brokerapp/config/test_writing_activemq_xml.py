@@ -113,7 +113,8 @@ policies = st.builds(
     recovery=st.none() | recoveries,
     queue_cursor=st.none() | st.sampled_from(["vmQueueCursor", "storeCursor"]),
     options=options,
-    **{each.name: plain[each.type] for each in fields(PolicyEntry) if each.type in plain},
+    **{each.name: plain[each.type] for each in fields(PolicyEntry) if each.type in plain}
+    | {"record_one_in": st.none() | st.integers(0, 1_000_000)},
 )
 
 
