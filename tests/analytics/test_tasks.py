@@ -132,11 +132,13 @@ def test_an_analysis_that_takes_too_long_is_stopped_and_says_so(installation):
 
 
 def test_an_analysis_that_does_not_stop_when_its_time_is_over_is_killed_and_that_is_told(installation):
+    before = both_children(installation.worker.pid)
     run_id = installation.analyse({"kind": "endless"}, soft_time_limit=60, time_limit=4)
     state, info = installation.end_of(run_id)
     assert (state, info["reason"]) == (
         "failed", "It did not stop when its time was over, and was killed after 4 seconds.",
     )  # fmt: skip
+    wait_until(lambda: (now := both_children(installation.worker.pid)) and now != before)  # another takes its place
 
 
 @contextmanager
@@ -150,8 +152,14 @@ def no_room(process: psutil.Process, size: int = 100_000):
         process.rlimit(resource.RLIMIT_FSIZE, before)
 
 
+def both_children(worker: int) -> list[psutil.Process]:
+    """The worker's two processes, once both are there and alive."""
+    alive = [each for each in psutil.Process(worker).children() if each.status() != psutil.STATUS_ZOMBIE]
+    return alive if len(alive) == 2 else []
+
+
 def test_a_result_for_which_there_is_no_room_fails_with_the_reason_and_leaves_nothing(installation):
-    children = psutil.Process(installation.worker.pid).children()
+    children = wait_until(lambda: both_children(installation.worker.pid))  # one may have been killed just now
     with no_room(children[0]), no_room(children[1]):
         run_id = installation.analyse({"kind": "large"})
         state, info = installation.end_of(run_id)
