@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 #: own 700 the search took a fifth of its time.
 COLLECT_AFTER = (200_000, 20, 100)
 
-#: Seconds after which a thread beside the event loop, such as one that encodes the trace, gives way to it.
+#: Seconds after which a thread beside the event loop, such as one that checks a password, gives way to it.
 SWITCH_SECONDS = 0.0005
 
 #: Seconds between snapshots of the numbers, heart-beats of the node, and flushes of the trace.
