@@ -45,9 +45,7 @@ def run(question: Question, collect: Collect) -> Findings:
     rooms = {
         label: room_of(name, course.message_bytes, limit, question.routing) for label, (name, course) in named.items()
     }
-    ahead = {
-        label: outlook(course, seconds, recent, rooms[label].messages) for label, (_, course) in named.items()
-    }
+    ahead = {label: outlook(course, seconds, recent, rooms[label].messages) for label, (_, course) in named.items()}
     return _findings(named, ahead, rooms, begins[shown:], known.rows_read)
 
 

@@ -49,7 +49,12 @@ def run(question: Question, collect: Collect) -> Findings:
         if rows:
             series = {done: [each["messages"] for each in rows[:MAX_BARS]]}
             figures.append(
-                (title, charts.bars([client_label(each["client"]) for each in rows[:MAX_BARS]], series, "messages", log=False))
+                (
+                    title,
+                    charts.bars(
+                        [client_label(each["client"]) for each in rows[:MAX_BARS]], series, "messages", log=False
+                    ),
+                )
             )
     return Findings(_sentence(producers, consumers), rows_read, tuple(figures), tuple(tables))
 

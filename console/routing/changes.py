@@ -119,7 +119,7 @@ class Change:
 
     @property
     def routes(self) -> bool:
-        """Whether it changes anything else. A policy that comes or goes does: it holds instead of less specific ones."""
+        """Whether it changes anything else. A policy that comes or goes does: it holds instead of others."""
         if not isinstance(self.before, PolicyEntry) or not isinstance(self.after, PolicyEntry):
             return True
         before, after = (replace(each, **dict.fromkeys(RECORDING)) for each in (self.before, self.after))
