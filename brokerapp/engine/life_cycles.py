@@ -18,6 +18,7 @@ AUTO_DESTROY_AFTER_MS = 120_000
 #: client may ask for: what it left behind takes room as long.
 RECONNECT_WINDOW_MS = 50_000
 MAX_RECONNECT_WINDOW_MS = 24 * 3_600_000
+MAX_DIGITS = 18  #: of the number by which it asks
 
 
 class Origin(StrEnum):
@@ -84,6 +85,6 @@ def window_ms(asked: str | None, usual_ms: int) -> int:
             return 0
         case "true":
             return usual_ms
-    if not (asked.isascii() and asked.isdecimal() and len(asked) <= len(str(MAX_RECONNECT_WINDOW_MS))):
+    if not (asked.isascii() and asked.isdecimal() and len(asked) <= MAX_DIGITS):
         raise ProtocolError(f"reconnect:{asked[:40]} is neither true nor false nor a number of milliseconds")
     return min(int(asked), MAX_RECONNECT_WINDOW_MS)
