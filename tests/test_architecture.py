@@ -87,7 +87,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.recording": ("brokerapp.recording", "brokerapp.message", "brokerapp.selectors"),
     "brokerapp.config": (
         *VALUES, "brokerapp.config", "brokerapp.selectors", "brokerapp.engine", "brokerapp.settings",
-        "brokerapp.network.terms",
+        "brokerapp.network.terms", "brokerapp.cluster.terms",
     ),
     **dict.fromkeys(CORE_WITH_PARTS, PARTS_OF_CORE),
     "brokerapp.committer": ("brokerapp.engine.entry", "brokerapp.errors", "=brokerapp.store"),
@@ -121,6 +121,9 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.network.loopback": ("brokerapp.stomp",),
     "brokerapp.network.bridge": (*VALUES, "brokerapp.network", "brokerapp.stomp"),
     "brokerapp.network.connections": ("brokerapp.network", "brokerapp.stomp"),
+    "brokerapp.cluster": (),
+    "brokerapp.cluster.terms": ("brokerapp.errors", "brokerapp.network.terms"),
+    "brokerapp.cluster.record": VALUES,
     "brokerapp.requests": (
         *PARTS_OF_CORE, "brokerapp.explaining", "brokerapp.peers", "brokerapp.sending", "brokerapp.steps",
         "brokerapp.transfers",
@@ -175,7 +178,7 @@ PURE = (
     "brokerapp.engine",
     "brokerapp.stomp.frames", "brokerapp.stomp.heads", "brokerapp.stomp.naming", "brokerapp.stomp.runs",
     "brokerapp.stomp.send_headers", "brokerapp.stomp.session", "=brokerapp.store", "brokerapp.store.keys",
-    "brokerapp.network.terms", "brokerapp.network.demand",
+    "brokerapp.network.terms", "brokerapp.network.demand", "brokerapp.cluster.terms", "brokerapp.cluster.record",
 )  # fmt: skip
 
 #: Packages from outside that have a home: who alone may import them.

@@ -47,6 +47,7 @@ class Bridge:
         self.numbers = BridgeNumbers()
         self._prefix = f"{name}:"  # of what is this bridge's on links it shares with another
         self._under_way: dict[str, str] = {}  # ack id of what the target has not confirmed yet -> subscription
+        self._durables: set[str] = set()  # subscriptions
         self._ending: dict[str, Wanted] = {}  # subscriptions that are over when all theirs is confirmed
 
     def start(self) -> None:
@@ -117,6 +118,7 @@ class Bridge:
         if wanted.selector:
             headers["selector"] = wanted.selector
         if wanted.durable:
+            self._durables.add(self._prefix + wanted.id)
             headers["activemq.subscriptionName"] = self._durable_name(wanted)
         self._source.subscribe(self._prefix + wanted.id, wanted.destination.stomp, self._forward, headers)
 
@@ -130,7 +132,7 @@ class Bridge:
         if headers["subscription"] in self._ending:
             return  # it goes back when that is unsubscribed
         path = read_path(headers.get(PATH_HEADER, ""))
-        if not self._may_cross(path):
+        if headers["subscription"] in self._durables and not self._may_cross(path):
             self.numbers.filtered += 1
             self._source.ack([ack])
             return
@@ -145,7 +147,10 @@ class Bridge:
             self._done(ack)
 
     def _may_cross(self, path: tuple[str, ...]) -> bool:
-        """A durable subscription holds what may not cross, too: it must not pile up there."""
+        """A durable subscription holds what may not cross, too, and it must not pile up there.
+
+        Queues and topics give to a bridge only what may cross (engine/gate.py).
+        """
         ttl = self.terms.message_ttl
         return self.there not in path and (ttl == UNLIMITED or len(path) < ttl)
 
