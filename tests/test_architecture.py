@@ -117,7 +117,9 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.network": (),
     "brokerapp.network.terms": ("brokerapp.config.broker_config", "brokerapp.destination", "brokerapp.errors"),
     "brokerapp.network.demand": (*VALUES, "brokerapp.engine", "brokerapp.network.terms"),
-    "brokerapp.network.link": ("brokerapp.errors", "brokerapp.stomp"),
+    "brokerapp.network.dialect": ("brokerapp.network_path", "brokerapp.stomp.session"),
+    "brokerapp.network.link": ("brokerapp.errors", "brokerapp.network.dialect", "brokerapp.stomp"),
+    "brokerapp.network.activemq": ("brokerapp.network.link", "brokerapp.stomp"),
     "brokerapp.network.loopback": ("brokerapp.stomp",),
     "brokerapp.network.bridge": (*VALUES, "brokerapp.network", "brokerapp.stomp"),
     "brokerapp.network.connections": ("brokerapp.network", "brokerapp.stomp"),
@@ -178,7 +180,8 @@ PURE = (
     "brokerapp.engine",
     "brokerapp.stomp.frames", "brokerapp.stomp.heads", "brokerapp.stomp.naming", "brokerapp.stomp.runs",
     "brokerapp.stomp.send_headers", "brokerapp.stomp.session", "=brokerapp.store", "brokerapp.store.keys",
-    "brokerapp.network.terms", "brokerapp.network.demand", "brokerapp.cluster.terms", "brokerapp.cluster.record",
+    "brokerapp.network.terms", "brokerapp.network.demand", "brokerapp.network.dialect",
+    "brokerapp.cluster.terms", "brokerapp.cluster.record",
 )  # fmt: skip
 
 #: Packages from outside that have a home: who alone may import them.
@@ -210,6 +213,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "asyncio": (
         "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.sending", "brokerapp.steps",
         "brokerapp.transfers", "brokerapp.network.link", "brokerapp.network.loopback", "brokerapp.network.connections",
+        "brokerapp.network.activemq",
         "brokerapp.stomp.heart_beats", "brokerapp.stomp.listener", "brokerapp.stomp.websocket", "brokerapp.listeners",
         "brokerapp.wiring", "brokerapp.reloading",
         "brokerapp.management", "brokerapp.store", "analytics", "console",
