@@ -40,6 +40,7 @@ class Analysis:
     group: str = FLOW  #: "": it is not asked by itself, but from the page of what it is about
     reads_routing: bool = False  #: whether the request must bring the definitions in force
     stays_within: bool = False  #: whether its result names nothing beyond the destination that it is asked about
+    cuts: bool = True  #: whether its rows are each about the destinations that they name, and count nothing else
     version: int = 1  #: of the definition: raised when the same traffic gives other numbers than before
 
     def values(self, given: Mapping[str, Any]) -> dict[str, str]:
@@ -68,6 +69,7 @@ ANALYSES = _table(
         "analytics.jobs.weeks",
         (DAY, WEEKS, DESTINATION),
         FLOW,
+        stays_within=True,
     ),
     Analysis(
         "league",
@@ -76,6 +78,8 @@ ANALYSES = _table(
         "analytics.jobs.league",
         (WINDOW, DESTINATION),
         FLOW,
+        stays_within=True,
+        cuts=False,
     ),
     Analysis(
         "fan-out",
@@ -93,6 +97,7 @@ ANALYSES = _table(
         "analytics.jobs.latency",
         (WINDOW, DESTINATION, CONSUMER, PERCENTILE),
         PACE,
+        stays_within=True,
     ),
     Analysis(
         "depth",
@@ -103,6 +108,7 @@ ANALYSES = _table(
         PACE,
         reads_routing=True,
         version=2,
+        stays_within=True,
     ),
     Analysis(
         "skew",
@@ -111,6 +117,7 @@ ANALYSES = _table(
         "analytics.jobs.skew",
         (WINDOW, DESTINATION),
         PACE,
+        stays_within=True,
     ),
     Analysis(
         "health",
@@ -119,6 +126,7 @@ ANALYSES = _table(
         "analytics.jobs.health",
         (WINDOW, DESTINATION, QUIET),
         PACE,
+        stays_within=True,
     ),
     Analysis(
         "dead-letters",
@@ -127,6 +135,7 @@ ANALYSES = _table(
         "analytics.jobs.dead_letters",
         (WINDOW, DESTINATION),
         TROUBLE,
+        stays_within=True,
     ),
     Analysis(
         "repeats",
@@ -135,6 +144,7 @@ ANALYSES = _table(
         "analytics.jobs.repeats",
         (WINDOW, DESTINATION),
         TROUBLE,
+        stays_within=True,
     ),
     Analysis(
         "filters",
@@ -161,6 +171,7 @@ ANALYSES = _table(
         "analytics.jobs.whatif",
         (WINDOW, DRAFT, REVISION),
         group="",
+        cuts=False,
     ),
 )
 

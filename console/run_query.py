@@ -66,24 +66,23 @@ class RunQuery:
         """Whether something is left out."""
         return bool(self.show or self.kind or self.q)
 
-    def runs(self) -> QuerySet[AnalysisRun]:
-        """All that it finds, in order."""
+    def runs(self, *, in_sentences: bool = True) -> QuerySet[AnalysisRun]:
+        """All that it finds, in order; `q` also by what runs found, for those who may read all of it."""
         found = AnalysisRun.objects.filter(CHIPS[self.show][1])
         if self.kind:
             found = found.filter(kind=self.kind)
         if self.q:
-            found = found.filter(
-                Q(title__icontains=self.q) | Q(sentence__icontains=self.q) | Q(asked_by__icontains=self.q)
-            )
+            told = Q(title__icontains=self.q) | Q(asked_by__icontains=self.q)
+            found = found.filter(told | Q(sentence__icontains=self.q) if in_sentences else told)
         name = self.sort.removeprefix("-")
         _, expression, is_falling = SORTS[name]
         falls = is_falling != self.sort.startswith("-")
         order = expression.desc(nulls_last=True) if falls else expression.asc(nulls_last=True)
         return found.order_by(order, "-created")
 
-    def shown(self) -> Page:
+    def shown(self, *, in_sentences: bool = True) -> Page:
         """The page asked for."""
-        return Paginator(self.runs(), PAGE_SIZE).get_page(self.page)
+        return Paginator(self.runs(in_sentences=in_sentences), PAGE_SIZE).get_page(self.page)
 
     @property
     def heads(self) -> list[tuple[str, str, str, str]]:

@@ -11,8 +11,8 @@ from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Router, Schema, Status
 
-from console import audit, runs
-from console.access import require_everywhere, visible
+from console import audit, runs, sightings
+from console.access import require, visible
 from console.analyses import catalogue, request_for
 from console.api.operations import operation
 from console.api.paging import Paged, page_of
@@ -65,11 +65,6 @@ class RunOut(Schema):
     finished: datetime | None
     pinned: bool
 
-    @staticmethod
-    def resolve_request(run: AnalysisRun) -> dict[str, Any]:
-        """What was asked, without the definitions that a trial judges: those its draft shows."""
-        return {name: value for name, value in run.request.items() if name != "trial"}
-
 
 class Pin(Schema):
     """Whether a run is kept for ever."""
@@ -95,13 +90,15 @@ def list_analyses(request: HttpRequest) -> Any:
 @operation(router, "GET", "/runs", Verb.SEE, response=RunPage)
 def list_runs(request: HttpRequest, query: Paged) -> Any:
     """List runs, newest first."""
-    return page_of(_known(request), query)
+    found = page_of(_known(request), query)
+    return {**found, "items": sightings.listed(request.user, found["items"])}
 
 
 @operation(router, "POST", "/runs", Verb.ANALYSE, response={201: RunOut})
 def start_run(request: HttpRequest, wanted: NewRun) -> Any:
     """Start an analysis."""
     title, parameters = request_for(wanted.kind, wanted.parameters)
+    sightings.require_legible(request.user, wanted.kind, parameters)
     with audit.recording(request, "analyse", wanted.kind) as change:
         run = runs.start(wanted.kind, title, parameters, request.user.get_username())
         change.after = {"run": str(run.id), **parameters}
@@ -111,14 +108,16 @@ def start_run(request: HttpRequest, wanted: NewRun) -> Any:
 @operation(router, "GET", "/runs/{uuid:run_id}", Verb.SEE, response=RunOut)
 def get_run(request: HttpRequest, run_id: UUID) -> Any:
     """One run."""
-    return get_object_or_404(_known(request), id=run_id)
+    [run] = sightings.listed(request.user, [get_object_or_404(_known(request), id=run_id)])
+    return run
 
 
 @operation(router, "GET", "/runs/{uuid:run_id}/result", Verb.SEE, response=dict[str, Any])
 def get_result(request: HttpRequest, run_id: UUID) -> Any:
     """What a run found: charts, tables and a sentence."""
-    require_everywhere(request, Verb.SEE)
     run = get_object_or_404(AnalysisRun, id=run_id)
+    for place in sightings.places_of({**run.request, "kind": run.kind}):
+        require(request, Verb.SEE, place)
     result = runs.result_of(run) if run.state == AnalysisRun.State.DONE else None
     if result is None:
         raise Http404(f"The run {run_id} has no result: it is {run.state}.")

@@ -14,8 +14,8 @@ from django.views.decorators.http import require_GET, require_POST
 
 from analytics.catalogue import ANALYSES, Analysis, by_group
 from brokerapp.errors import RequestRefused
-from console import audit, findings, runs, turns
-from console.access import Verb, needs, require_everywhere
+from console import audit, findings, runs, sightings, turns
+from console.access import Verb, needs, require_everywhere, visible
 from console.analyses import catalogue, request_for, words_for
 from console.archived import archived
 from console.assets import PLOTLY_STYLES
@@ -33,7 +33,7 @@ def analyses(request: HttpRequest) -> HttpResponse:
 
 
 def _page(request: HttpRequest, error: str = "") -> HttpResponse:
-    line, latest = turns.line(), AnalysisRun.objects.all()[:LATEST]
+    line, latest = turns.line(), sightings.listed(request.user, AnalysisRun.objects.all()[:LATEST])
     context = {
         "catalogue": catalogue(),
         "groups": by_group(),
@@ -54,10 +54,11 @@ def ask(request: HttpRequest, kind: str) -> HttpResponse:
 
 
 def _form(request: HttpRequest, analysis: Analysis, given: Mapping[str, str], error: str = "") -> HttpResponse:
+    done = AnalysisRun.objects.filter(kind=analysis.kind, state=AnalysisRun.State.DONE)
     context = {
         "analysis": analysis,
         "fields": [(each, given.get(each.name) or each.default) for each in analysis.parameters],
-        "last": AnalysisRun.objects.filter(kind=analysis.kind, state=AnalysisRun.State.DONE)[:3],
+        "last": [run for run in done[:LATEST] if sightings.is_readable(request.user, run)][:3],
         "error": error,
     }
     return render(request, "console/ask.html", context, status=400 if error else 200)
@@ -70,6 +71,7 @@ def start(request: HttpRequest) -> HttpResponse:
     kind = request.POST.get("kind", "")
     try:
         title, parameters = request_for(kind, request.POST.dict())
+        sightings.require_legible(request.user, kind, parameters)
     except RequestRefused as error:
         if kind in ANALYSES:
             return _form(request, ANALYSES[kind], request.POST, str(error))
@@ -85,10 +87,19 @@ def start(request: HttpRequest) -> HttpResponse:
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def run(request: HttpRequest, run_id: str) -> HttpResponse:
     """One run: how it goes, why it failed, or what it found."""
-    require_everywhere(request, Verb.SEE)
     found = get_object_or_404(AnalysisRun, id=run_id)
     result = runs.result_of(found) if found.state == AnalysisRun.State.DONE else None
-    context = {"run": found, "cells": runs.cells_of(found), "parameters": words_for(found.kind, found.request)}
+    is_whole = sightings.is_readable(request.user, found)
+    if not is_whole:
+        result = result and sightings.cut(found, result, visible(request.user))
+        if not sightings.is_cut(found) or (found.state == AnalysisRun.State.DONE and result is None):
+            require_everywhere(request, Verb.SEE)
+    context = {
+        "run": found,
+        "is_whole": is_whole,
+        "cells": runs.cells_of(found),
+        "parameters": words_for(found.kind, found.request),
+    }
     return render(request, "console/run.html", context | (_shown(result, found, request.GET) if result else {}))
 
 

@@ -13,11 +13,12 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from analytics import exports
-from console import comparing, runs, turns
-from console.access import Verb, needs, require_everywhere
+from console import comparing, runs, sightings, turns
+from console.access import Verb, needs, require, visible
 from console.analyses import catalogue, words_for
 from console.audit_query import in_chunks
 from console.models import AnalysisRun
+from console.rights import everything
 from console.run_query import CHIPS, RunQuery
 
 #: Rows of a table that are compared.
@@ -29,13 +30,16 @@ COMPARED = 20_000
 def runs_list(request: HttpRequest) -> HttpResponse:
     """Runs, newest first; see RunQuery for what the query string may say."""
     query, line = RunQuery.read(request.GET), turns.line()
-    page = query.shown()
+    page = query.shown(in_sentences=visible(request.user) is everything)
     context = {
         "query": query,
         "page": page,
         "chips": [(label, query.url(show=name), name == query.show) for name, (label, _) in CHIPS.items()],
         "kinds": [(each.kind, each.title) for each in catalogue()],
-        "rows": [(run, runs.cells_of(run, line), words_for(run.kind, run.request)) for run in page],
+        "rows": [
+            (run, runs.cells_of(run, line), words_for(run.kind, run.request))
+            for run in sightings.listed(request.user, page)
+        ],
         "previous": query.url(page=str(page.previous_page_number())) if page.has_previous() else "",
         "next": query.url(page=str(page.next_page_number())) if page.has_next() else "",
     }
@@ -55,11 +59,11 @@ def pin(request: HttpRequest, run_id: str) -> HttpResponse:
 @needs(Verb.SEE)
 def compare(request: HttpRequest) -> HttpResponse:
     """Two finished runs of one kind: `run` twice, or `run` once for it and the one before."""
-    require_everywhere(request, Verb.SEE)
     asked = request.GET.getlist("run")
     found = sorted((_run(each) for each in dict.fromkeys(asked[:2])), key=lambda run: run.created)
     if len(asked) == 1 and (before := _before(found[0])):
         found.insert(0, before)
+    _require(request, *found)
     if trouble := _trouble(found, len(asked)):
         messages.error(request, trouble)
         return redirect("runs")
@@ -71,6 +75,12 @@ def compare(request: HttpRequest) -> HttpResponse:
         "comparisons": list(_comparisons(old, new)),
     }  # fmt: skip
     return render(request, "console/compare.html", context)
+
+
+def _require(request: HttpRequest, *found: AnalysisRun) -> None:
+    """Raise PermissionDenied unless somebody sees all that these runs are about."""
+    for place in {place for run in found for place in sightings.places_of({**run.request, "kind": run.kind})}:
+        require(request, Verb.SEE, place)
 
 
 def _run(run_id: str) -> AnalysisRun:
@@ -118,8 +128,8 @@ def _file(run: AnalysisRun, name: str) -> Path:
 @needs(Verb.SEE)
 def download(request: HttpRequest, run_id: str, table: str, format: str) -> HttpResponse:
     """A table of a result in full."""
-    require_everywhere(request, Verb.SEE)
     run = get_object_or_404(AnalysisRun, id=run_id)
+    _require(request, run)
     result = runs.result_of(run)
     stored = f"{table}.parquet"
     if (
