@@ -27,7 +27,7 @@ from console.gateway import gateway
 from console.live.mirror import mirror
 from console.live.picture import seen_by
 from console.live.topics import RIGHTS
-from console.models import AlertFiring, AlertRule, Star
+from console.models import AlertFiring, AlertRule, AnalysisRun, Star
 from console.peers import peers_now
 from console.repair.models import Job, Template
 from console.routing import drafts
@@ -68,6 +68,8 @@ def make_half(broker, side: str) -> dict:
     AlertFiring.objects.create(state="ended", ended=now, **about)
     Template.objects.create(owner=User.objects.get(username="ada"), name=f"For {side}", shared=True,
                             form={"destination": f"/queue/{side}.a"})  # fmt: skip
+    AnalysisRun.objects.create(kind="traffic", title="Traffic", request={"destination": str(queue)}, state="done",
+                               sentence=f"Most came to {side}.a.", asked_by="ada")  # fmt: skip
     with recording(Actor("ada"), "purge", queue):
         pass
     return {"queue": queue, "log": log.name, "draft": draft.pk, "job": job.id, "rule": rule.pk, "firing": firing.pk,
