@@ -12,13 +12,19 @@ from dataclasses import dataclass, field
 
 from brokerapp.network import loopback
 from brokerapp.network.activemq import ask_name
-from brokerapp.network.bridge import Bridge
+from brokerapp.network.batches import Batches
+from brokerapp.network.bridge import Bridge, prefix_of
+from brokerapp.network.dialect import ACTIVEMQ
 from brokerapp.network.link import Link, LinkLost
+from brokerapp.network.outbox import OneByOne, Outbox
 from brokerapp.network.terms import Address, Terms
 from brokerapp.stomp.endpoint import Endpoint
 from brokerapp.stomp.session import BRIDGE_HEADER
 
 logger = logging.getLogger(__name__)
+
+#: Names of the two directions of a duplex connection.
+OUT, IN = "out", "in"
 
 
 @dataclass(slots=True)
@@ -91,7 +97,8 @@ class Connections:
             connection.remote = remote.remote
             local = await self._local(terms, connection.remote)
             try:
-                self._build(connection, local, remote)
+                outbox = await self._outbox(terms, remote)
+                self._build(connection, local, remote, outbox)
                 connection.connected_to, connection.last_error = address, ""
                 logger.info("network connector %s: bridge to %s (%s)", terms.name, connection.remote, address)
                 await asyncio.wait({local.lost, remote.lost}, return_when=asyncio.FIRST_COMPLETED)
@@ -120,15 +127,23 @@ class Connections:
         await link.open({BRIDGE_HEADER: self._broker, "client-id": f"{terms.name}_{remote}_inbound_{self._broker}"})
         return link
 
-    def _build(self, connection: Connection, local: Link, remote: Link) -> None:
+    async def _outbox(self, terms: Terms, remote: Link) -> Outbox:
+        if remote.dialect is not ACTIVEMQ:
+            return OneByOne(remote, prefix_of(OUT))
+        batches = Batches(remote, prefix_of(OUT), self._broker, terms.name)
+        await batches.open()
+        return batches
+
+    def _build(self, connection: Connection, local: Link, remote: Link, outbox: Outbox) -> None:
         terms = connection.terms
-        bridges = [Bridge("out", local, remote, self._broker, connection.remote, terms)]
+        bridges = [Bridge(OUT, local, remote, self._broker, connection.remote, terms, outbox)]
         if terms.duplex:
-            bridges.append(Bridge("in", remote, local, connection.remote, self._broker, terms))
+            back = OneByOne(local, prefix_of(IN))
+            bridges.append(Bridge(IN, remote, local, connection.remote, self._broker, terms, back))
         connection.bridges = bridges
-        for link, sender in ((remote, bridges[0]), (local, bridges[-1])):
-            link.receipt = lambda id, sender=sender: sender.confirmed(id) or None
-            link.refused = lambda frame, sender=sender: sender.refused(frame) or None
+        for link in (remote, local):
+            link.receipt = lambda id: any(each.confirmed(id) for each in bridges) or None
+            link.refused = lambda frame: any(each.refused(frame) for each in bridges) or None
         remote.drained = lambda free: local.hold(not free)
         local.drained = lambda free: remote.hold(not free)
         for each in bridges:
