@@ -27,6 +27,14 @@ def installation(tmp_path_factory, store_url):
     made.stop()
 
 
+@pytest.fixture(autouse=True)
+def nothing_left_running(installation):
+    """What a test that failed leaves would keep the worker from the runs of the next one."""
+    yield
+    for run_id in installation.under_way():
+        installation.send("cancel", run_id)
+
+
 def test_an_analysis_of_an_archive_that_does_not_exist_says_so(installation):
     run_id = installation.analyse(REQUEST)
     state, info = installation.end_of(run_id)
