@@ -9,6 +9,7 @@ from urllib.parse import quote
 from brokerapp.connector import NO_STORES, TlsStores
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
+from brokerapp.network.definition import NetworkConnector
 from brokerapp.settings import MAX_SCHEDULER_REPEAT, Discarding, SelectorCacheSettings, TimeStamping
 
 
@@ -64,19 +65,6 @@ class TransportConnector:
         host = f"[{self.host}]" if ":" in self.host else self.host
         query = "&".join(f"{name}={quote(value, _PLAIN_IN_A_URI)}" for name, value in self.options)
         return f"{self.scheme}://{host}:{self.port}" + (f"?{query}" if query else "")
-
-
-@dataclass(frozen=True, slots=True)
-class NetworkConnector:
-    """A link this broker wants to others. `options` holds the other attributes as written, under their own names."""
-
-    name: str
-    uri: str
-    dynamically_included: tuple[Destination, ...] = ()
-    statically_included: tuple[Destination, ...] = ()
-    excluded: tuple[Destination, ...] = ()
-    durable: tuple[Destination, ...] = ()
-    options: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@
 {B}:jobs           hash    job -> its record: what is to be sent then
 {B}:audit          zset    what was handed over, by log -> SEQ when it was kept, see functions/handing_over.lua
 {B}:definitions    hash    version -> JSON, `current` -> version, `meta:VERSION` -> JSON
+{B}:connectors     string  JSON: `connectors` to other brokers, and `imported`: those the file named last
 {B}:stats          hash    destination -> JSON; `{B}:stats:changed` zset destination -> snapshot version
 {B}:node           string  JSON of the live node, expires when it stops beating
 {B}:requests       list    ids of what operators ask of the node
@@ -102,6 +103,10 @@ class Keys:
     @property
     def definitions(self) -> str:
         return self._key("definitions")
+
+    @property
+    def connectors(self) -> str:
+        return self._key("connectors")
 
     @property
     def stats(self) -> str:
