@@ -88,7 +88,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.recording": ("brokerapp.recording", "brokerapp.message", "brokerapp.selectors"),
     "brokerapp.config": (
         *VALUES, "brokerapp.config", "brokerapp.selectors", "brokerapp.engine", "brokerapp.settings",
-        "brokerapp.network.definition", "brokerapp.network.terms",
+        "brokerapp.network.definition", "brokerapp.network.terms", "brokerapp.cluster.terms",
     ),
     **dict.fromkeys(CORE_WITH_PARTS, PARTS_OF_CORE),
     "brokerapp.committer": ("brokerapp.engine.entry", "brokerapp.errors", "=brokerapp.store"),
@@ -119,13 +119,18 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.network.definition": ("brokerapp.destination", "brokerapp.errors"),
     "brokerapp.network.terms": ("brokerapp.destination", "brokerapp.errors", "brokerapp.network.definition"),
     "brokerapp.network.demand": (*VALUES, "brokerapp.engine", "brokerapp.network.terms"),
-    "brokerapp.network.link": ("brokerapp.errors", "brokerapp.stomp"),
+    "brokerapp.network.dialect": ("brokerapp.network_path", "brokerapp.stomp.session"),
+    "brokerapp.network.link": ("brokerapp.errors", "brokerapp.network.dialect", "brokerapp.stomp"),
+    "brokerapp.network.activemq": ("brokerapp.network.link", "brokerapp.stomp"),
     "brokerapp.network.loopback": ("brokerapp.stomp",),
     "brokerapp.network.bridge": (*VALUES, "brokerapp.network", "brokerapp.stomp"),
     "brokerapp.network.way": (*VALUES, "brokerapp.clock", "brokerapp.engine", "brokerapp.network", "brokerapp.stomp"),
     "brokerapp.network.connections": (*VALUES, "brokerapp.network", "brokerapp.stomp"),
     "brokerapp.network.telling": (*VALUES, "brokerapp.network"),
     "brokerapp.network.desk": (*VALUES, "brokerapp.network", "brokerapp.store.redis"),
+    "brokerapp.cluster": (),
+    "brokerapp.cluster.terms": ("brokerapp.errors", "brokerapp.network.terms"),
+    "brokerapp.cluster.record": VALUES,
     "brokerapp.requests": (
         *PARTS_OF_CORE, "brokerapp.explaining", "brokerapp.peers", "brokerapp.sending", "brokerapp.steps",
         "brokerapp.transfers",
@@ -180,7 +185,8 @@ PURE = (
     "brokerapp.engine",
     "brokerapp.stomp.frames", "brokerapp.stomp.heads", "brokerapp.stomp.naming", "brokerapp.stomp.runs",
     "brokerapp.stomp.send_headers", "brokerapp.stomp.session", "=brokerapp.store", "brokerapp.store.keys",
-    "brokerapp.network.definition", "brokerapp.network.terms", "brokerapp.network.demand", "brokerapp.network.telling",
+    "brokerapp.network.definition", "brokerapp.network.terms", "brokerapp.network.demand", "brokerapp.network.dialect",
+    "brokerapp.network.telling", "brokerapp.cluster.terms", "brokerapp.cluster.record",
 )  # fmt: skip
 
 #: Packages from outside that have a home: who alone may import them.
@@ -212,7 +218,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "asyncio": (
         "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.sending", "brokerapp.steps",
         "brokerapp.transfers", "brokerapp.network.link", "brokerapp.network.loopback", "brokerapp.network.connections",
-        "brokerapp.network.way",
+        "brokerapp.network.way", "brokerapp.network.activemq",
         "brokerapp.stomp.heart_beats", "brokerapp.stomp.listener", "brokerapp.stomp.websocket", "brokerapp.listeners",
         "brokerapp.wiring", "brokerapp.reloading",
         "brokerapp.management", "brokerapp.store", "analytics", "console",

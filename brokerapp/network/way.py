@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from brokerapp.clock import now_ms
 from brokerapp.engine.crossing import Tally
 from brokerapp.network import loopback
+from brokerapp.network.activemq import ask_name
 from brokerapp.network.bridge import Bridge, BridgeNumbers
 from brokerapp.network.link import Link, LinkLost
 from brokerapp.network.terms import Address, Terms
@@ -121,7 +122,7 @@ class Way:
         try:
             if remote.remote == self.broker:
                 raise LinkLost(f"{address} is this broker itself")
-            self.remote = remote.remote or f"{address.host}:{address.port}"
+            self.remote = remote.remote
             local = await self._consume()
             try:
                 self._build(local, remote)
@@ -157,6 +158,8 @@ class Way:
         duplex = {DUPLEX_HEADER: "true"} if terms.duplex else {}
         id = f"{terms.name}_{self.broker}_outbound"
         await link.open({BRIDGE_HEADER: self.broker, "client-id": id, **duplex, **login})
+        if not link.remote:
+            link.remote = await ask_name(link) or f"{address.host}:{address.port}"
         return link
 
     async def _consume(self) -> Link:
