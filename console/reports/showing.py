@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils import timezone
+
 from console.models import Report
 from console.reports import editions
 from console.reports.content import Part, parts_of
@@ -24,7 +26,10 @@ def row_of(report: Report) -> dict[str, Any]:
     """A report in the list."""
     good = editions.last_good(report)
     sentences = [part.sentence for part in parts_of(good)] if good else []
-    return {"report": report, "latest": report.editions.first(), "good": good, "sentences": sentences}
+    return {
+        "report": report, "latest": report.editions.first(), "good": good, "sentences": sentences,
+        "is_overdue": report.due is not None and report.due <= timezone.now(),
+    }  # fmt: skip
 
 
 def shown(number: int, part: Part) -> dict[str, Any]:
