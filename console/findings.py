@@ -18,8 +18,8 @@ from console import figures
 
 #: Rows of a table that a page shows.
 SIZE = 25
-#: What stands below the heading of a column in this unit: nothing where each value brings its own.
-UNITS = {"messages": "messages", "rate": "a second"}
+#: What stands below the heading of a column in this unit.
+UNITS = {"messages": "messages", "bytes": "size", "rate": "a second"}
 _TEXTS = ("", "time")
 
 

@@ -24,7 +24,8 @@ function shaded(trace, place, shadeOf, colorway) {
   const colour = trace.line?.color ?? trace.marker?.color ?? colorway[place % colorway.length];
   const shade = shadeOf[String(colour).toLowerCase()] ?? colour;
   const filled = trace.stackgroup ? { fillcolor: shade.replace("rgb(", "rgba(").replace(")", ", .42)") } : {};
-  return { ...trace, ...filled, line: { ...trace.line, color: shade }, marker: { ...trace.marker, color: shade } };
+  const named = (text) => text?.replace(/^queue:\/\//, "");
+  return { ...trace, ...filled, name: named(trace.name), line: { ...trace.line, color: shade }, marker: { ...trace.marker, color: shade } };
 }
 
 function themed(layout, isNarrow) {
@@ -71,7 +72,7 @@ function stood(data, layout) {
 // The day is said once, below the first label of it; hours have no seconds.
 const CLOCK = [
   { dtickrange: [null, 1000], value: "%H:%M:%S.%L" },
-  { dtickrange: [1000, 60000], value: "%H:%M:%S\n%-d %b" },
+  { dtickrange: [1000, 59999], value: "%H:%M:%S\n%-d %b" },
   { dtickrange: [60000, 86400000], value: "%H:%M\n%-d %b" },
   { dtickrange: [86400000, null], value: "%-d %b\n%Y" },
 ];
