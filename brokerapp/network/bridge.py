@@ -14,7 +14,7 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.network.demand import Demand, Wanted
 from brokerapp.network.link import Link
 from brokerapp.network.terms import Terms
-from brokerapp.network_path import PATH_HEADER, TO_HEADER, TTL_HEADER, UNLIMITED, read_path, write_path
+from brokerapp.network_path import UNLIMITED
 from brokerapp.stomp.frames import Frame
 from brokerapp.transformations import ADVISORY_JSON
 
@@ -26,27 +26,33 @@ _CONSUMERS, _TEMPORARIES = "ActiveMQ.Advisory.Consumer.", ("ActiveMQ.Advisory.Te
 _VIRTUAL_CONSUMERS = "ActiveMQ.Advisory.VirtualDestination.Consumer."
 _WORDS = {Kind.QUEUE: "Queue", Kind.TOPIC: "Topic"}
 #: Headers of a MESSAGE that are about its delivery, not of the message.
-_OF_DELIVERY = frozenset({"subscription", "ack", "redelivered", "JMSXDeliveryCount", "destination", PATH_HEADER})
+_OF_DELIVERY = frozenset({"subscription", "ack", "redelivered", "JMSXDeliveryCount", "destination"})
 
 
 @dataclass(slots=True)
 class BridgeNumbers:
-    """What a bridge did since it began."""
+    """What the bridges of one direction did, one after the other."""
 
     forwarded: int = 0
-    filtered: int = 0  #: messages that had crossed too many brokers, or came from there
+    forwarded_bytes: int = 0  #: of bodies
+    dropped_by_ttl: int = 0  #: messages of durable subscriptions that had crossed as many bridges as they may
+    refused: int = 0  #: messages for temporary destinations that were gone
 
 
 class Bridge:
     """Moves messages from `source` to `target`; `here` and `there` are the names of the brokers at them."""
 
-    def __init__(self, name: str, source: Link, target: Link, here: str, there: str, terms: Terms) -> None:
+    def __init__(
+        self, name: str, source: Link, target: Link, here: str, there: str, terms: Terms, numbers: BridgeNumbers
+    ) -> None:  # fmt: skip
         self.name, self.terms, self.here, self.there = name, terms, here, there
         self._source, self._target = source, target
         self.demand = Demand(terms, here, there)
-        self.numbers = BridgeNumbers()
+        self.numbers = numbers
         self._prefix = f"{name}:"  # of what is this bridge's on links it shares with another
-        self._under_way: dict[str, str] = {}  # ack id of what the target has not confirmed yet -> subscription
+        #: Ack id of what the target has not confirmed yet -> subscription, bytes of its body.
+        self._under_way: dict[str, tuple[str, int]] = {}
+        self._durables: set[str] = set()  # subscriptions
         self._ending: dict[str, Wanted] = {}  # subscriptions that are over when all theirs is confirmed
 
     def start(self) -> None:
@@ -83,7 +89,7 @@ class Bridge:
             logger.warning("%s: an advisory of %s is no JSON", self.name, self.there)
             return
         if "ConsumerInfo" in document:
-            for each in self.demand.started(document["ConsumerInfo"]):
+            for each in self.demand.started(self._target.dialect.consumer(document["ConsumerInfo"])):
                 self._subscribe(each)
         elif "RemoveInfo" in document:
             for each in self.demand.stopped(document["RemoveInfo"]):
@@ -98,7 +104,7 @@ class Bridge:
         self._unsubscribe_idle()
 
     def _unsubscribe_idle(self) -> None:
-        busy = set(self._under_way.values())
+        busy = {subscription for subscription, _ in self._under_way.values()}
         for id in [id for id in self._ending if id not in busy]:
             wanted = self._ending.pop(id)
             self._source.unsubscribe(id)
@@ -110,13 +116,10 @@ class Bridge:
             "ack": "client-individual",
             "activemq.prefetchSize": str(self.terms.prefetch_size),
             "activemq.priority": str(wanted.priority),
-            TO_HEADER: self.there,
-            TTL_HEADER: str(self.terms.message_ttl),
-            PATH_HEADER: write_path(wanted.path),
+            **self._source.dialect.subscribing(self.there, self.terms.message_ttl, wanted.path, wanted.selector),
         }
-        if wanted.selector:
-            headers["selector"] = wanted.selector
         if wanted.durable:
+            self._durables.add(self._prefix + wanted.id)
             headers["activemq.subscriptionName"] = self._durable_name(wanted)
         self._source.subscribe(self._prefix + wanted.id, wanted.destination.stomp, self._forward, headers)
 
@@ -129,28 +132,35 @@ class Bridge:
         headers, ack = frame.headers, frame.headers["ack"]
         if headers["subscription"] in self._ending:
             return  # it goes back when that is unsubscribed
-        path = read_path(headers.get(PATH_HEADER, ""))
-        if not self._may_cross(path):
-            self.numbers.filtered += 1
+        path = self._source.dialect.path_of(headers)
+        if headers["subscription"] in self._durables and not self._may_cross(path):
+            self.numbers.dropped_by_ttl += self.there not in path
             self._source.ack([ack])
             return
-        passed_on = {name: value for name, value in headers.items() if name not in _OF_DELIVERY}
-        passed_on["destination"] = headers["destination"]
-        passed_on[PATH_HEADER] = write_path((*path, self.here))
+        own = self._source.dialect.received(headers)
+        own = {name: value for name, value in own.items() if name not in _OF_DELIVERY}
+        passed_on = self._target.dialect.sending({"destination": headers["destination"], **own}, (*path, self.here))
         if headers.get("persistent") == "true" or self.terms.always_sync_send:
             passed_on["receipt"] = self._prefix + ack
-            self._under_way[ack] = headers["subscription"]
+            self._under_way[ack] = headers["subscription"], len(frame.body)
         self._target.send("SEND", passed_on, frame.body)
         if "receipt" not in passed_on:
-            self._done(ack)
+            self._done(ack, headers["subscription"], len(frame.body))
 
     def _may_cross(self, path: tuple[str, ...]) -> bool:
-        """A durable subscription holds what may not cross, too: it must not pile up there."""
+        """A durable subscription holds what may not cross, too, and it must not pile up there.
+
+        Queues and topics give to a bridge only what may cross (engine/gate.py).
+        """
         ttl = self.terms.message_ttl
         return self.there not in path and (ttl == UNLIMITED or len(path) < ttl)
 
-    def _done(self, ack: str) -> None:
+    def _done(self, ack: str, subscription: str, size: int) -> None:
         self.numbers.forwarded += 1
+        self.numbers.forwarded_bytes += size
+        wanted = self.demand.wanted.get(subscription.removeprefix(self._prefix))
+        if wanted is not None:
+            wanted.forwarded += 1
         self._source.ack([ack])
 
     def confirmed(self, receipt: str) -> bool:
@@ -158,8 +168,7 @@ class Bridge:
         if not receipt.startswith(self._prefix):
             return False
         ack = receipt.removeprefix(self._prefix)
-        self._under_way.pop(ack, None)
-        self._done(ack)
+        self._done(ack, *self._under_way.pop(ack, ("", 0)))
         if self._ending:
             self._unsubscribe_idle()
         return True
@@ -174,12 +183,13 @@ class Bridge:
         if not receipt.startswith(self._prefix):
             return False
         ack = receipt.removeprefix(self._prefix)
-        subscription = self._under_way.pop(ack, "").removeprefix(self._prefix)
-        wanted = self.demand.wanted.get(subscription)
+        subscription, _ = self._under_way.pop(ack, ("", 0))
+        wanted = self.demand.wanted.get(subscription.removeprefix(self._prefix))
         if wanted is None or not wanted.destination.is_temporary:
             self._target.close(f"{self.there} does not take a message: {reason}")
             return True
         logger.warning("%s: %s does not take a message: %s", self.name, self.there, reason)
+        self.numbers.refused += 1
         self._source.send("NACK", {"id": ack})
         if self._ending:
             self._unsubscribe_idle()

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from console import findings
 from console.models import Report
 from console.reports import editions
 from console.reports.content import Part, parts_of
@@ -39,7 +40,7 @@ def shown(number: int, part: Part) -> dict[str, Any]:
         "part": part,
         "charts": [(f"figure-{number}-{index}", chart) for index, chart in enumerate(result["charts"])],
         "tables": [
-            (table, [list(zip(row, table["columns"], strict=True)) for row in table["rows"][:ROWS]])
+            (table, [findings.cells(row, table["columns"], result["window"]) for row in table["rows"][:ROWS]])
             for table in result["tables"][:1]
         ],
     }
