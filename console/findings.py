@@ -115,7 +115,13 @@ def cells(row: Sequence[Any], columns: Sequence[Mapping[str, str]], window: Mapp
 def _cell(value: Any, column: Mapping[str, str], window: Mapping[str, int]) -> Cell:
     text = figures.cell(value, column)
     link = link_to(column.get("about", ""), value, window) if isinstance(value, str) else ""
-    return Cell(text.removeprefix("queue://") if link else text, link, column["label"], column["unit"] not in _TEXTS, column["unit"] == "time")
+    return Cell(
+        text.removeprefix("queue://") if link else text,
+        link,
+        column["label"],
+        column["unit"] not in _TEXTS,
+        column["unit"] == "time",
+    )
 
 
 def link_to(about: str, name: str, window: Mapping[str, int]) -> str:
