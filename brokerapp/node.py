@@ -16,6 +16,11 @@ from dataclasses import dataclass, field
 from brokerapp.allocator import keep_freed_memory
 from brokerapp.broker import Broker
 from brokerapp.clock import now_ms
+from brokerapp.cluster.applying import Applying
+from brokerapp.cluster.cluster import Cluster
+from brokerapp.cluster.links import Links
+from brokerapp.cluster.recording import read_record
+from brokerapp.cluster.terms import ClusterTerms
 from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
@@ -27,7 +32,7 @@ from brokerapp.network.connections import Connections
 from brokerapp.network.terms import Terms
 from brokerapp.recording.recorder import NoRecorder, Recorder
 from brokerapp.reporting import Reporting
-from brokerapp.requests import answer
+from brokerapp.requests import Desk, answer
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.stats import Stats
 from brokerapp.stomp.endpoint import Authenticate
@@ -74,6 +79,7 @@ class NodeConfig:
     settings: Settings = DEFAULT_SETTINGS
     alone: bool = False  #: nobody else can use this store, so a former node need not be waited for
     network: tuple[Terms, ...] = ()  #: connectors to other brokers
+    cluster: ClusterTerms | None = None  #: the one it is in
 
 
 class Node:
@@ -89,6 +95,8 @@ class Node:
         self._in_force = InForce(self._store)
         self._tasks: list[asyncio.Task] = []
         self._pumping = False
+        self._applying: Applying | None = None
+        self.cluster_links: Links | None = None
 
     # -- life
 
@@ -107,8 +115,11 @@ class Node:
         self._reporting = Reporting(self.broker, self._store, self._listeners, self._limits, snapshot)
         await self._reporting.beat()  # from here on operators ask us instead of changing the store themselves
         self.broker.recover(await self._found(), last)
-        for destination in self.config.destinations:
-            self.broker.creation.declare(destination)
+        if self.config.cluster is None:
+            for destination in self.config.destinations:
+                self.broker.creation.declare(destination)
+        else:
+            await self._join(self.config.cluster)
         self._reporting.note_depths()
         work_by_name = {
             "committer": self._committer.run,
@@ -118,13 +129,28 @@ class Node:
             "signals": self._follow,
             "requests": self._serve,
         }
+        if self._applying is not None:
+            work_by_name["applying"] = self._applying.run
         for name, work in work_by_name.items():
             self._tasks.append(asyncio.create_task(self._guard(name, work), name=name))
         await self._listen()
         self.network = Connections(self.config.broker, self._listeners.own, self.config.network)
         self.network.start()
+        if self.cluster_links is not None:
+            self.cluster_links.start()
         self.broker.url = next(iter(self.addresses), "")
         await self._reporting.beat()
+
+    async def _join(self, terms: ClusterTerms) -> None:
+        """Be a broker of its cluster."""
+        record = read_record(*await self._store.cluster_record())
+        desk = Desk(self.broker, self._committer, self._request_pump, self._refresh)
+        self._applying = Applying(self.broker, desk)
+        self.broker.cluster = Cluster(
+            self.broker, terms, record, self.config.destinations, self._applying, self._request_pump
+        )
+        self.broker.cluster.recording.begin()
+        self.cluster_links = Links(self.config.broker, self.broker.cluster)
 
     async def _make_broker(self, definitions: Definitions) -> Broker:
         """The broker, which knows its limits and how much the store holds."""
@@ -183,6 +209,8 @@ class Node:
     async def stop(self) -> None:
         """Stop cleanly: no new work, everything asked is stored, then good-bye."""
         await self.network.stop()
+        if self.cluster_links is not None:
+            await self.cluster_links.stop()
         self._listeners.stop()
         self.broker.delivery.stopped = True
         self.broker.flow.close()

@@ -48,6 +48,8 @@ HEART_BEAT_DIGITS = 9
 ACTIVEMQ_OPTION = "activemq."
 #: By which a bridge says whose it is, in CONNECT and CONNECTED.
 BRIDGE_HEADER = "sluice-broker"
+#: By which a broker of a cluster says what it was told of that, in CONNECT.
+CLUSTER_HEADER = "sluice-cluster"
 MESSAGE_ID = "message-id"
 CROSSING_HEADERS = (TO_HEADER, TTL_HEADER, PATH_HEADER)
 #: Headers that name a durable subscription, the first that is there counts: Artemis' two, and ActiveMQ's.
@@ -142,7 +144,7 @@ class StompSession:
         self.bridge = headers.get(BRIDGE_HEADER)
         return Connect(
             headers.get("login"), headers.get("passcode"), headers.get("client-id"), shares_client_id, answer,
-            self.bridge,
+            self.bridge, headers.get(CLUSTER_HEADER), headers.get("reconnect"),
         )  # fmt: skip
 
     def _send(self, headers: dict[str, str], frame: Frame) -> Action:

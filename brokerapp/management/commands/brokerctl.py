@@ -20,6 +20,7 @@ from brokerapp.definitions_json import to_json, virtual_destination_to_json
 from brokerapp.destination import Destination, Kind
 from brokerapp.environment import Environment
 from brokerapp.errors import BrokerError
+from brokerapp.management.cluster_verb import cluster
 from brokerapp.management.operations import telling
 from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
 from brokerapp.management.whatif_verb import add_whatif_verb, whatif
@@ -79,6 +80,7 @@ class Command(BaseCommand):
         add_whatif_verb(verbs)
         verbs.add_parser("export", help="the definitions as an ActiveMQ XML file")
         verbs.add_parser("stats", help="the live nodes")
+        verbs.add_parser("cluster", help="the brokers of its cluster, the master and the record")
         for each in verbs.choices.values():  # the same options after the verb; SUPPRESS keeps what stands before it
             _add_common(each, dict.fromkeys(("data", "redis", "name", "json"), SUPPRESS))
 
@@ -297,6 +299,7 @@ READING = frozenset(
         "groups",
         "selectors",
         "whatif",
+        "cluster",
     }
 )
 #: Arguments that say what a verb is about, the most telling first.
@@ -317,5 +320,6 @@ VERBS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]] = {
     "export": _export,
     "whatif": whatif,
     "stats": _stats,
+    "cluster": cluster,
     **QUEUE_VERBS,
 }
