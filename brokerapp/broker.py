@@ -27,6 +27,7 @@ from brokerapp.actions import (
 )
 from brokerapp.advisories import Advisories
 from brokerapp.bounds import Bounds
+from brokerapp.bridging import Bridging
 from brokerapp.browsing import Browsing
 from brokerapp.client import Client
 from brokerapp.committer import Committer
@@ -118,6 +119,7 @@ class Broker:
         self.bounds = Bounds(self)
         self.flow = FlowControl(self)
         self.quotas = Quotas(settings.memory_limit)
+        self.bridging = Bridging(self)
         self.slow_consumers = SlowConsumers(self)
         self.durables, self.recovery = Durables(self), Recovery(self)
         self.delivery.remember, self.delivery.lose = self.recovery.published, self.failures.lose
@@ -266,6 +268,7 @@ class Broker:
             self.subscribing.end(client, subscription)
         self.producers.left(client)
         self.temporaries.end(client)
+        self.bridging.left(client)
         self.advisories.disconnected(client)
         if client.member and self.cluster is not None:
             self.cluster.left(client)

@@ -7,12 +7,15 @@ import json
 import os
 import socket
 import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from brokerapp.broker import Broker
 from brokerapp.clock import now_ms
 from brokerapp.destination import Destination
 from brokerapp.errors import StoreUnavailable
 from brokerapp.listeners import Listeners
+from brokerapp.network_stats import NetworkStats
 from brokerapp.peers import connection_of
 from brokerapp.recording.choice import EVERYTHING, Choice, choice, chosen
 from brokerapp.recording.depths import Depths
@@ -27,11 +30,20 @@ MAX_LISTED_CONNECTIONS = 1_000
 
 
 class Reporting:
-    """`snapshot` is the version of the numbers that were told last."""
+    """`snapshot` is the version of the numbers that were told last; `beat` tells the store that the node lives."""
 
-    def __init__(self, broker: Broker, store: RedisStore, listeners: Listeners, limits: Limits, snapshot: int) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        store: RedisStore,
+        listeners: Listeners,
+        limits: Limits,
+        snapshot: int,
+        beat: Callable[[Mapping[str, Any]], Awaitable[None]],
+        network: Callable[[], NetworkStats],
+    ) -> None:
         self._broker, self._store, self._listeners, self._limits = broker, store, listeners, limits
-        self._snapshot = snapshot
+        self._snapshot, self._beat, self._network = snapshot, beat, network
         self._stats, self._recorder, self._depths = broker.stats, broker.recorder, Depths(broker.recorder)
         self._started_ms = now_ms()
 
@@ -66,9 +78,10 @@ class Reporting:
                 **memory, "message_limit": self._limits.total, "temp_limit": self._limits.temp or self._limits.total,
                 "temp_used": self._broker.committer.temp,
             },
+            network=self._network().to_json(),
         )  # fmt: skip
         whereabouts = {"host": socket.gethostname(), "pid": os.getpid()}
-        await self._store.beat(self._broker.session, {**status.to_json(), **whereabouts})
+        await self._beat({**status.to_json(), **whereabouts})
 
     async def write_stats(self) -> None:
         """The numbers of destinations that changed."""

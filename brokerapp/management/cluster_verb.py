@@ -21,7 +21,9 @@ async def cluster(admin: BrokerAdmin, _args: Namespace) -> tuple[Any, list[str]]
         why = f": {each.last_error}" if each.last_error else ""
         lines.append(f"{each.name:<{width}}  {each.state}{role}  {each.address}{back}{why}")
     if found.master:
-        lines.append(f"record {found.record_id or 'none yet'}: version {found.record_version}, {found.recorded} entries")
+        lines.append(
+            f"record {found.record_id or 'none yet'}: version {found.record_version}, {found.recorded} entries"
+        )
     else:
         lines.append("no master: what operators make while a broker is away it never hears of")
     if found.suspended:

@@ -41,6 +41,7 @@ class Wanted:
     durable: bool = False
     consumers: set[str] = field(default_factory=set)  #: for whom it is; of a durable one: names of subscriptions
     static: bool = False  #: wanted whoever consumes
+    forwarded: int = 0  #: messages that were passed on for it
 
 
 class Demand:

@@ -50,6 +50,8 @@ ACTIVEMQ_OPTION = "activemq."
 BRIDGE_HEADER = "sluice-broker"
 #: By which a broker of a cluster says what it was told of that, in CONNECT.
 CLUSTER_HEADER = "sluice-cluster"
+#: By which it says that it takes messages to there, too.
+DUPLEX_HEADER = "sluice-duplex"
 MESSAGE_ID = "message-id"
 CROSSING_HEADERS = (TO_HEADER, TTL_HEADER, PATH_HEADER)
 #: Headers that name a durable subscription, the first that is there counts: Artemis' two, and ActiveMQ's.
@@ -141,10 +143,10 @@ class StompSession:
         if request is not None:
             answer["response-id"] = answer["receipt-id"] = request
         shares_client_id = headers.get("shared-client-id") == "true"
-        self.bridge = headers.get(BRIDGE_HEADER)
+        self.bridge = headers.get(BRIDGE_HEADER) or None
         return Connect(
             headers.get("login"), headers.get("passcode"), headers.get("client-id"), shares_client_id, answer,
-            self.bridge, headers.get(CLUSTER_HEADER), headers.get("reconnect"),
+            self.bridge, headers.get(DUPLEX_HEADER) == "true", headers.get(CLUSTER_HEADER), headers.get("reconnect"),
         )  # fmt: skip
 
     def _send(self, headers: dict[str, str], frame: Frame) -> Action:

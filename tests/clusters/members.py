@@ -1,4 +1,4 @@
-"""Brokers of a cluster as operators run them: a process each, with a store of its own, to be killed and started again."""
+"""Brokers of a cluster as operators run them: processes with stores of their own, to be killed and started again."""
 
 from __future__ import annotations
 
