@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:  # two apt-get at a time stand in each other's way
-.PHONY: help setup run demo test bench lint clean java browser clients peers
+.PHONY: help setup run demo test bench lint clean java browser clients activemq peers
 
 PYTHON := .venv/bin/python
 INSTALLED := .venv/.installed
@@ -33,7 +33,7 @@ run: setup ## start everything on this machine and keep it running until Ctrl-C
 demo: setup ## run a small order business against a running Sluice (FOR=120 seconds)
 	@$(PYTHON) manage.py demo --seconds $(FOR)
 
-test: setup browser clients ## all tests, or a part of them (T=tests/supervisor), by two processes (N=0: by this one)
+test: setup browser clients activemq ## all tests, or a part of them (T=tests/supervisor), by two processes (N=0: by this one)
 	@$(PYTHON) -m pytest -n $(N) --dist loadscope --no-loadscope-reorder $(T) || {
 	  echo "what failed, again by itself: a deadline missed while others worked is no fault, anything else fails again"
 	  $(PYTHON) -m pytest --last-failed --last-failed-no-failures none $(T)
@@ -109,10 +109,14 @@ $(STOMP_PY_8)/.installed: tests/clients/stomp.py-8.txt $(INSTALLED)
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(@D) -r $<
 	touch $@
 
-# What the benchmark compares with. It runs its own instances on free ports, whatever the packages start.
-peers:
+# What the bridge to it is tested with, and the benchmark compares with: instances of their own on free ports,
+# whatever the package starts. Where there is no such package the tests that need it are skipped, and say so.
+activemq:
 	@[ -e /usr/share/activemq/bin/activemq.jar -a -e /usr/share/java/xstream.jar -a -e /usr/share/java/jettison.jar ] ||
-	  { $(APT_INSTALL) activemq libxstream-java libjettison-java; }  # its STOMP needs what it only recommends
-	[ -e /usr/lib/rabbitmq/bin/rabbitmq-server ] || { $(APT_INSTALL) rabbitmq-server; }
+	  { $(APT_INSTALL) activemq libxstream-java libjettison-java; } ||  # its STOMP needs what it only recommends
+	  echo "ActiveMQ is not to be had here: what is tested with it is skipped" >&2
+
+peers: activemq
+	@[ -e /usr/lib/rabbitmq/bin/rabbitmq-server ] || { $(APT_INSTALL) rabbitmq-server; }
 
 .ONESHELL:

@@ -172,7 +172,7 @@ class Broker:
             consumers = self.queues[str(queue)].consumers
         except KeyError:
             return False
-        wanted = {each.selector for each in consumers}  # equal ones are asked once
+        wanted = {each.condition for each in consumers}  # equal ones are asked once
         if None in wanted or any(selector.matches(headers) for selector in wanted):
             return True
         return self.queues.remembering.wants(str(queue), headers)

@@ -151,6 +151,6 @@ class Browse:
         self.go_on()
 
     def _shows(self, log: MessageLog, entry: Entry) -> bool:
-        selector = self._subscription.selector
+        selector = self._subscription.condition
         entry.deliveries = log.deliveries_of(entry)
         return selector is None or selector.matches(selector_headers(entry, log.destination))

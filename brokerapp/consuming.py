@@ -11,8 +11,10 @@ from brokerapp.definitions import VirtualTopic
 from brokerapp.delivery import Delivery, May
 from brokerapp.destination import Destination
 from brokerapp.engine.consumer_queues import topic_behind
+from brokerapp.engine.crossing import Crossing
 from brokerapp.engine.destination_map import DestinationMap, matches
 from brokerapp.engine.entry import COMING, Entry
+from brokerapp.engine.gate import Gate
 from brokerapp.engine.marks import OPEN, closing_mark
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
@@ -99,7 +101,18 @@ class Consuming:
         self._delivery.touched[log] = None
         if log.rules.patience_ms:
             self._gather(log)
+        if log.gate is None and isinstance(subscription.selector, Crossing):
+            log.gate = Gate(log.name, log.consumers, clock.now_ms, partial(self._offer_later, log))
         self._queues.remembering.came(subscription, log)
+
+    def _offer_later(self, log: MessageLog, at_ms: int) -> None:
+        """Something may not cross a bridge yet: offer it again then."""
+
+        def offer() -> None:
+            log.offer_again()
+            self._delivery.touched[log] = None
+
+        self._timers.at(at_ms, offer)
 
     def _gather(self, log: MessageLog) -> None:
         """Let the first consumer wait for others, as the queue's policy wants it."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from brokerapp.destination import Destination
 from brokerapp.errors import DefinitionRefused
-from brokerapp.strategies import MessageEviction, PendingMessageLimit, SlowConsumerStrategy
+from brokerapp.strategies import MessageEviction, NetworkBridgeFilter, PendingMessageLimit, SlowConsumerStrategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +153,7 @@ class PolicyEntry:
     pending_message_limit: PendingMessageLimit | None = None
     message_eviction: MessageEviction | None = None
     slow_consumer: SlowConsumerStrategy | None = None
+    network_bridge_filter: NetworkBridgeFilter | None = None  #: of queues
     durable_topic_prefetch: int | None = None
     gc_inactive_destinations: bool | None = None  #: those that nobody uses are removed
     inactive_timeout_before_gc: int | None = None  #: when they were idle for so long

@@ -21,7 +21,7 @@ from brokerapp.definitions import (
 )
 from brokerapp.destination import Destination
 from brokerapp.errors import DefinitionRefused
-from brokerapp.strategies import MessageEviction, PendingMessageLimit, SlowConsumerStrategy
+from brokerapp.strategies import MessageEviction, NetworkBridgeFilter, PendingMessageLimit, SlowConsumerStrategy
 
 
 def to_json(definitions: Definitions) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def _plain(value: Any) -> Any:
             return str(value)
         case Leg() | DeadLetterStrategy() | RecoveryPolicy() | RedeliveryPolicy():
             return _fields(value)
-        case PendingMessageLimit() | MessageEviction() | SlowConsumerStrategy():
+        case PendingMessageLimit() | MessageEviction() | SlowConsumerStrategy() | NetworkBridgeFilter():
             return _fields(value)
         case tuple():
             return [_plain(each) for each in value]
@@ -114,6 +114,7 @@ _READERS = {
             "pending_message_limit": PendingMessageLimit,
             "message_eviction": MessageEviction,
             "slow_consumer": SlowConsumerStrategy,
+            "network_bridge_filter": NetworkBridgeFilter,
         }.items()
     },
     "options": _pairs,

@@ -12,6 +12,7 @@ import sys
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from brokerapp.allocator import keep_freed_memory
 from brokerapp.broker import Broker
@@ -32,7 +33,7 @@ from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.stats import Stats
 from brokerapp.stomp.endpoint import Authenticate
 from brokerapp.store import Limits, LogState
-from brokerapp.store.nodes import NODE_TIMEOUT_MS
+from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.room import store_limit
 
@@ -74,6 +75,8 @@ class NodeConfig:
     settings: Settings = DEFAULT_SETTINGS
     alone: bool = False  #: nobody else can use this store, so a former node need not be waited for
     network: tuple[Terms, ...] = ()  #: connectors to other brokers
+    node: str = ONLY_NODE  #: its name among the nodes of the broker
+    node_timeout_ms: int = NODE_TIMEOUT_MS  #: without a beat after which it is taken for dead
 
 
 class Node:
@@ -100,11 +103,12 @@ class Node:
         await self._store.open()
         await self._take_over()
         definitions = await self._in_force.begin(self.config.definitions, self.config.impose)
-        last = await self._store.claim(self.session)
+        last = await self._store.claim(self.session, self.config.node)
         snapshot = await self._store.clear_stats()
         self.broker = await self._make_broker(definitions)
         self._listeners = Listeners(self.broker, self._authenticate, self._request_pump)
-        self._reporting = Reporting(self.broker, self._store, self._listeners, self._limits, snapshot)
+        beat = partial(self._store.beat, self.session, name=self.config.node, timeout_ms=self.config.node_timeout_ms)
+        self._reporting = Reporting(self.broker, self._store, self._listeners, self._limits, snapshot, beat)
         await self._reporting.beat()  # from here on operators ask us instead of changing the store themselves
         self.broker.recover(await self._found(), last)
         for destination in self.config.destinations:
@@ -159,10 +163,10 @@ class Node:
 
     async def _take_over(self) -> None:
         """Wait until a former node of this broker is gone for certain."""
-        while not self.config.alone and (former := await self._store.node()) is not None:
+        while not self.config.alone and (former := (await self._store.nodes()).get(self.config.node)) is not None:
             if _is_dead_here(former):
                 return
-            logger.info("node %s of this broker lives: waiting for it to leave", former["node"])
+            logger.info("the former node %s (%s) lives: waiting for it to leave", self.config.node, former["node"])
             await asyncio.sleep(NODE_TIMEOUT_MS / 5000)
 
     async def impose(self, definitions: Definitions, source: str) -> int:
@@ -196,12 +200,13 @@ class Node:
             client.sink.close()
         with contextlib.suppress(StoreUnavailable):
             await self._reporting.tell_the_last()
-            await self._store.leave(self.session)
         # A cancel that meets the end of one of the driver's reads gets lost: ask until they are done.
         while running := [task for task in self._tasks if not task.done()]:
             for task in running:
                 task.cancel()
             await asyncio.wait(running, timeout=TICK_SECONDS)
+        with contextlib.suppress(StoreUnavailable):
+            await self._store.leave(self.session, self.config.node)
         await self._store.close()
         await self._control.close()
 

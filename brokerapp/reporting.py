@@ -7,6 +7,8 @@ import json
 import os
 import socket
 import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from brokerapp.broker import Broker
 from brokerapp.clock import now_ms
@@ -27,11 +29,19 @@ MAX_LISTED_CONNECTIONS = 1_000
 
 
 class Reporting:
-    """`snapshot` is the version of the numbers that were told last."""
+    """`snapshot` is the version of the numbers that were told last; `beat` tells the store that the node lives."""
 
-    def __init__(self, broker: Broker, store: RedisStore, listeners: Listeners, limits: Limits, snapshot: int) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        store: RedisStore,
+        listeners: Listeners,
+        limits: Limits,
+        snapshot: int,
+        beat: Callable[[Mapping[str, Any]], Awaitable[None]],
+    ) -> None:
         self._broker, self._store, self._listeners, self._limits = broker, store, listeners, limits
-        self._snapshot = snapshot
+        self._snapshot, self._beat = snapshot, beat
         self._stats, self._recorder, self._depths = broker.stats, broker.recorder, Depths(broker.recorder)
         self._started_ms = now_ms()
 
@@ -68,7 +78,7 @@ class Reporting:
             },
         )  # fmt: skip
         whereabouts = {"host": socket.gethostname(), "pid": os.getpid()}
-        await self._store.beat(self._broker.session, {**status.to_json(), **whereabouts})
+        await self._beat({**status.to_json(), **whereabouts})
 
     async def write_stats(self) -> None:
         """The numbers of destinations that changed."""

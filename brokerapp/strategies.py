@@ -1,6 +1,6 @@
-"""Strategies: what a policy says about consumers that do not keep up. Immutable values with ActiveMQ's defaults.
+"""Strategies: what a policy says about consumers that do not keep up, and about bridges to other brokers.
 
-Times are milliseconds.
+Immutable values with ActiveMQ's defaults. Times are milliseconds.
 """
 
 from __future__ import annotations
@@ -46,3 +46,18 @@ class SlowConsumerStrategy:
     ignore_network_consumers: bool = True
     max_time_since_last_ack: int = 30_000
     ignore_idle_consumers: bool = True  #: those that hold nothing to acknowledge
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkBridgeFilter:
+    """What bridges may take from a queue beside what the network's rules let cross (`conditional`).
+
+    A limit holds for each consumer of a bridge: one for all consumers at its other end where they are taken together.
+    """
+
+    kind: str = "conditional"
+    replay_when_no_consumers: bool = False  #: what came from a broker may go back there if nobody consumes it here
+    selector_aware: bool = False  #: consumers here whose selector does not take it do not count
+    replay_delay: int = 0  #: when it was here for so long
+    rate_limit: int = 0  #: messages that cross in one span of time; 0: any number
+    rate_duration: int = 1000  #: the span of time

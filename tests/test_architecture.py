@@ -87,7 +87,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.recording": ("brokerapp.recording", "brokerapp.message", "brokerapp.selectors"),
     "brokerapp.config": (
         *VALUES, "brokerapp.config", "brokerapp.selectors", "brokerapp.engine", "brokerapp.settings",
-        "brokerapp.network.terms",
+        "brokerapp.network.terms", "brokerapp.cluster.terms",
     ),
     **dict.fromkeys(CORE_WITH_PARTS, PARTS_OF_CORE),
     "brokerapp.committer": ("brokerapp.engine.entry", "brokerapp.errors", "=brokerapp.store"),
@@ -117,10 +117,15 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.network": (),
     "brokerapp.network.terms": ("brokerapp.config.broker_config", "brokerapp.destination", "brokerapp.errors"),
     "brokerapp.network.demand": (*VALUES, "brokerapp.engine", "brokerapp.network.terms"),
-    "brokerapp.network.link": ("brokerapp.errors", "brokerapp.stomp"),
+    "brokerapp.network.dialect": ("brokerapp.network_path", "brokerapp.stomp.session"),
+    "brokerapp.network.link": ("brokerapp.errors", "brokerapp.network.dialect", "brokerapp.stomp"),
+    "brokerapp.network.activemq": ("brokerapp.network.link", "brokerapp.stomp"),
     "brokerapp.network.loopback": ("brokerapp.stomp",),
     "brokerapp.network.bridge": (*VALUES, "brokerapp.network", "brokerapp.stomp"),
     "brokerapp.network.connections": ("brokerapp.network", "brokerapp.stomp"),
+    "brokerapp.cluster": (),
+    "brokerapp.cluster.terms": ("brokerapp.errors", "brokerapp.network.terms"),
+    "brokerapp.cluster.record": VALUES,
     "brokerapp.requests": (
         *PARTS_OF_CORE, "brokerapp.explaining", "brokerapp.peers", "brokerapp.sending", "brokerapp.steps",
         "brokerapp.transfers",
@@ -175,7 +180,8 @@ PURE = (
     "brokerapp.engine",
     "brokerapp.stomp.frames", "brokerapp.stomp.heads", "brokerapp.stomp.naming", "brokerapp.stomp.runs",
     "brokerapp.stomp.send_headers", "brokerapp.stomp.session", "=brokerapp.store", "brokerapp.store.keys",
-    "brokerapp.network.terms", "brokerapp.network.demand",
+    "brokerapp.network.terms", "brokerapp.network.demand", "brokerapp.network.dialect",
+    "brokerapp.cluster.terms", "brokerapp.cluster.record",
 )  # fmt: skip
 
 #: Packages from outside that have a home: who alone may import them.
@@ -207,6 +213,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "asyncio": (
         "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.sending", "brokerapp.steps",
         "brokerapp.transfers", "brokerapp.network.link", "brokerapp.network.loopback", "brokerapp.network.connections",
+        "brokerapp.network.activemq",
         "brokerapp.stomp.heart_beats", "brokerapp.stomp.listener", "brokerapp.stomp.websocket", "brokerapp.listeners",
         "brokerapp.wiring", "brokerapp.reloading",
         "brokerapp.management", "brokerapp.store", "analytics", "console",

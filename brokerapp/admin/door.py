@@ -45,7 +45,7 @@ class Door:
             self._opened = True
 
     async def _ask(self, verb: str, **arguments: Any) -> Any:
-        if await self._store.node() is None:
+        if not await self._store.has_node():
             raise StoreUnavailable(f"no node of broker {self.broker!r} is running")
         reply = await self._store.request(verb, arguments, REQUEST_SECONDS)
         if "error" in reply:

@@ -22,7 +22,7 @@ class Numbers(Door):
         """
         version, rows, gone = await self._store.stats(since)
         changed = [DestinationStats.from_json(json.loads(row)) for row in rows]
-        if since == 0 and await self._store.node() is None:
+        if since == 0 and not await self._store.has_node():
             changed = await self._stored_queues()
         return version, changed, [Destination.parse(name) for name in gone]
 
@@ -61,11 +61,11 @@ class Numbers(Door):
 
     async def nodes(self) -> list[NodeStatus]:
         """The live nodes."""
-        status = await self._store.node()
-        if status is None:
-            return []
         known = NodeStatus.__dataclass_fields__
-        return [NodeStatus(**{name: value for name, value in status.items() if name in known})]
+        return [
+            NodeStatus(**{name: value for name, value in status.items() if name in known})
+            for status in (await self._store.nodes()).values()
+        ]
 
     async def used(self) -> tuple[int, dict[str, int]]:
         """Bytes that all messages in the store take, and those of each log, by its native name."""

@@ -35,7 +35,7 @@ class Operations(Door):
 
         Refused while it has consumers.
         """
-        if destination.is_queue and await self._store.node() is None:
+        if destination.is_queue and not await self._store.has_node():
             await self._open()
             return await self._store.drop(await self._log(destination), "")
         return await self._ask("delete", destination=str(destination))
@@ -43,7 +43,7 @@ class Operations(Door):
     async def purge(self, destination: Destination) -> int:
         """Remove all messages not in flight; how many."""
         log = await self._log(destination)
-        if await self._store.node() is None:
+        if not await self._store.has_node():
             await self._open()
             return await self._store.drop(log, "", keep=True)
         return await self._ask("purge", destination=str(destination))

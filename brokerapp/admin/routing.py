@@ -43,7 +43,7 @@ class Routing(Door):
         await self._open()
         about = {"author": author, "comment": comment, "time_ms": now_ms()}
         new = await self._store.define(definitions.version, json.dumps(to_json(definitions)), about)
-        if await self._store.node() is not None:  # "at once" means: before this returns
+        if await self._store.has_node():  # "at once" means: before this returns
             await self._store.request("refresh", {}, REQUEST_SECONDS)
         return replace(definitions, version=new)
 

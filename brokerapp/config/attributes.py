@@ -39,7 +39,7 @@ _SIZES = frozenset({"memory_limit", "store_limit"})
 #: Fields ActiveMQ knows nothing of: attributes in a namespace of their own, which it passes over.
 _EXTENSIONS = frozenset({
     "strict", "advisory_for_dispatched", "auto_create", "expire_after", "force_persistency", "max_uncommitted_count",
-    "store_limit", "record_one_in", "record_properties",
+    "store_limit", "record_one_in", "record_properties", "auto_destroy_after", "reconnect_window",
 })  # fmt: skip
 
 #: Types of fields that fit into an attribute.

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import quote
 
+from brokerapp.cluster.terms import ClusterTerms
 from brokerapp.connector import NO_STORES, TlsStores
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
+from brokerapp.engine.life_cycles import RECONNECT_WINDOW_MS
 from brokerapp.settings import MAX_SCHEDULER_REPEAT, Discarding, SelectorCacheSettings, TimeStamping
 
 
@@ -168,6 +170,9 @@ class BrokerConfig:
     schedule_period_for_destination_purge: int = 0  #: milliseconds; 0: never
     max_purged_destinations_per_sweep: int = 0  #: 0: any number
     delete_all_messages_on_startup: bool = False
+    cluster: ClusterTerms | None = None  #: None: it serves alone
+    auto_destroy_after: int | None = None  #: milliseconds; 0: never; None: as clusters have it, and never without one
+    reconnect_window: int = RECONNECT_WINDOW_MS  #: milliseconds
     report: tuple[Finding, ...] = ()
 
     @property

@@ -42,7 +42,7 @@ _CURSORS = (VM_CURSOR, "fileQueueCursor", "storeCursor")
 
 #: What a policyEntry may hold besides its dead letter strategy: kept as options, each as the XML it is.
 _NESTED = frozenset((
-    "dispatchPolicy", "networkBridgeFilterFactory", "pendingDurableSubscriberPolicy",
+    "dispatchPolicy", "pendingDurableSubscriberPolicy",
     "pendingQueuePolicy", "pendingSubscriberPolicy",
 ))  # fmt: skip
 

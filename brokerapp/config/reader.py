@@ -15,6 +15,7 @@ from pathlib import Path
 from brokerapp.config.attributes import attribute_name, read_fields
 from brokerapp.config.beans import broker_of, properties_of
 from brokerapp.config.broker_config import Authentication, BrokerConfig, Finding, Outcome
+from brokerapp.config.cluster import read_cluster
 from brokerapp.config.connectors import read_network_connectors, read_transport_connectors
 from brokerapp.config.document import CORE, OLD_CORE, Element, read_document
 from brokerapp.config.plugins import read_plugins
@@ -42,6 +43,7 @@ _FIELDS = (
     "schedule_period_for_destination_purge", "max_purged_destinations_per_sweep", "delete_all_messages_on_startup",
     "populate_jmsx_user_id", "use_authenticated_principal",
     "keep_durable_subs_active", "offline_durable_subscriber_timeout", "offline_durable_subscriber_task_schedule",
+    "auto_destroy_after", "reconnect_window",
 )  # fmt: skip
 
 #: Attribute and element that name a class which decides who may read a message.
@@ -115,6 +117,7 @@ def _read_broker(broker: Element) -> BrokerConfig:
         name = name or other
     for field, value in values.items():
         broker.note(Outcome.TAKEN, str(value).lower(), attribute_name(field))
+    values["cluster"] = read_cluster(broker, name)
     by_reference = broker.take("plugins")
     if by_reference is not None:
         broker.note(Outcome.UNKNOWN, f"nobody can connect: what {by_reference} refers to is not read", "plugins")

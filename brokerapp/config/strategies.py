@@ -12,7 +12,7 @@ from brokerapp.config.attributes import read_fields, written_fields
 from brokerapp.config.broker_config import Outcome
 from brokerapp.config.document import Element
 from brokerapp.definitions import PolicyEntry
-from brokerapp.strategies import MessageEviction, PendingMessageLimit, SlowConsumerStrategy
+from brokerapp.strategies import MessageEviction, NetworkBridgeFilter, PendingMessageLimit, SlowConsumerStrategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,12 @@ NESTED = {
         "abortSlowConsumerStrategy": ("abortSlowConsumer", _ABORT),
         "abortSlowAckConsumerStrategy": (
             "abortSlowAckConsumer", (*_ABORT, "max_time_since_last_ack", "ignore_idle_consumers"),
+        ),
+    }),
+    "networkBridgeFilterFactory": Nested("network_bridge_filter", NetworkBridgeFilter, {
+        "conditionalNetworkBridgeFilterFactory": (
+            "conditional",
+            ("replay_when_no_consumers", "selector_aware", "replay_delay", "rate_limit", "rate_duration"),
         ),
     }),
 }  # fmt: skip

@@ -73,7 +73,7 @@ MEMORY_LIMIT_OF_QUEUE = (
     "storeLimit (urn:sluice) bounds"
 )
 #: Options of a policyEntry that are about the consumers of other brokers.
-_OF_NETWORKS = frozenset({"gcWithNetworkConsumers", "networkBridgeFilterFactory"})
+_OF_NETWORKS = frozenset({"gcWithNetworkConsumers"})
 #: Why they do nothing.
 _NO_NETWORK_POLICY = "bridges pass messages on without regard to policies so far"
 _KEPT = "kept as it is written, without effect yet"

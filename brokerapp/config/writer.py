@@ -6,6 +6,7 @@ from lxml import etree
 
 from brokerapp.config.attributes import written_fields
 from brokerapp.config.broker_config import BrokerConfig, SystemUsage, TransportConnector
+from brokerapp.config.cluster import write_cluster
 from brokerapp.config.connectors import write_network_connectors, write_transport_connectors
 from brokerapp.config.document import BEANS, CORE
 from brokerapp.config.plugins import write_plugins
@@ -26,6 +27,7 @@ WRITTEN_NUMBERS = (
     "max_scheduler_repeat_allowed",
     "schedule_period_for_destination_purge", "max_uncommitted_count", "max_purged_destinations_per_sweep",
     "offline_durable_subscriber_timeout", "offline_durable_subscriber_task_schedule",
+    "auto_destroy_after", "reconnect_window",
 )  # fmt: skip
 
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
@@ -62,6 +64,8 @@ def _written(config: BrokerConfig) -> etree._Element:
     broker = etree.Element("broker", {"brokerName": config.name, **said}, xmlns=CORE)
     if any(isinstance(each, MirroredQueue) and not each.temporary for each in definitions.virtual_destinations):
         broker.set("useTempMirroredQueues", "false")
+    if config.cluster is not None:
+        write_cluster(broker, config.cluster)
     broker.append(write_interceptors(definitions.virtual_destinations))
     if definitions.policies:
         broker.append(write_policies(definitions.policies))

@@ -10,18 +10,20 @@ from collections import deque
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from brokerapp.engine.crossing import Crossing, Verdict
 from brokerapp.engine.message_groups import MessageGroups, group_of, position_in_group
 from brokerapp.engine.turns import rank_by
-from brokerapp.network_path import PATH_HEADER, write_path
 from brokerapp.selectors import Seen
 
 if TYPE_CHECKING:
     from brokerapp.destination import Destination
     from brokerapp.engine.dispatch_rules import DispatchRules
     from brokerapp.engine.entry import Entry
+    from brokerapp.engine.gate import Gate
     from brokerapp.engine.places import Place
     from brokerapp.engine.subscription import Subscription
     from brokerapp.selectors import Selector
+    from brokerapp.strategies import NetworkBridgeFilter
 
 
 class Choosing:
@@ -29,11 +31,11 @@ class Choosing:
 
     def __init__(
         self, able: list[tuple[Subscription, int]], log: str, destination: Destination, groups: MessageGroups | None,
-        rules: DispatchRules, place: Place, turn: int,
+        rules: DispatchRules, place: Place, turn: int, gate: Gate | None = None,
     ) -> None:  # fmt: skip
         self.turn = turn  #: turns that were taken so far
         self._log, self._destination, self._groups, self._rules = log, destination, groups, rules
-        self._place = place
+        self._place, self._gate = place, gate
         self._room = dict(able)
         self._ranks = [deque(same) for _, same in groupby(self._room, key=rank_by(rules))]
         self._given: dict[Subscription, list[Entry]] = {consumer: [] for consumer, _ in able}
@@ -86,12 +88,12 @@ class Choosing:
         return True
 
     def _taker(self, entry: Entry) -> Subscription | None:
-        wants = Wants(entry, self._destination)
+        wants = self._wants(entry)
         return next((each for rank in self._ranks for each in rank if self._asks(each, entry, wants)), None)
 
     def _taker_of_group(self, entry: Entry, group: str) -> Subscription | None:
         """Its owner; where it has none, or shall have another, the one that wants it and owns the fewest."""
-        groups, wants, position = self._groups, Wants(entry, self._destination), position_in_group(entry)
+        groups, wants, position = self._groups, self._wants(entry), position_in_group(entry)
         owner = groups.owner(group)
         if owner is not None and position != 1:
             if owner not in self._room or not self._asks(owner, entry, wants):
@@ -105,6 +107,9 @@ class Choosing:
             groups.assign(group, consumer)
             entry.first_of_group = True
         return consumer
+
+    def _wants(self, entry: Entry) -> Wants:
+        return Wants(entry, self._destination, self._gate, self._rules.bridges)
 
     def _asks(self, consumer: Subscription, entry: Entry, wants: Wants) -> bool:
         if not self._after <= self.tested(consumer) < self._place(entry):
@@ -125,22 +130,35 @@ class Choosing:
 
 
 class Wants:
-    """Whether a selector takes one message; equal selectors are asked once."""
+    """Whether a selector takes one message; equal selectors are asked once. At a queue its gate decides for bridges."""
 
-    __slots__ = ("_destination", "_entry", "_headers", "_known")
+    __slots__ = ("_destination", "_entry", "_gate", "_headers", "_known", "_of_bridges")
 
-    def __init__(self, entry: Entry, destination: Destination) -> None:
+    def __init__(
+        self, entry: Entry, destination: Destination, gate: Gate | None = None,
+        of_bridges: NetworkBridgeFilter | None = None,
+    ) -> None:  # fmt: skip
         self._entry, self._destination = entry, destination
+        self._gate, self._of_bridges = gate, of_bridges
         self._headers: Seen | None = None
-        self._known: dict[Selector, bool] = {}
+        self._known: dict[Selector | Crossing, bool] = {}
 
-    def __call__(self, selector: Selector) -> bool:
+    def __call__(self, selector: Selector | Crossing) -> bool:
         known = self._known.get(selector)
         if known is None:
-            if self._headers is None:
-                self._headers = selector_headers(self._entry, self._destination)
-            known = self._known[selector] = selector.matches(self._headers)
+            ask = self._crosses if isinstance(selector, Crossing) else self._matches
+            known = self._known[selector] = ask(selector)
         return known
+
+    def _matches(self, selector: Selector) -> bool:
+        if self._headers is None:
+            self._headers = selector_headers(self._entry, self._destination)
+        return selector.matches(self._headers)
+
+    def _crosses(self, crossing: Crossing) -> bool:
+        if self._gate is None:
+            return crossing.verdict(self._entry.message.path, self) is Verdict.CROSSES
+        return self._gate.lets(crossing, self._entry, self, self._of_bridges)
 
 
 def selector_headers(entry: Entry, destination: Destination) -> Seen:
@@ -149,8 +167,6 @@ def selector_headers(entry: Entry, destination: Destination) -> Seen:
     headers["destination"] = entry.shown or destination.stomp
     if entry.original:
         headers["original-destination"] = entry.original
-    if entry.message.path:
-        headers[PATH_HEADER] = write_path(entry.message.path)
     headers["JMSXDeliveryCount"] = str(entry.deliveries + 1)
     if entry.deliveries:
         headers["redelivered"] = "true"

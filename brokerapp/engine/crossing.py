@@ -1,12 +1,40 @@
-"""Crossing: what the consumer of a bridge to another broker takes. Pure."""
+"""Crossing: what the consumer of a bridge to another broker takes, and why it does not take the rest. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
 
-from brokerapp.network_path import PATH_HEADER, UNLIMITED, Path, read_path
+from brokerapp.network_path import UNLIMITED, Path
 from brokerapp.selectors import Selector
+
+#: Whether a selector takes the message that is asked about.
+Asks = Callable[[Selector], bool]
+
+
+class Verdict(StrEnum):
+    """Whether a message may cross a bridge, or what keeps it here."""
+
+    CROSSES = "it may cross"
+    CAME_FROM_THERE = "it came from that broker"
+    CONSUMED_HERE = "it came from that broker, and has consumers here"
+    TOO_EARLY = "it came from that broker, and is not here for long enough to go back (replayDelay)"
+    TOO_FAR = "it has crossed as many bridges as it may (messageTTL)"
+    UNWANTED = "the selector of the consumer there does not take it"
+    TOO_FAST = "as many as may cross in this span of time have done so (rateLimit)"
+
+
+def _stays() -> Verdict:
+    return Verdict.CAME_FROM_THERE
+
+
+@dataclass(slots=True)
+class Rate:
+    """What crossed in the present span of time."""
+
+    until_ms: int = 0
+    crossed: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -17,15 +45,18 @@ class Crossing:
     message_ttl: int  #: bridges that a message may cross
     path: Path = ()  #: of the demand: the brokers from here to the one whose consumers want it
     selector: Selector | None = None  #: theirs, where the bridge stands for one of them only
+    rates: dict[str, Rate] = field(default_factory=dict)  #: by the log that has a limit
 
     @property
     def text(self) -> str | None:
         """The selector's."""
         return self.selector.text if self.selector is not None else None
 
-    def matches(self, headers: Mapping[str, str]) -> bool:
-        """Whether a message with these headers, its path among them, may cross."""
-        path = read_path(headers.get(PATH_HEADER, ""))
-        if self.to in path or (self.message_ttl != UNLIMITED and len(path) >= self.message_ttl):
-            return False
-        return self.selector is None or self.selector.matches(headers)
+    def verdict(self, path: Path, asks: Asks, returning: Callable[[], Verdict] = _stays) -> Verdict:
+        """What becomes of a message that crossed this path; `returning` says so of one that came from there."""
+        if self.to in path:
+            if (found := returning()) is not Verdict.CROSSES:
+                return found
+        elif self.message_ttl != UNLIMITED and len(path) >= self.message_ttl:
+            return Verdict.TOO_FAR
+        return Verdict.CROSSES if self.selector is None or asks(self.selector) else Verdict.UNWANTED

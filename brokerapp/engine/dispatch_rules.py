@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from brokerapp.definitions import PolicyEntry
 from brokerapp.engine.message_groups import CACHED, GroupMap, group_map
+from brokerapp.strategies import NetworkBridgeFilter
 
 #: Milliseconds a queue waits for the consumers it wants before it starts, when its policy names no time (ActiveMQ's).
 PATIENCE_MS = 1_000
@@ -21,6 +22,7 @@ class DispatchRules:
     consumers_first: int = 0  #: consumers that must be there before the first message goes out
     wait_ms: int = 0  #: how long the first consumer waits for others
     groups: GroupMap = CACHED
+    bridges: NetworkBridgeFilter | None = None  #: what they may take
 
     @property
     def patience_ms(self) -> int:
@@ -46,4 +48,5 @@ def rules_of(policy: PolicyEntry | None) -> DispatchRules:
         consumers_first=policy.consumers_before_dispatch_starts or 0,
         wait_ms=policy.time_before_dispatch_starts or 0,
         groups=group_map(policy.message_group_map_factory_type),
+        bridges=policy.network_bridge_filter,
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from brokerapp.engine.choosing import Choosing
 from brokerapp.engine.dispatch_rules import DEFAULT_RULES, DispatchRules
 from brokerapp.engine.entry import Entry
+from brokerapp.engine.gate import Gate
 from brokerapp.engine.subscription import Subscription
 from brokerapp.engine.turns import Able, Given, able, able_by_choice, deal
 from brokerapp.engine.window import Window
@@ -18,7 +19,7 @@ from brokerapp.snapshot import DestinationStats
 class MessageLog(Window):
     """One queue. Numbers are those of DestinationStats."""
 
-    __slots__ = ("coming", "counts", "destination", "dispatched", "paused", "stopped", "stranded", "turn")
+    __slots__ = ("coming", "counts", "destination", "dispatched", "gate", "paused", "stopped", "stranded", "turn")
 
     def __init__(
         self, counts: DestinationStats, depth: int = 0, suspect: int = 0, rules: DispatchRules = DEFAULT_RULES
@@ -33,12 +34,15 @@ class MessageLog(Window):
         self.stopped: set[str] = set()  #: reasons for which nothing is given out for a moment
         #: Entries that consumers left behind before they were stored: they come back when they are.
         self.stranded: list[Entry] = []
+        self.gate: Gate | None = None  #: once bridges consume
 
     def leave(self, consumer: Subscription) -> None:
         """It consumes no longer."""
         self.consumers.remove(consumer)
         if self.groups is not None:
             self.groups.leave(consumer)
+        if self.rules.bridges is not None:  # what it kept here may cross now
+            self.offer_again()
         self.forget_window()
 
     # -- what it wants of the store
@@ -99,7 +103,9 @@ class MessageLog(Window):
 
     def _by_choice(self) -> Given:
         """Each message goes to the next consumer that has credit and wants it; others stay where they are."""
-        choosing = Choosing(self._able(), self.name, self.destination, self.groups, self.rules, self.place, self.turn)
+        choosing = Choosing(
+            self._able(), self.name, self.destination, self.groups, self.rules, self.place, self.turn, self.gate
+        )
         while True:
             self.ready_bytes -= sum([entry.size for entry in choosing.offer(self.ready, self.loaded)])
             self.unloaded -= self.ahead.give(choosing)
@@ -107,7 +113,7 @@ class MessageLog(Window):
                 self.turn = choosing.turn
                 return choosing.given
             self.groups.released = False
-            self._offer_again()
+            self.offer_again()
 
     # -- what is given before it is stored
 
@@ -145,7 +151,7 @@ class MessageLog(Window):
 
     def _choose_early(self, entries: Sequence[Entry]) -> Given:
         given = self._give_at_once(entries)
-        self._offer_again()  # as nothing waits, nobody has seen anything
+        self.offer_again()  # as nothing waits, nobody has seen anything
         if given:
             self.coming += entries[0].size
         else:

@@ -201,7 +201,7 @@ class Window:
             self.ready = deque(sorted([*back, *self.ready], key=self.place))
         else:
             self.ready.extendleft(reversed(back))
-        self._offer_again()
+        self.offer_again()
         self.forget_window()
 
     def _left_in_store(self, back: list[Entry]) -> list[Entry]:
@@ -253,8 +253,10 @@ class Window:
 
     def tune(self, rules: DispatchRules) -> None:
         """Give out messages by these rules from now on."""
-        reordered, self.rules = rules.prioritized != self.rules.prioritized, rules
-        if reordered:
+        former, self.rules = self.rules, rules
+        if rules.bridges != former.bridges:
+            self.offer_again()
+        if rules.prioritized != former.prioritized:
             self.place = place_in(rules.prioritized)
             self.ahead.reorder(rules.prioritized, self.loaded, [entry.seq for entry in self.ready])
             self._read_anew()
@@ -266,7 +268,7 @@ class Window:
         self.unloaded, self.loaded = self.depth - self.in_flight, 0
         self.window += 1
         self.ahead.forget()
-        self._offer_again()
+        self.offer_again()
 
     def forget_window(self) -> None:
         """Without consumers and messages in flight nothing needs to be in memory."""
@@ -278,7 +280,7 @@ class Window:
             self.ahead.reset()
             self.groups = None
 
-    def _offer_again(self) -> None:
+    def offer_again(self) -> None:
         """What consumers were offered before may be for them now."""
         for consumer in self.consumers:
             consumer.tested.pop(self.name, None)

@@ -14,7 +14,7 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.network.demand import Demand, Wanted
 from brokerapp.network.link import Link
 from brokerapp.network.terms import Terms
-from brokerapp.network_path import PATH_HEADER, TO_HEADER, TTL_HEADER, UNLIMITED, read_path, write_path
+from brokerapp.network_path import UNLIMITED
 from brokerapp.stomp.frames import Frame
 from brokerapp.transformations import ADVISORY_JSON
 
@@ -26,7 +26,7 @@ _CONSUMERS, _TEMPORARIES = "ActiveMQ.Advisory.Consumer.", ("ActiveMQ.Advisory.Te
 _VIRTUAL_CONSUMERS = "ActiveMQ.Advisory.VirtualDestination.Consumer."
 _WORDS = {Kind.QUEUE: "Queue", Kind.TOPIC: "Topic"}
 #: Headers of a MESSAGE that are about its delivery, not of the message.
-_OF_DELIVERY = frozenset({"subscription", "ack", "redelivered", "JMSXDeliveryCount", "destination", PATH_HEADER})
+_OF_DELIVERY = frozenset({"subscription", "ack", "redelivered", "JMSXDeliveryCount", "destination"})
 
 
 @dataclass(slots=True)
@@ -47,6 +47,7 @@ class Bridge:
         self.numbers = BridgeNumbers()
         self._prefix = f"{name}:"  # of what is this bridge's on links it shares with another
         self._under_way: dict[str, str] = {}  # ack id of what the target has not confirmed yet -> subscription
+        self._durables: set[str] = set()  # subscriptions
         self._ending: dict[str, Wanted] = {}  # subscriptions that are over when all theirs is confirmed
 
     def start(self) -> None:
@@ -83,7 +84,7 @@ class Bridge:
             logger.warning("%s: an advisory of %s is no JSON", self.name, self.there)
             return
         if "ConsumerInfo" in document:
-            for each in self.demand.started(document["ConsumerInfo"]):
+            for each in self.demand.started(self._target.dialect.consumer(document["ConsumerInfo"])):
                 self._subscribe(each)
         elif "RemoveInfo" in document:
             for each in self.demand.stopped(document["RemoveInfo"]):
@@ -110,13 +111,10 @@ class Bridge:
             "ack": "client-individual",
             "activemq.prefetchSize": str(self.terms.prefetch_size),
             "activemq.priority": str(wanted.priority),
-            TO_HEADER: self.there,
-            TTL_HEADER: str(self.terms.message_ttl),
-            PATH_HEADER: write_path(wanted.path),
+            **self._source.dialect.subscribing(self.there, self.terms.message_ttl, wanted.path, wanted.selector),
         }
-        if wanted.selector:
-            headers["selector"] = wanted.selector
         if wanted.durable:
+            self._durables.add(self._prefix + wanted.id)
             headers["activemq.subscriptionName"] = self._durable_name(wanted)
         self._source.subscribe(self._prefix + wanted.id, wanted.destination.stomp, self._forward, headers)
 
@@ -129,14 +127,14 @@ class Bridge:
         headers, ack = frame.headers, frame.headers["ack"]
         if headers["subscription"] in self._ending:
             return  # it goes back when that is unsubscribed
-        path = read_path(headers.get(PATH_HEADER, ""))
-        if not self._may_cross(path):
+        path = self._source.dialect.path_of(headers)
+        if headers["subscription"] in self._durables and not self._may_cross(path):
             self.numbers.filtered += 1
             self._source.ack([ack])
             return
-        passed_on = {name: value for name, value in headers.items() if name not in _OF_DELIVERY}
-        passed_on["destination"] = headers["destination"]
-        passed_on[PATH_HEADER] = write_path((*path, self.here))
+        own = self._source.dialect.received(headers)
+        own = {name: value for name, value in own.items() if name not in _OF_DELIVERY}
+        passed_on = self._target.dialect.sending({"destination": headers["destination"], **own}, (*path, self.here))
         if headers.get("persistent") == "true" or self.terms.always_sync_send:
             passed_on["receipt"] = self._prefix + ack
             self._under_way[ack] = headers["subscription"]
@@ -145,7 +143,10 @@ class Bridge:
             self._done(ack)
 
     def _may_cross(self, path: tuple[str, ...]) -> bool:
-        """A durable subscription holds what may not cross, too: it must not pile up there."""
+        """A durable subscription holds what may not cross, too, and it must not pile up there.
+
+        Queues and topics give to a bridge only what may cross (engine/gate.py).
+        """
         ttl = self.terms.message_ttl
         return self.there not in path and (ttl == UNLIMITED or len(path) < ttl)
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from brokerapp.network import loopback
+from brokerapp.network.activemq import ask_name
 from brokerapp.network.bridge import Bridge
 from brokerapp.network.link import Link, LinkLost
 from brokerapp.network.terms import Address, Terms
@@ -87,7 +88,7 @@ class Connections:
         try:
             if remote.remote == self._broker:
                 raise LinkLost(f"{address} is this broker itself")
-            connection.remote = remote.remote or f"{address.host}:{address.port}"
+            connection.remote = remote.remote
             local = await self._local(terms, connection.remote)
             try:
                 self._build(connection, local, remote)
@@ -109,6 +110,8 @@ class Connections:
             raise LinkLost(error.strerror or str(error)) from error
         login = {"login": terms.user_name, "passcode": terms.password or ""} if terms.user_name is not None else {}
         await link.open({BRIDGE_HEADER: self._broker, "client-id": f"{terms.name}_{self._broker}_outbound", **login})
+        if not link.remote:
+            link.remote = await ask_name(link) or f"{address.host}:{address.port}"
         return link
 
     async def _local(self, terms: Terms, remote: str) -> Link:

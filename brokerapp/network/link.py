@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from brokerapp.errors import BrokerError, ProtocolError
+from brokerapp.network.dialect import SLUICE, Dialect, dialect_of
 from brokerapp.stomp.frames import Frame, FrameParser, Run, encode
 from brokerapp.stomp.session import BRIDGE_HEADER
 
@@ -17,6 +18,8 @@ HEART_BEAT_MS = 5_000
 SILENT_SECONDS = 3 * HEART_BEAT_MS / 1000
 #: Bytes waiting for the socket at which the bridge passes on nothing more for now.
 WRITE_HIGH_WATER = 1024 * 1024
+#: In the first bytes that ActiveMQ writes where it speaks OpenWire.
+_OPENWIRE = b"ActiveMQ\0"
 
 
 class LinkLost(BrokerError):
@@ -31,6 +34,7 @@ class Link(asyncio.Protocol):
     def __init__(self, name: str) -> None:
         self.name = name
         self.remote = ""  #: the name of the broker there, as it says itself
+        self.dialect: Dialect = SLUICE  #: what it speaks
         self.messages: dict[str, Callable[[Frame], None]] = {}  #: subscription -> who is told
         self.receipt: Callable[[str], None] = lambda _id: None
         self.refused: Callable[[Frame], None] = lambda _frame: None
@@ -59,6 +63,12 @@ class Link(asyncio.Protocol):
             self.close()
             raise LinkLost(answer.headers.get("message", "it refuses the login"))
         self._parser.version = "1.2"
+        dialect = dialect_of(answer.headers)
+        if dialect is None:
+            self.close()
+            server = answer.headers.get("server", "a server without a name")
+            raise LinkLost(f"it is neither Sluice nor ActiveMQ Classic, but {server}")
+        self.dialect = dialect
         self.remote = answer.headers.get(BRIDGE_HEADER, "")
         if answer.headers.get("heart-beat", "0,0") != "0,0":
             self._beat = self._loop.call_later(HEART_BEAT_MS / 1000, self._on_beat)
@@ -125,6 +135,10 @@ class Link(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._heard_at = self._loop.time()
+        if not self._connected.done() and _OPENWIRE in data[:64]:
+            self._end("it speaks OpenWire there: name the port of its stomp connector")
+            self._transport.abort()
+            return
         try:
             for frame in self._parser.feed(data):
                 self._receive(frame)

@@ -14,7 +14,8 @@ from brokerapp.errors import ConfigurationRefused
 if TYPE_CHECKING:
     from brokerapp.config.broker_config import NetworkConnector
 
-DEFAULT_PORT = 61616
+#: Where ActiveMQ listens unless told otherwise, and where it does so for STOMP.
+DEFAULT_PORT, STOMP_PORT = 61616, 61613
 #: `scheme:(uri,uri)?options`, the parentheses being optional around one.
 _DISCOVERY = re.compile(r"(static|masterslave):(?://)?(?:\((?P<list>[^()]*)\)|(?P<one>[^()?]*))(?:\?(?P<options>.*))?")
 _ADDRESS = re.compile(r"(?P<scheme>[a-z+]+)://(?P<host>\[[^\]]+\]|[^:/?]+)(?::(?P<port>[0-9]+))?(?:[/?].*)?")
@@ -178,7 +179,8 @@ def _address(connector: NetworkConnector, uri: str) -> Address:
             f"networkConnector {connector.name}: {uri!r} is not where a broker can be reached; "
             "expected static:(tcp://host:port,...), masterslave:(...) or tcp://host:port"
         )
-    return Address(found["host"].strip("[]"), int(found["port"] or DEFAULT_PORT), found["scheme"] in TLS)
+    port = found["port"] or (STOMP_PORT if found["scheme"].startswith("stomp") else DEFAULT_PORT)
+    return Address(found["host"].strip("[]"), int(port), found["scheme"] in TLS)
 
 
 def _reconnecting(connector: NetworkConnector, options: Mapping[str, str]) -> Reconnecting:

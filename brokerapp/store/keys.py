@@ -1,7 +1,8 @@
 """Every key of the store, built here and nowhere else. One hash tag a broker, so that one function may touch them all.
 
-{B}:state          hash    session, batch, reply, seq, bytes: who may write, what was written last;
-                           expiring, returned: how many entries are; prioritized: how many logs are
+{B}:state          hash    session:S, batch:S, reply:S: a session that may write, what it wrote last; epoch: how often
+                           the members changed; seq, bytes; expiring, returned: how many entries are; prioritized: how
+                           many logs are
 {B}:logs           hash    log name -> JSON: the message logs that exist
 {B}:log:NAME       stream  one entry a message, id `SEQ-0`: field m (message) or r (payload's SEQ), o, d
 {B}:payload:SEQ    hash    m (message), c (references to it)
@@ -17,7 +18,8 @@
 {B}:audit          zset    what was handed over, by log -> SEQ when it was kept, see functions/handing_over.lua
 {B}:definitions    hash    version -> JSON, `current` -> version, `meta:VERSION` -> JSON
 {B}:stats          hash    destination -> JSON; `{B}:stats:changed` zset destination -> snapshot version
-{B}:node           string  JSON of the live node, expires when it stops beating
+{B}:nodes          hash    name of a member -> JSON of what others need to know of it
+{B}:node:NAME      string  JSON of its status, expires when it stops beating
 {B}:requests       list    ids of what operators ask of the node
 {B}:request:ID     string  JSON of one request, expires when nobody waits for the answer any more
 {B}:reply:ID       list    JSON of the answer
@@ -112,8 +114,11 @@ class Keys:
         return self._key("stats:changed")
 
     @property
-    def node(self) -> str:
-        return self._key("node")
+    def nodes(self) -> str:
+        return self._key("nodes")
+
+    def node(self, name: str) -> str:
+        return self._key(f"node:{name}")
 
     @property
     def requests(self) -> str:

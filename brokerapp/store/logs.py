@@ -85,11 +85,13 @@ class Logs(Server):
         """
         keys = self.keys
         places = (
-            keys.state, keys.logs, keys.used, keys.marks, keys.log(log), keys.node, keys.expiring_prefix + log,
+            keys.state, keys.logs, keys.used, keys.marks, keys.log(log), keys.nodes, keys.expiring_prefix + log,
             keys.returned_prefix + log, keys.prioritized, keys.urgent_prefix + log,
         )  # fmt: skip
         removed, left = 0, 1
         while left:
-            gone, left = await self._call("drop", places, [session, keys.payload_prefix, log, DROP_BATCH, int(keep)])
+            gone, left = await self._call(
+                "drop", places, [session, keys.payload_prefix, log, DROP_BATCH, int(keep), keys.node("")]
+            )
             removed += gone
         return removed

@@ -1,4 +1,4 @@
-"""Nodes: who may write, whether they live, and what the server they write to says of itself."""
+"""Nodes: the members of a broker, who of them may write, whether they live, and what the server says of itself."""
 
 from __future__ import annotations
 
@@ -7,31 +7,56 @@ from collections.abc import Mapping
 from typing import Any
 
 from brokerapp.errors import StoreUnavailable
-from brokerapp.store.server import Server
+from brokerapp.store.server import Server, pairs
 
-#: A node is taken for dead when it has not beaten for this long.
+#: A node is taken for dead when it has not beaten for this long, unless it is told another time.
 NODE_TIMEOUT_MS = 5_000
+#: The name of the only node of a broker.
+ONLY_NODE = "main"
 
 
 class Nodes(Server):
     """See brokerapp.store and nodes.lua."""
 
-    async def claim(self, session: str) -> int:
-        """Become the one who may write; returns the last message's number."""
-        return await self._call("claim", [self.keys.state], [session])
+    async def claim(self, session: str, name: str = ONLY_NODE, about: Mapping[str, Any] | None = None) -> int:
+        """Become the member of this name, of which others read `about`; returns the last message's number.
 
-    async def beat(self, session: str, status: Mapping[str, Any]) -> None:
-        """Say that the session's node lives; raises Fenced when another one took over."""
-        await self._call("beat", [self.keys.state, self.keys.node], [session, json.dumps(status), NODE_TIMEOUT_MS])
+        Its former session may write no more.
+        """
+        record = json.dumps({**(about or {}), "session": session})
+        return await self._call("claim", [self.keys.state, self.keys.nodes], [session, name, record, self.keys.signals])
 
-    async def leave(self, session: str) -> None:
+    async def beat(
+        self, session: str, status: Mapping[str, Any], name: str = ONLY_NODE, timeout_ms: int = NODE_TIMEOUT_MS
+    ) -> None:
+        """Say that the session's node lives; raises Fenced when it was taken for dead, or replaced."""
+        await self._call("beat", [self.keys.state, self.keys.node(name)], [session, json.dumps(status), timeout_ms])
+
+    async def leave(self, session: str, name: str = ONLY_NODE) -> None:
         """Say that the session's node is gone."""
-        await self._call("leave", [self.keys.state, self.keys.node], [session])
+        keys = self.keys
+        await self._call("leave", [keys.state, keys.nodes, keys.node(name)], [session, name, keys.signals])
 
-    async def node(self) -> dict[str, Any] | None:
-        """The live node's status."""
-        status = await self._do("GET", self.keys.node)
-        return json.loads(status) if status else None
+    async def expel(self, session: str, name: str, its_session: str) -> bool:
+        """Fence a member that beats no more; whether that was so. Raises Fenced when `session` is itself."""
+        keys = self.keys
+        arguments = [session, name, its_session, keys.signals]
+        return bool(await self._call("expel", [keys.state, keys.nodes, keys.node(name)], arguments))
+
+    async def members(self) -> tuple[int, dict[str, dict[str, Any]]]:
+        """How often the members changed, and what is known of each by its name; some may be dead already."""
+        epoch, found = await self._call("members", [self.keys.state, self.keys.nodes], [])
+        return epoch, {name.decode(): json.loads(about) for name, about in pairs(found)}
+
+    async def nodes(self) -> dict[str, dict[str, Any]]:
+        """The status of each live node, by its name."""
+        names = sorted(name.decode() for name in await self._do("HKEYS", self.keys.nodes))
+        found = await self._do("MGET", *map(self.keys.node, names)) if names else []
+        return {name: json.loads(status) for name, status in zip(names, found, strict=True) if status}
+
+    async def has_node(self) -> bool:
+        """Whether any node lives."""
+        return bool(await self.nodes())
 
     async def memory(self) -> dict[str, Any]:
         """Bytes the server uses, its limit (0: none), those of its machine, whether it gives up keys when they are used

@@ -17,7 +17,7 @@ from brokerapp.definitions import (
     Redelivery,
     RedeliveryPolicy,
 )
-from brokerapp.strategies import MessageEviction, PendingMessageLimit, SlowConsumerStrategy
+from brokerapp.strategies import MessageEviction, NetworkBridgeFilter, PendingMessageLimit, SlowConsumerStrategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +189,11 @@ NESTED: dict[str, tuple[str, type, dict[str, str]]] = {
             "abortSlowAckConsumer": "When they have not acknowledged for a while",
         },
     ),
+    "network_bridge_filter": (
+        "What bridges to other brokers may take from a queue",
+        NetworkBridgeFilter,
+        {"conditional": "By these conditions"},
+    ),
 }
 
 _NAMES_OF_INDIVIDUAL = (
@@ -248,6 +253,18 @@ _NESTED_ROWS: dict[str, tuple[Option, ...]] = {
         ("ignore_network_consumers", "Bridges to other brokers are left alone.", "on"),
         ("max_time_since_last_ack", "Slow is who has not acknowledged for so long.", "30000", "ms"),
         ("ignore_idle_consumers", "Those that hold nothing to acknowledge are not slow.", "on"),
+    ),
+    "network_bridge_filter": _section(
+        "",
+        (
+            "replay_when_no_consumers",
+            "Messages may go back to the broker they came from when nobody consumes them here any more.",
+            "off",
+        ),
+        ("selector_aware", "Consumers whose selector does not take a message do not keep it here.", "off"),
+        ("replay_delay", "They go back when they were here for so long.", "0", "ms", 0),
+        ("rate_limit", "Messages a bridge takes in one span of time; 0: any number.", "0", "messages", 0),
+        ("rate_duration", "The span of time.", "1000", "ms", 1),
     ),
 }
 

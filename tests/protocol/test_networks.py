@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
 
-from brokerapp.config import NetworkConnector, default_config
+from brokerapp.config import NetworkConnector
 from brokerapp.definitions import Composite, Definitions, Leg, VirtualTopic
 from brokerapp.destination import Destination
 from brokerapp.settings import TimeStamping
 from tests.protocol.clients import StompClient
+from tests.protocol.networking import QUICK, bridged, destinations_of, start, to, wait_for_demand, wait_for_no_demand
 from tests.protocol.running_node import RunningNode, until
-
-_numbers = itertools.count(1)
-QUICK = "?initialReconnectDelay=100&useExponentialBackOff=false"
-
-
-def start(store, *connectors: NetworkConnector, **config: object) -> RunningNode:
-    by_default = default_config(f"net-{next(_numbers)}", 0)
-    return RunningNode(replace(by_default, network_connectors=connectors, **config), store.url)
-
-
-def to(port: int, **options: str) -> NetworkConnector:
-    options = {"decreaseNetworkConsumerPriority": "false", **options}
-    return NetworkConnector("bridge", f"static:(tcp://127.0.0.1:{port}){QUICK}", options=tuple(options.items()))
 
 
 @pytest.fixture(scope="module")
@@ -40,24 +27,10 @@ def pair(store) -> Iterator[tuple[RunningNode, RunningNode]]:
     b.stop()
 
 
-def bridged(node: RunningNode) -> bool:
-    return bool(node.look(lambda: node.node.network.all[0].bridges))
-
-
 @pytest.fixture
 def at(pair, connect) -> Callable[..., StompClient]:
     """Makes clients of A (0) or B (1)."""
     return lambda which: connect(port=pair[which].port)
-
-
-def wait_for_demand(node: RunningNode, *destinations: str) -> None:
-    """Until the bridge from this node to the other, or back, consumes these."""
-
-    def wanted() -> bool:
-        known = [str(each) for one in node.node.network.all for bridge in one.bridges for each in bridge.destinations]
-        return all(each in known for each in destinations)
-
-    until(lambda: node.look(wanted), f"demand for {destinations}")
 
 
 def test_a_queue_is_shared_evenly_between_a_consumer_here_and_those_there(pair, at, name):
@@ -105,13 +78,9 @@ def test_what_waits_when_nobody_consumes_there_stays(pair, at, name):
     consumer.subscribe(queue)
     assert consumer.bodies() == ["waits"]
     consumer.unsubscribe()
-    until(lambda: f"queue://{name}" not in map(str, destinations_of(pair[0])), "the end of the demand")
+    wait_for_no_demand(pair[0], f"queue://{name}")
     at(0).send(queue, "stays", persistent="true")
     until(lambda: pair[0].bodies(name) == ["stays"], "the ack of the one, and the other")
-
-
-def destinations_of(node: RunningNode) -> list:
-    return node.look(lambda: [each for bridge in node.node.network.all[0].bridges for each in bridge.destinations])
 
 
 def test_a_bridge_is_built_anew_when_the_other_broker_comes_back(store, connect, name):
@@ -200,16 +169,16 @@ def test_who_consumes_a_queue_of_a_virtual_topic_wants_the_topic_of_the_other_br
 
 def test_a_queue_or_topic_to_which_a_composite_forwards_wants_what_is_sent_to_the_composite(to_virtual, connect):
     a, b = to_virtual
-    assert "topic://news" not in map(str, destinations_of(a))
+    assert "topic://news" not in destinations_of(a)
     connect(port=b.port).send("/queue/desk", "so that there is one", persistent="true")
     wait_for_demand(a, "topic://news")
     b.ask(lambda admin: admin.delete(Destination.queue("desk")))
-    until(lambda: "topic://news" not in map(str, destinations_of(a)), "the end of the queue's demand")
+    wait_for_no_demand(a, "topic://news")
     consumer = connect(port=b.port)
     consumer.subscribe("/topic/wire")
     wait_for_demand(a, "topic://news")
     b.define()
-    until(lambda: "topic://news" not in map(str, destinations_of(a)), "the end of the composite's demand")
+    wait_for_no_demand(a, "topic://news")
 
 
 def test_what_a_bridge_hands_over_twice_is_kept_once_unless_it_went_back_and_forth(pair, at, connect, name):

@@ -27,9 +27,9 @@ local MINUS = 45
 
 -- The batch as it begins; nil with an answer when there is nothing to do: the session is fenced, or the batch was done before.
 local function begin(keys, args)
-  local state = keys[1]
-  local known = redis.call('HMGET', state, 'session', 'batch', 'reply', 'seq', 'bytes', 'expiring', 'returned', 'prioritized', 'temp')
-  if known[1] ~= args[1] then return nil, redis.error_reply(FENCED) end
+  local state, session = keys[1], args[1]
+  local known = redis.call('HMGET', state, 'session:' .. session, 'batch:' .. session, 'reply:' .. session, 'seq', 'bytes', 'expiring', 'returned', 'prioritized', 'temp')
+  if not known[1] then return nil, redis.error_reply(FENCED) end
   if known[2] == args[2] then return nil, cjson.decode(known[3]) end
   local batch = {
     keys = keys, args = args, at = 11, -- where the next argument stands

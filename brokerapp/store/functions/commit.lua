@@ -53,7 +53,7 @@ local function commit(keys, args)
   if batch.some_handed_over then forget_handovers(batch) end
   add_to_used(batch.used, keys, batch.grown)
   local reply = { batch.base, batch.refused, batch.dropped, batch.bytes, held, temp, batch.repeated }
-  redis.call('HSET', batch.state, 'batch', args[2], 'reply', cjson.encode(reply), 'seq', batch.seq, 'bytes', batch.bytes,
+  redis.call('HSET', batch.state, 'batch:' .. args[1], args[2], 'reply:' .. args[1], cjson.encode(reply), 'seq', batch.seq, 'bytes', batch.bytes,
     'expiring', batch.expiring, 'returned', batch.returned, 'temp', temp)
   return reply
 end

@@ -8,14 +8,16 @@ local function release_entry(entry, payload_prefix)
   return redis.call('HSTRLEN', payload, 'm'), release(payload, 1, true)
 end
 
--- drop(KEYS = state, logs, used, marks, log, node, expiring, returned, prioritized, urgent, ARGV = session ('': no node runs),
---      payload prefix, log's name, limit, keep). Expiring, returned and urgent are the log's.
+-- drop(KEYS = state, logs, used, marks, log, nodes, expiring, returned, prioritized, urgent, ARGV = session ('': no node runs),
+--      payload prefix, log's name, limit, keep, prefix of beats). Expiring, returned and urgent are the log's.
 -- Removes a log with what it holds, at most `limit` entries a call; with keep=1 only what it holds.
 -- Returns entries removed and those left.
 local function drop(keys, args)
   local state, logs, used, marks, log = keys[1], keys[2], keys[3], keys[4], keys[5]
   if args[1] == '' then
-    if redis.call('EXISTS', keys[6]) == 1 then return redis.error_reply('FENCED a node of this broker is running') end
+    for _, name in ipairs(redis.call('HKEYS', keys[6])) do
+      if redis.call('EXISTS', args[6] .. name) == 1 then return redis.error_reply('FENCED a node of this broker is running') end
+    end
   elseif is_fenced(state, args[1]) then
     return redis.error_reply(FENCED)
   end

@@ -10,11 +10,11 @@
 -- Fields in one call: Lua hands a command at most some thousand arguments.
 local AT_ONCE = 500
 
-local FENCED = 'FENCED another node took this broker over'
+local FENCED = 'FENCED this node was taken for dead, or replaced: it may write no more'
 
 -- Whether this session may not write any more.
 local function is_fenced(state, session)
-  return redis.call('HGET', state, 'session') ~= session
+  return redis.call('HEXISTS', state, 'session:' .. session) == 0
 end
 
 -- The SEQ of an entry's id, as text.

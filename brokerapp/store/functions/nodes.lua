@@ -1,13 +1,63 @@
--- Who may write, and whether they live.
+-- The members of a broker: who may write, and whether they live.
+--
+-- `nodes` has a row for each: its name, and the JSON of what others need to know of it, its session among that. The state has
+-- `session:S` for each session that may write, and the number and the answer of its last batch, and the epoch: how often the members
+-- changed. A session that is gone from there is fenced for ever.
 
--- claim(KEYS = state, ARGV = session): this session alone may write from now on. Returns the last SEQ.
+local function admit(state, session, name)
+  redis.call('HSET', state, 'session:' .. session, name)
+end
+
+-- A session may write no more.
+local function fence(state, session)
+  redis.call('HDEL', state, 'session:' .. session, 'batch:' .. session, 'reply:' .. session)
+end
+
+-- The members are others: say so to all. Returns the epoch.
+local function changed_members(state, channel)
+  local epoch = redis.call('HINCRBY', state, 'epoch', 1)
+  redis.call('PUBLISH', channel, 'nodes')
+  return epoch
+end
+
+local function session_of(nodes, name)
+  local record = redis.call('HGET', nodes, name)
+  return record and cjson.decode(record).session
+end
+
+-- claim(KEYS = state, nodes, ARGV = session, name, JSON with the session, channel): be the member of this name, whose former session
+-- is fenced. Returns the last SEQ.
 local function claim(keys, args)
-  redis.call('HSET', keys[1], 'session', args[1], 'batch', '')
+  local former = session_of(keys[2], args[2])
+  if former then fence(keys[1], former) end
+  redis.call('HDEL', keys[1], 'session', 'batch', 'reply') -- of a broker that had one node
+  admit(keys[1], args[1], args[2])
+  redis.call('HSET', keys[2], args[2], args[3])
+  changed_members(keys[1], args[4])
   return tonumber(redis.call('HGET', keys[1], 'seq')) or 0
 end
 writes('claim', claim)
 
--- beat(KEYS = state, node, ARGV = session, JSON, milliseconds): say that the session's node lives.
+-- expel(KEYS = state, nodes, beat of the other, ARGV = own session, the other's name and session, channel): fence a member that beats
+-- no more. Returns 1, or 0 when it lives, or was gone before.
+local function expel(keys, args)
+  if is_fenced(keys[1], args[1]) then return redis.error_reply(FENCED) end
+  if session_of(keys[2], args[2]) ~= args[3] or redis.call('EXISTS', keys[3]) == 1 then return 0 end
+  fence(keys[1], args[3])
+  redis.call('HDEL', keys[2], args[2])
+  changed_members(keys[1], args[4])
+  return 1
+end
+writes('expel', expel)
+
+-- members(KEYS = state, nodes): the epoch, then names and JSON.
+local function members(keys)
+  local epoch = tonumber(redis.call('HGET', keys[1], 'epoch')) or 0
+  return { epoch, redis.call('HGETALL', keys[2]) }
+end
+reads('members', members)
+
+-- beat(KEYS = state, its beat, ARGV = session, JSON, milliseconds): say that the session's node lives.
 local function beat(keys, args)
   if is_fenced(keys[1], args[1]) then return redis.error_reply(FENCED) end
   redis.call('SET', keys[2], args[2], 'PX', args[3])
@@ -15,9 +65,13 @@ local function beat(keys, args)
 end
 writes('beat', beat)
 
--- leave(KEYS = state, node, ARGV = session): say that the session's node is gone; another's stays.
+-- leave(KEYS = state, nodes, its beat, ARGV = session, name, channel): the session's node is a member no more; another's stays.
 local function leave(keys, args)
-  if not is_fenced(keys[1], args[1]) then redis.call('DEL', keys[2]) end
+  if is_fenced(keys[1], args[1]) then return 0 end
+  fence(keys[1], args[1])
+  redis.call('HDEL', keys[2], args[2])
+  redis.call('DEL', keys[3])
+  changed_members(keys[1], args[3])
   return 1
 end
 writes('leave', leave)

@@ -37,7 +37,7 @@ from brokerapp.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.engine.loops import find_loop
 from brokerapp.errors import DefinitionRefused
 from brokerapp.settings import Discarding
-from brokerapp.strategies import MessageEviction, PendingMessageLimit, SlowConsumerStrategy
+from brokerapp.strategies import MessageEviction, NetworkBridgeFilter, PendingMessageLimit, SlowConsumerStrategy
 
 #: Any character a name may have: no blanks, nothing that separates, nothing XML cannot hold.
 characters = st.characters(
@@ -98,6 +98,7 @@ aborts = (counts, counts, counts, flags, flags)
 slow_consumers = st.builds(SlowConsumerStrategy, st.just("abortSlowConsumer"), *aborts) | st.builds(
     SlowConsumerStrategy, st.just("abortSlowAckConsumer"), *aborts, counts, flags
 )
+bridge_filters = st.builds(NetworkBridgeFilter, st.just("conditional"), flags, flags, counts, counts, counts)
 recoveries = st.one_of(
     st.builds(RecoveryPolicy, st.sampled_from(["none", "lastImage"])),
     st.builds(RecoveryPolicy, st.sampled_from(["fixedCount", "fixedSized"]), st.none() | st.integers(1, 9)),
@@ -110,6 +111,7 @@ policies = st.builds(
     pending_message_limit=st.none() | limits,
     message_eviction=st.none() | evictions,
     slow_consumer=st.none() | slow_consumers,
+    network_bridge_filter=st.none() | bridge_filters,
     recovery=st.none() | recoveries,
     queue_cursor=st.none() | st.sampled_from(["vmQueueCursor", "storeCursor"]),
     options=options,

@@ -22,6 +22,7 @@ def terms(*args, **options):
         ("static://(tcp://a:1)", [("a", 1)]),
         ("static:tcp://a:1", [("a", 1)]),
         ("tcp://a", [("a", 61616)]),
+        ("stomp://a", [("a", 61613)]),
         ("static:(stomp://[::1]:5)?maxReconnectDelay=7", [("::1", 5)]),
     ],
 )

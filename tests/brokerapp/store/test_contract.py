@@ -1,7 +1,6 @@
 """What the broker relies on in its store, on a real Valkey."""
 
 import asyncio
-import time
 
 import pytest
 
@@ -346,42 +345,6 @@ async def test_nobody_drops_a_log_behind_a_running_nodes_back(store, session):
         await store.drop("a", "")
     await store.leave("me")
     assert await store.drop("a", "") == 1
-
-
-# -- who may write
-
-
-async def test_a_former_session_may_not_write_any_more(store, session):
-    await session.append("a")
-    assert await store.claim("successor") == 1
-    with pytest.raises(Fenced):
-        await session.append("a")
-    with pytest.raises(Fenced):
-        await store.drop("a", "me")
-    await Session(store, "successor").append("a")
-    assert len(await bodies(store, "a")) == 2
-
-
-async def test_a_replaced_node_beats_no_more_and_takes_nothing_along(store, session):
-    await store.beat("me", {"node": "me"})
-    await store.claim("successor")
-    await store.beat("successor", {"node": "successor"})
-    with pytest.raises(Fenced):
-        await store.beat("me", {"node": "me"})
-    await store.leave("me")
-    assert (await store.node())["node"] == "successor"
-
-
-async def test_a_node_is_seen_until_it_leaves_or_beats_no_more(store, session, monkeypatch):
-    monkeypatch.setattr("brokerapp.store.nodes.NODE_TIMEOUT_MS", 50)
-    await store.beat("me", {"node": "me"})
-    assert (await store.node())["node"] == "me"
-    await store.leave("me")
-    assert await store.node() is None
-    await store.beat("me", {"node": "me"})
-    deadline = time.monotonic() + 10
-    while await store.node() is not None:
-        assert time.monotonic() < deadline
 
 
 # -- definitions

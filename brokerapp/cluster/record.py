@@ -1,0 +1,128 @@
+"""Record: what operators and subscribers made in a cluster, as its master keeps it and each broker has a copy. Pure.
+
+It says what exists, not what happened: a broker that was away compares its copy with the master's, and so learns what
+was made and what was deleted meanwhile. Its id tells it from the record of a master that began anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from brokerapp.destination import Destination
+from brokerapp.errors import RequestRefused
+from brokerapp.named_subscription import NamedSubscription
+
+#: What the names of durable subscriptions begin with in a record; those of destinations are their native form.
+_DURABLE = "durable:"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something is made, or deleted. Of a durable subscription the attributes say what it keeps."""
+
+    name: str
+    exists: bool
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def of_destination(destination: Destination, exists: bool = True) -> Change:
+        """An operator makes or deletes a destination."""
+        return Change(str(destination), exists)
+
+    @staticmethod
+    def of_subscription(subscription: NamedSubscription, exists: bool = True) -> Change:
+        """A durable subscription is made or deleted."""
+        name = f"{_DURABLE}{quote(subscription.client_id, safe='')}:{quote(subscription.name, safe='')}"
+        return Change(name, exists, {**subscription.attributes(), "groups": None})
+
+    @property
+    def subscription(self) -> NamedSubscription | None:
+        """The durable subscription it is about; None: it is about a destination."""
+        return NamedSubscription.from_attributes(self.attributes) if self.name.startswith(_DURABLE) else None
+
+    @property
+    def destination(self) -> Destination:
+        """The destination it is about."""
+        return Destination.parse(self.name)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"name": self.name, "exists": self.exists, "attributes": dict(self.attributes)}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Change:
+        """The inverse of to_json."""
+        return Change(str(data["name"]), bool(data["exists"]), dict(data["attributes"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Something that exists, and the version of the record that made it."""
+
+    version: int
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What exists. `version` counts the changes."""
+
+    id: str = ""  #: "": there was none so far
+    version: int = 0
+    entries: Mapping[str, Recorded] = field(default_factory=dict)
+
+    def changed(self, change: Change) -> Record:
+        """The record after a change. Raises RequestRefused when there is nothing to change."""
+        found = self.entries.get(change.name)
+        if change.exists and found is not None and change.subscription is None:
+            raise RequestRefused(f"{change.name} exists already: an operator created it, on this broker or another one")
+        if not change.exists and found is None:
+            raise RequestRefused(f"the cluster's record knows no {change.name}: it was deleted already")
+        return self.applied(change, self.version + 1)
+
+    def applied(self, change: Change, version: int) -> Record:
+        """The record after a change that made it this version."""
+        entries = dict(self.entries)
+        if change.exists:
+            entries[change.name] = Recorded(version, change.attributes)
+        else:
+            entries.pop(change.name, None)
+        return Record(self.id, version, entries)
+
+    def holds(self, change: Change) -> bool:
+        """Whether it says that already."""
+        found = self.entries.get(change.name)
+        return (found is not None and found.attributes == change.attributes) if change.exists else found is None
+
+
+@dataclass(frozen=True, slots=True)
+class CatchUp:
+    """What a broker does to be as the master's record says."""
+
+    apply: tuple[Change, ...]  #: here, in order
+    submit: tuple[Change, ...]  #: to the record
+
+
+def catch_up(mine: Record, masters: Record, held: Iterable[Change], configured: Iterable[Change]) -> CatchUp:
+    """What follows for a broker from its copy, the master's record, what it holds, and what its configuration names.
+
+    What it holds and the record does not was deleted while it was away, unless it knows another record, or none: then
+    it joins this one with what it has, and nothing of it is lost.
+    """
+    configured, held = list(configured), {each.name: each for each in held}
+    named, is_new = {each.name for each in configured}, mine.id != masters.id
+    deleted, made = [], []
+    for name, each in held.items():
+        if name not in masters.entries and name not in named and not is_new:
+            deleted.append(Change(name, False, each.attributes))
+    for name, entry in masters.entries.items():
+        made_anew = not is_new and name in mine.entries and mine.entries[name].version != entry.version
+        if name in held and made_anew:  # deleted and made again: what it held is of the one before
+            deleted.append(Change(name, False, held[name].attributes))
+        if name not in held or made_anew:
+            made.append(Change(name, True, entry.attributes))
+    own = {each.name: each for each in (*configured, *(held.values() if is_new else ()))}
+    return CatchUp((*deleted, *made), tuple(each for name, each in own.items() if name not in masters.entries))

@@ -1,0 +1,36 @@
+"""What a bridge asks an ActiveMQ before it begins."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from brokerapp.network.link import Link
+from brokerapp.stomp.frames import Frame
+
+logger = logging.getLogger(__name__)
+
+#: Each connection is told of at this topic, and a new listener of those that are there: of its own, at least.
+_CONNECTIONS = "/topic/ActiveMQ.Advisory.Connection"
+#: In which advisories name the broker they are from.
+_NAME = "originBrokerName"
+#: Seconds that an ActiveMQ may take to tell its name. One without advisories never does.
+NAME_SECONDS = 5.0
+
+
+async def ask_name(link: Link) -> str | None:
+    """The name of the ActiveMQ there: its advisories bear it. None when it has none, or lets nobody read them."""
+    told: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+
+    def heard(frame: Frame) -> None:
+        if not told.done():
+            told.set_result(frame.headers.get(_NAME))
+
+    link.refused = heard
+    link.subscribe("name", _CONNECTIONS, heard, {"ack": "auto", "activemq.prefetchSize": "1"})
+    await asyncio.wait({told, link.lost}, timeout=NAME_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    link.unsubscribe("name")
+    name = told.result() if told.done() else None
+    if name is None:
+        logger.warning("%s: there are no advisories to be had: only what is included statically crosses", link.name)
+    return name

@@ -1,0 +1,139 @@
+"""Dialects: how a bridge tells the broker at one of its ends what it wants, and reads what that broker says.
+
+A Sluice broker knows the paths of messages and of demand, and gives a bridge only what may cross. An ActiveMQ knows
+nothing of them over STOMP: there a path is a property of the message (`sluice_path`), what may cross is said by a
+selector on it, and by that selector the consumer of a bridge is known from others. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from brokerapp.network_path import PATH_HEADER, TO_HEADER, TTL_HEADER, UNLIMITED, Path, read_path, write_path
+from brokerapp.stomp.session import BRIDGE_HEADER
+
+Headers = Mapping[str, str]
+#: The property that holds a message's path at an ActiveMQ: `,first,second,`. An identifier, for the sake of selectors.
+PATH_PROPERTY = "sluice_path"
+#: What ActiveMQ puts before the selector of each STOMP subscription, and refuses to read from one.
+_PREFIXES = ("convert_string_expressions:", "hyphenated_props:")
+#: The form in which an ActiveMQ is asked for what is no text, and the one in which it then gives text.
+_AS_JSON = "jms-json"
+_ESCAPE = "!"
+_NOT_OF = re.compile(rf"{PATH_PROPERTY} NOT LIKE '%,((?:[^,']|'')*),%' ESCAPE '{_ESCAPE}'")
+
+
+class Dialect(Protocol):
+    """What differs between the brokers that a bridge may end at."""
+
+    def subscribing(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
+        """Headers of a SUBSCRIBE by which a bridge gets what may cross to broker `to`, for demand of this path."""
+
+    def path_of(self, headers: Headers) -> Path:
+        """The brokers that the message of a MESSAGE crossed."""
+
+    def sending(self, headers: dict[str, str], path: Path) -> dict[str, str]:
+        """Headers of the SEND that passes a message on, which has crossed this path."""
+
+    def received(self, headers: Headers) -> dict[str, str]:
+        """What of a MESSAGE's headers is the message's own, whatever broker is told of it."""
+
+    def consumer(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What an advisory tells of a consumer, with the path of its demand."""
+
+
+class Sluice:
+    """A broker of our own."""
+
+    def subscribing(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
+        """It knows what may cross."""
+        headers = {TO_HEADER: to, TTL_HEADER: str(message_ttl), PATH_HEADER: write_path(path)}
+        return headers | {"selector": selector} if selector else headers
+
+    def path_of(self, headers: Headers) -> Path:
+        """It says so."""
+        return read_path(headers.get(PATH_HEADER, ""))
+
+    def received(self, headers: Headers) -> dict[str, str]:
+        """All but what is about the path."""
+        return {name: value for name, value in headers.items() if name != PATH_HEADER}
+
+    def sending(self, headers: dict[str, str], path: Path) -> dict[str, str]:
+        """It keeps the path, and the message-id."""
+        return {**headers, PATH_HEADER: write_path(path)}
+
+    def consumer(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
+        """It says all there is to say."""
+        return info
+
+
+class ActiveMQ:
+    """ActiveMQ Classic, at its STOMP connector."""
+
+    def subscribing(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
+        """By a selector. Map and object messages are asked for as JSON: their bodies were empty otherwise."""
+        crossing = may_cross(to, message_ttl)
+        wanted = _bare(selector)
+        return {"selector": f"({wanted}) AND ({crossing})" if wanted else crossing, "transformation": _AS_JSON}
+
+    def path_of(self, headers: Headers) -> Path:
+        """The property's."""
+        return read_path(headers.get(PATH_PROPERTY, ""))
+
+    def received(self, headers: Headers) -> dict[str, str]:
+        """All but the path's property, and the wish for JSON, which comes back with each text."""
+        own = {name: value for name, value in headers.items() if name != PATH_PROPERTY}
+        if own.get("transformation") == _AS_JSON:
+            del own["transformation"]
+        return own
+
+    def sending(self, headers: dict[str, str], path: Path) -> dict[str, str]:
+        """It gives a message-id of its own."""
+        sent = {**headers, PATH_PROPERTY: f",{write_path(path)},"}
+        sent.pop("message-id", None)
+        return sent
+
+    def consumer(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
+        """That of a bridge stands for consumers of the broker it leads to, which its selector names."""
+        found = _NOT_OF.search(info.get("selector") or "")
+        if found is None:
+            return info
+        [bridged] = read_path(_literal(found[1]))
+        known = (info.get("brokerPath") or {}).get("BrokerId", [])
+        known = [known] if isinstance(known, Mapping) else known
+        return {**info, "selector": None, "brokerPath": {"BrokerId": [*known, {"value": bridged}]}}
+
+
+def may_cross(to: str, message_ttl: int) -> str:
+    """The condition on messages of an ActiveMQ that may go to this broker: not from there, nor from too far."""
+    literal = re.sub(r"[%_!]", lambda found: _ESCAPE + found[0], write_path((to,))).replace("'", "''")
+    conditions = [f"{PATH_PROPERTY} NOT LIKE '%,{literal},%' ESCAPE '{_ESCAPE}'"]
+    if message_ttl != UNLIMITED:
+        # a path of n brokers has n + 1 commas
+        conditions.append(f"{PATH_PROPERTY} NOT LIKE '%{',%' * (message_ttl + 1)}'")
+    return f"{PATH_PROPERTY} IS NULL OR ({' AND '.join(conditions)})"
+
+
+def _literal(pattern: str) -> str:
+    """The text that a pattern without wildcards stands for."""
+    return re.sub(rf"{_ESCAPE}(.)", r"\1", pattern.replace("''", "'"))
+
+
+def _bare(selector: str | None) -> str:
+    """A selector without ActiveMQ's prefixes."""
+    text = selector or ""
+    while text.startswith(_PREFIXES):
+        text = text.partition(":")[2]
+    return text
+
+
+SLUICE, ACTIVEMQ = Sluice(), ActiveMQ()
+
+
+def dialect_of(connected: Headers) -> Dialect | None:
+    """What a broker speaks that answered CONNECT so; None for one that no bridge can end at."""
+    if BRIDGE_HEADER in connected:
+        return SLUICE
+    return ACTIVEMQ if connected.get("server", "").startswith("ActiveMQ/") else None

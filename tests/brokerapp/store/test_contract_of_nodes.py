@@ -1,0 +1,105 @@
+"""The members of a broker: who may write, who lives, and who is fenced. On a real server."""
+
+import time
+
+import pytest
+
+from brokerapp.errors import Fenced
+from brokerapp.store import Batch, Unit
+from tests.brokerapp.store.committing import UNLIMITED, Session, append, bodies
+
+
+@pytest.fixture
+def session(store):
+    return Session(store)
+
+
+async def test_a_former_session_of_a_node_may_not_write_any_more(store, session):
+    await session.append("a")
+    assert await store.claim("successor") == 1
+    with pytest.raises(Fenced):
+        await session.append("a")
+    with pytest.raises(Fenced):
+        await store.drop("a", "me")
+    await Session(store, "successor").append("a")
+    assert len(await bodies(store, "a")) == 2
+
+
+async def test_a_replaced_node_beats_no_more_and_takes_nothing_along(store):
+    await store.beat("me", {"node": "me"})
+    await store.claim("successor")
+    await store.beat("successor", {"node": "successor"})
+    with pytest.raises(Fenced):
+        await store.beat("me", {"node": "me"})
+    await store.leave("me")
+    assert await store.nodes() == {"main": {"node": "successor"}}
+
+
+async def test_a_node_is_seen_until_it_leaves(store):
+    await store.beat("me", {"node": "me"})
+    assert await store.has_node()
+    await store.leave("me")
+    assert not await store.has_node()
+    assert (await store.members())[1] == {}
+
+
+async def test_a_node_that_beats_no_more_is_seen_no_more(store):
+    await store.beat("me", {"node": "me"}, timeout_ms=50)
+    deadline = time.monotonic() + 10
+    while await store.has_node():
+        assert time.monotonic() < deadline
+
+
+async def test_nodes_of_several_names_write_beside_each_other_and_numbers_stay_one_sequence(store, session):
+    await store.claim("you", "other", {"link": "127.0.0.1:1"})
+    other = Session(store, "you")
+    numbers = [await each.append("a") for each in (session, other, other, session)]
+    assert numbers == [1, 2, 3, 4]
+    epoch, members = await store.members()
+    assert epoch == 2
+    assert members == {"main": {"session": "me"}, "other": {"session": "you", "link": "127.0.0.1:1"}}
+
+
+async def test_a_batch_that_is_repeated_is_done_once_whatever_another_node_wrote_meanwhile(store):
+    await store.claim("you", "other")
+    batch = Batch(1, [Unit([append("a")])])
+    first = await store.commit("me", batch, UNLIMITED)
+    await Session(store, "you").append("a")
+    again = await store.commit("me", batch, UNLIMITED)
+    assert again.base == first.base == 0
+    assert len(await bodies(store, "a")) == 2
+
+
+async def test_a_node_that_beats_is_not_expelled(store, session):
+    await store.claim("you", "other")
+    await store.beat("you", {}, "other")
+    assert not await store.expel("me", "other", "you")
+    await Session(store, "you").append("a")
+
+
+async def test_a_node_that_does_not_beat_is_expelled_once_and_writes_no_more(store):
+    await store.claim("you", "other")
+    epoch, _ = await store.members()
+    assert await store.expel("me", "other", "you")
+    assert not await store.expel("me", "other", "you")
+    assert await store.members() == (epoch + 1, {"main": {"session": "me"}})
+    with pytest.raises(Fenced):
+        await Session(store, "you").append("a")
+    with pytest.raises(Fenced):
+        await store.beat("you", {}, "other")
+
+
+async def test_only_a_member_expels_and_only_the_session_that_it_knows(store):
+    await store.claim("you", "other")
+    with pytest.raises(Fenced):
+        await store.expel("stranger", "other", "you")
+    await store.claim("you again", "other")
+    assert not await store.expel("me", "other", "you")
+
+
+async def test_who_leaves_takes_no_other_member_along(store, session):
+    await store.claim("you", "other")
+    await store.leave("you", "other")
+    await session.append("a")
+    with pytest.raises(Fenced):
+        await Session(store, "you").append("a")

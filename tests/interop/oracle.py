@@ -1,0 +1,79 @@
+"""ActiveMQ Classic as Debian packages it, as a process that can be killed and started again on its data."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import psutil
+import pytest
+
+from benchmarks.activemq import HOME, JAR
+from benchmarks.process import BrokerProcess, free_port
+
+#: What ActiveMQ's own distribution has in its lib, and Debian's package does not: advisories as JSON need it.
+_FOR_JSON = tuple(Path("/usr/share/java") / jar for jar in ("xstream.jar", "jettison.jar", "xpp3.jar"))
+#: `make test` installs it where there is a package.
+needs_activemq = pytest.mark.skipif(
+    shutil.which("java") is None or not all(each.exists() for each in (JAR, *_FOR_JSON)),
+    reason="ActiveMQ is not installed: apt-get install activemq libxstream-java libjettison-java",
+)
+_PLAIN = """<?xml version="1.0" encoding="UTF-8"?>
+<beans xmlns="http://www.springframework.org/schema/beans"
+       xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
+       xsi:schemaLocation="http://www.springframework.org/schema/beans http://www.springframework.org/schema/beans/spring-beans.xsd
+         http://activemq.apache.org/schema/core http://activemq.apache.org/schema/core/activemq-core.xsd">
+  <broker xmlns="http://activemq.apache.org/schema/core" brokerName="{name}" useJmx="false" {attributes}>
+    <transportConnectors>
+      <transportConnector name="stomp" uri="stomp://127.0.0.1:{port}"/>{connectors}
+    </transportConnectors>
+  </broker>
+</beans>
+"""
+
+
+class ActiveMQ:
+    """One data folder, and the processes that serve it, one after the other."""
+
+    def __init__(self, folder: Path, port: int | None = None) -> None:
+        self.folder, self.port = folder, port or free_port()
+        self._process: BrokerProcess | None = None
+
+    def configure(self, text: str) -> None:
+        """Write its activemq.xml."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "activemq.xml").write_text(text)
+
+    def plain(self, name: str, connectors: str = "", **attributes: str) -> None:
+        """Write one with a STOMP connector, these other connectors and attributes of the broker, and no more."""
+        written = " ".join(f'{key}="{value}"' for key, value in attributes.items())
+        self.configure(_PLAIN.format(name=name, port=self.port, connectors=connectors, attributes=written))
+
+    def start(self) -> None:
+        """Run it until it listens."""
+        at = self.folder
+        (at / "lib").mkdir(exist_ok=True)
+        for jar in _FOR_JSON:
+            if not (link := at / "lib" / jar.name).exists():
+                link.symlink_to(jar)
+        folders = {"home": HOME, "base": at, "conf": at, "data": at / "data"}
+        command = [
+            "java", "-Xmx256M", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto",
+            *(f"-Dactivemq.{name}={path}" for name, path in folders.items()),
+            f"-Dorg.apache.activemq.default.directory.prefix={at}/", f"-Djava.io.tmpdir={at}",
+            "-jar", str(JAR), "start", f"xbean:{(at / 'activemq.xml').as_uri()}",
+        ]  # fmt: skip
+        self._process = BrokerProcess(command, at / "activemq.log")
+        self._process.wait_until_listening(self.port)
+
+    def kill(self) -> None:
+        """kill -9."""
+        process = psutil.Process(self._process.pid)
+        process.kill()
+        self.stop()
+
+    def stop(self) -> None:
+        """End it cleanly."""
+        if self._process is not None:
+            self._process.stop()
+            self._process = None

@@ -1,0 +1,181 @@
+"""A broker of ours and an ActiveMQ, joined by a duplex bridge over STOMP, and what crosses it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from brokerapp.config import NetworkConnector, default_config
+from brokerapp.destination import Destination
+from brokerapp.store.embedded import EmbeddedStore
+from tests.interop.oracle import ActiveMQ, needs_activemq
+from tests.protocol.clients import StompClient
+from tests.protocol.running_node import RunningNode, until
+
+pytestmark = [pytest.mark.slow, needs_activemq]
+QUICK = "?initialReconnectDelay=100&useExponentialBackOff=false"
+OURS, THEIRS = "here_%", "classic"
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Iterator[EmbeddedStore]:
+    with EmbeddedStore(tmp_path_factory.mktemp("store")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def activemq(tmp_path_factory) -> Iterator[ActiveMQ]:
+    """It is started after ours, which waits for it."""
+    running = ActiveMQ(tmp_path_factory.mktemp("activemq"))
+    running.plain(THEIRS, useVirtualDestSubs="true")
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def ours(store, activemq) -> Iterator[RunningNode]:
+    """Ours, with the bridge."""
+    connector = NetworkConnector(
+        "bridge", f"static:(stomp://127.0.0.1:{activemq.port}){QUICK}",
+        statically_included=(Destination.queue("always"),), options=(("duplex", "true"),),
+    )  # fmt: skip
+    config = replace(default_config(OURS, 0), network_connectors=(connector,))
+    node = RunningNode(config, store.url)
+    activemq.start()
+    until(lambda: bridged(node), "the bridge")
+    yield node
+    node.stop()
+
+
+def bridged(node: RunningNode) -> bool:
+    return bool(node.look(lambda: node.node.network.all[0].bridges))
+
+
+def destinations_of(node: RunningNode, way: int) -> list[str]:
+    """What the bridge from ours (0) or to it (1) consumes."""
+    return node.look(lambda: [str(each) for each in node.node.network.all[0].bridges[way].destinations])
+
+
+def wait_for_demand(node: RunningNode, way: int, destination: str) -> None:
+    until(lambda: destination in destinations_of(node, way), f"demand for {destination}")
+
+
+def wait_for_consumers(client: StompClient, topic: str, count: int) -> None:
+    """Until the broker of this client has so many subscribers of a topic."""
+    client.subscribe(f"/topic/ActiveMQ.Advisory.Consumer.Topic.{topic}", id="advisories")
+    while int(client.take()[0].headers["consumerCount"]) < count:
+        pass
+    client.unsubscribe("advisories")
+
+
+@pytest.fixture
+def name(request) -> str:
+    return f"{request.node.originalname}.{next(_numbers)}".removeprefix("test_")
+
+
+@pytest.fixture
+def at(ours, activemq) -> Iterator[Callable[..., StompClient]]:
+    """Makes clients of ours (0) or ActiveMQ (1)."""
+    clients = []
+
+    def connect(which: int, **headers: str) -> StompClient:
+        clients.append(StompClient((ours, activemq)[which].port, **headers))
+        return clients[-1]
+
+    yield connect
+    for client in clients:
+        if client.connection.is_connected():
+            client.connection.disconnect()
+
+
+BOTH_WAYS = pytest.mark.parametrize(("here", "there"), [(0, 1), (1, 0)], ids=["to it", "from it"])
+
+
+def test_the_bridge_knows_the_name_of_an_activemq_that_came_later(ours):
+    assert ours.look(lambda: ours.node.network.all[0].remote) == THEIRS
+
+
+@BOTH_WAYS
+def test_a_message_of_a_queue_crosses_with_what_its_sender_said(ours, at, name, here, there):
+    queue, consumer, sender = f"/queue/{name}", at(there), at(here)
+    consumer.subscribe(queue)
+    wait_for_demand(ours, here, f"queue://{name}")
+    said = {
+        "persistent": "true", "priority": "7", "correlation-id": "c:1", "type": "order", "reply-to": "/queue/answers",
+        "expires": "99999999999999", "colour": "a:b", "timestamp": "12345",
+    }  # fmt: skip
+    sender.send(queue, "héllo", **said)
+    [message] = consumer.take()
+    assert message.body == "héllo"
+    assert {each: message.headers[each] for each in said} == said
+    assert message.headers["destination"] == queue
+
+
+@BOTH_WAYS
+def test_what_waits_crosses_when_somebody_consumes_there_and_what_nobody_wants_stays(ours, at, name, here, there):
+    queue, consumer, sender = f"/queue/{name}", at(there), at(here)
+    sender.send(queue, "waits", persistent="true")
+    consumer.subscribe(queue)
+    assert consumer.bodies() == ["waits"]
+    consumer.unsubscribe()
+    until(lambda: f"queue://{name}" not in destinations_of(ours, here), "the end of the demand")
+    sender.send(queue, "stays", persistent="true")
+    local = at(here)
+    local.subscribe(queue)
+    assert local.bodies() == ["stays"]
+
+
+@BOTH_WAYS
+def test_subscribers_of_a_topic_at_both_ends_get_a_message_once(ours, at, name, here, there):
+    clients = [at(here), at(there), at(there)]
+    for client in clients:
+        client.subscribe(f"/topic/{name}")
+    sender = at(here)
+    wait_for_consumers(sender, name, 2)
+    sender.send(f"/topic/{name}", "news")
+    sender.send(f"/topic/{name}", "more", persistent="true")
+    for client in clients:
+        assert client.bodies(2) == ["news", "more"]
+        assert client.messages.empty()
+
+
+def test_a_message_that_came_over_the_bridge_does_not_go_back(ours, at, name):
+    queue, near, far = f"/queue/{name}", at(0), at(1)
+    for client in (near, far):
+        client.subscribe(queue, ack="client-individual", prefetch=1)
+    for way in (0, 1):
+        wait_for_demand(ours, way, f"queue://{name}")
+    sender = at(0)
+    for number in range(20):
+        sender.send(queue, str(number), persistent="true")
+    got = []
+    until(lambda: take_in_turn((near, far), got) == 20, "20 messages")
+    assert sorted(got, key=int) == [str(number) for number in range(20)]
+
+
+def take_in_turn(clients, got: list[str]) -> int:
+    for client in clients:
+        while not client.messages.empty():
+            [message] = client.take()
+            got.append(message.body)
+            client.ack(message)
+    return len(got)
+
+
+@BOTH_WAYS
+def test_a_body_of_bytes_stays_one_and_a_text_stays_one(ours, at, name, here, there):
+    queue, consumer, sender = f"/queue/{name}", at(there), at(here)
+    consumer.connection.transport._StompConnection__decode = False
+    consumer.subscribe(queue)
+    wait_for_demand(ours, here, f"queue://{name}")
+    sender.connection.auto_content_length = False
+    sender.send(queue, "text")
+    sender.connection.auto_content_length = True
+    sender.send(queue, b"by\0tes")
+    text, of_bytes = consumer.take(2)
+    assert "content-length" not in text.headers
+    assert of_bytes.headers["content-length"] == "6"

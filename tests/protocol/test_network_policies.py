@@ -1,0 +1,87 @@
+"""What a policy says about bridges: messages whose consumers left go back to where others are, and not too fast."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from brokerapp.definitions import Definitions, PolicyEntry
+from brokerapp.destination import Destination
+from brokerapp.strategies import NetworkBridgeFilter
+from tests.protocol.networking import bridged, start, to, wait_for_demand, wait_for_no_demand
+from tests.protocol.running_node import RunningNode, until
+
+#: Milliseconds in which as many cross as may: long enough to see that the next ones wait.
+SPAN_MS = 400
+POLICIES = Definitions(
+    policies=(
+        PolicyEntry(
+            Destination.queue("back.>"), network_bridge_filter=NetworkBridgeFilter(replay_when_no_consumers=True)
+        ),
+        PolicyEntry(
+            Destination.queue("slow.>"),
+            network_bridge_filter=NetworkBridgeFilter(rate_limit=2, rate_duration=SPAN_MS),
+        ),
+    )
+)
+
+
+@pytest.fixture(scope="module")
+def pair(store) -> Iterator[tuple[RunningNode, RunningNode]]:
+    """A and B; A has a duplex bridge to B."""
+    b = start(store, definitions=POLICIES)
+    a = start(store, to(b.port, duplex="true"), definitions=POLICIES)
+    until(lambda: bridged(a), "the bridge")
+    yield a, b
+    a.stop()
+    b.stop()
+
+
+def stuck_at(b: RunningNode, queue: str, connect, a: RunningNode) -> None:
+    """Five messages came from A to B for a consumer that takes none and goes."""
+    consumer = connect(port=b.port)
+    consumer.subscribe(f"/queue/{queue}", ack="client-individual")
+    wait_for_demand(a, f"queue://{queue}")
+    sender = connect(port=a.port)
+    for number in range(5):
+        sender.send(f"/queue/{queue}", str(number), persistent="true")
+    consumer.take(5)
+    consumer.leave()
+    wait_for_no_demand(a, f"queue://{queue}")
+    until(lambda: a.depth(queue) == 0 and b.depth(queue) == 5, "the messages at B alone")
+
+
+def test_what_is_stuck_where_nobody_consumes_any_more_goes_back_to_a_consumer_where_it_came_from(pair, connect, name):
+    a, b = pair
+    queue = f"back.{name}"
+    stuck_at(b, queue, connect, a)
+    consumer = connect(port=a.port)
+    consumer.subscribe(f"/queue/{queue}")
+    assert sorted(consumer.bodies(5)) == list("01234")
+    until(lambda: b.depth(queue) == 0, "the acknowledgements")
+    assert consumer.has_no_more()
+
+
+def test_without_the_policy_it_stays_where_it_is(pair, connect, name):
+    a, b = pair
+    stuck_at(b, name, connect, a)
+    consumer = connect(port=a.port)
+    consumer.subscribe(f"/queue/{name}")
+    wait_for_demand(a, f"queue://{name}")
+    assert consumer.has_no_more()
+    assert b.depth(name) == 5
+
+
+def test_a_bridge_takes_no_more_in_a_span_of_time_than_the_policy_lets_it(pair, connect, name):
+    a, b = pair
+    queue = f"slow.{name}"
+    consumer, sender = connect(port=b.port), connect(port=a.port)
+    consumer.subscribe(f"/queue/{queue}")
+    wait_for_demand(a, f"queue://{queue}")
+    began = time.monotonic()
+    for number in range(5):
+        sender.send(f"/queue/{queue}", str(number), persistent="true")
+    assert consumer.bodies(5) == list("01234")
+    assert time.monotonic() - began >= 2 * SPAN_MS / 1000
