@@ -235,15 +235,16 @@ def test_no_page_and_no_answer_names_what_is_outside_of_the_scope(console, db):
     assert f"{INSIDE}.split" in listed
 
 
+#: A definition that closes a ring.
+RING = {"name": f"{INSIDE}.ring2", "leg_kind": "queue", "leg_name": f"{INSIDE}.ring", "leg_selector": ""}
 #: Forms that pages are given, beside an empty one: what names only what is inside, and reaches farther.
 FORMS: dict[str, list[dict]] = {
     "act": [{"action": "move", "target": f"queue://{INSIDE}.both", "seq": "{seq}"}, {"action": "retry", "reason": "r"},
             {"action": "copy", "target": f"queue://{INSIDE}.both"}],
     "edit-message": [{"destination": f"/queue/{INSIDE}.both", "reason": "r", "body": "b", "encoding": "text"}],
     "send": [{"destination": f"/queue/{INSIDE}.both", "body": "b", "encoding": "text"}],
-    "new-definition": [{"name": f"{INSIDE}.ring2", "leg_kind": "queue", "leg_name": f"{INSIDE}.ring", "leg_selector": ""}],
-    "check-definition": [
-        {"name": f"{INSIDE}.ring2", "leg_kind": "queue", "leg_name": f"{INSIDE}.ring", "leg_selector": ""}],
+    "new-definition": [RING],
+    "check-definition": [RING],
     "routing-import": [{"text": "<broker xmlns='http://activemq.apache.org/schema/core'/>", "mode": "replace"}],
     "route-preview": [{"destination": f"queue://{INSIDE}.both", "why": f"{INSIDE}.target"}],
     "selector-tester": [{"destination": f"queue://{INSIDE}.both", "selector": "a = 1"}],
