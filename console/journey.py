@@ -107,7 +107,11 @@ class Journey:
                 for each in self.steps
                 if each.place is None or sees(each.place)
             ],
-            copies=[replace(each, detail=naming.joined(each.detail, sees)) for each in self.copies if sees(each.place)],
+            copies=[
+                replace(each, detail=naming.joined(each.detail, sees)) if each.state == "taken" else each
+                for each in self.copies
+                if sees(each.place)
+            ],
             sent_to=self.sent_to if self.sent_to and sees(self.sent_to) else None,
         )
 
