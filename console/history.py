@@ -74,8 +74,8 @@ class Window:
 
     @property
     def start_text(self) -> str:
-        """When it begins, as the pages of messages want it: UTC, to the second."""
-        return f"{datetime.fromtimestamp(self.start, UTC):%Y-%m-%dT%H:%M:%S}"
+        """When it begins, as the pages of messages want it: to the second, whatever their zone."""
+        return f"{datetime.fromtimestamp(self.start, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _resolution(start: int, end: int, now: float) -> Resolution:

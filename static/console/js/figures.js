@@ -34,13 +34,29 @@ function themed(layout) {
   };
 }
 
+// Plotly draws times as their texts say them: they are told by the clock that the page's reader chose.
+const timeZone = document.documentElement.dataset.zone || "UTC";
+const local = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" });
+const MOMENT = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d/;
+
+function inZone(value) {
+  if (typeof value !== "string" || !MOMENT.test(value)) return value;
+  const isExact = /(Z|[+-]\d\d:?\d\d)$/.test(value);
+  return local.format(Date.parse(isExact ? value : `${value.replace(" ", "T")}Z`));
+}
+
+function zoned(data) {
+  if (timeZone === "UTC") return data;
+  return data.map((trace) => (Array.isArray(trace.x) ? { ...trace, x: trace.x.map(inZone) } : trace));
+}
+
 const CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"] };
 
 function draw() {
   for (const host of document.querySelectorAll("[data-figure]")) {
     const figure = JSON.parse(document.getElementById(host.dataset.figure).textContent);
     host.style.height = `${(figure.layout?.height ?? HEIGHT) + 10}px`; // what Plotly draws does not make it grow
-    window.Plotly.react(host, figure.data, themed(figure.layout ?? {}), CONFIG);
+    window.Plotly.react(host, zoned(figure.data), themed(figure.layout ?? {}), CONFIG);
   }
 }
 
