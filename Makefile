@@ -33,8 +33,8 @@ run: setup ## start everything on this machine and keep it running until Ctrl-C
 demo: setup ## run a small order business against a running Sluice (FOR=120 seconds)
 	@$(PYTHON) manage.py demo --seconds $(FOR)
 
-test: setup browser clients activemq ## all tests, or a part of them (T=tests/supervisor), by two processes (N=0: by this one)
-	@$(PYTHON) -m pytest -n $(N) --dist loadscope --no-loadscope-reorder $(T) || {
+test: setup browser clients activemq ## all tests, or a part of them (T=tests/supervisor), by two processes (N=0: by this one); it says which took longest
+	@$(PYTHON) -m pytest -n $(N) --dist loadscope --no-loadscope-reorder --durations=15 $(T) || {
 	  echo "what failed, again by itself: a deadline missed while others worked is no fault, anything else fails again"
 	  $(PYTHON) -m pytest --last-failed --last-failed-no-failures none $(T)
 	}

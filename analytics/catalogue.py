@@ -101,6 +101,8 @@ ANALYSES = _table(
         "analytics.jobs.depth",
         (WINDOW, DESTINATION, LIMIT),
         PACE,
+        reads_routing=True,
+        version=2,
     ),
     Analysis(
         "skew",

@@ -22,6 +22,7 @@ class Connect:
     shares_client_id: bool  #: with all who say so too
     headers: dict[str, str]  #: of the CONNECTED frame, but for `session`
     bridge: str | None = None  #: the broker whose bridge it is; None: it is an ordinary client
+    duplex: bool = False  #: a bridge that takes messages to there, too
 
 
 @dataclass(frozen=True, slots=True)

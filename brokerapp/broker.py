@@ -26,6 +26,7 @@ from brokerapp.actions import (
 )
 from brokerapp.advisories import Advisories
 from brokerapp.bounds import Bounds
+from brokerapp.bridging import Bridging
 from brokerapp.browsing import Browsing
 from brokerapp.client import Client
 from brokerapp.committer import Committer
@@ -113,6 +114,7 @@ class Broker:
         self.bounds = Bounds(self)
         self.flow = FlowControl(self)
         self.quotas = Quotas(settings.memory_limit)
+        self.bridging = Bridging(self)
         self.slow_consumers = SlowConsumers(self)
         self.durables, self.recovery = Durables(self), Recovery(self)
         self.delivery.remember, self.delivery.lose = self.recovery.published, self.failures.lose
@@ -237,6 +239,7 @@ class Broker:
             self.subscribing.end(client, subscription)
         self.producers.left(client)
         self.temporaries.end(client)
+        self.bridging.left(client)
         self.advisories.disconnected(client)
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:

@@ -10,6 +10,8 @@ Path = tuple[str, ...]
 PATH_HEADER = "sluice-path"
 #: What a bridge says of itself when it subscribes: where it leads, and how many bridges a message may cross.
 TO_HEADER, TTL_HEADER = "sluice-to", "sluice-message-ttl"
+#: How queues of ActiveMQ begin in which bridges record what they passed on.
+RECORDS = "Sluice.Bridge."
 #: As many crossings as there are brokers.
 UNLIMITED = -1
 

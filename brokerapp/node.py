@@ -25,7 +25,9 @@ from brokerapp.errors import Fenced, StoreUnavailable
 from brokerapp.in_force import InForce
 from brokerapp.listeners import Listen, Listeners
 from brokerapp.network.connections import Connections
-from brokerapp.network.terms import Terms
+from brokerapp.network.definition import NetworkConnector
+from brokerapp.network.desk import NetworkDesk, Registry
+from brokerapp.network.telling import network_stats
 from brokerapp.recording.recorder import NoRecorder, Recorder
 from brokerapp.reporting import Reporting
 from brokerapp.requests import answer
@@ -74,7 +76,8 @@ class NodeConfig:
     trace: bool = True  #: record what happens to messages
     settings: Settings = DEFAULT_SETTINGS
     alone: bool = False  #: nobody else can use this store, so a former node need not be waited for
-    network: tuple[Terms, ...] = ()  #: connectors to other brokers
+    network: tuple[NetworkConnector, ...] = ()  #: connectors to other brokers, unless the store knows others
+    network_at_once: bool = False  #: no connector waits for the first attempt of another
     node: str = ONLY_NODE  #: its name among the nodes of the broker
     node_timeout_ms: int = NODE_TIMEOUT_MS  #: without a beat after which it is taken for dead
 
@@ -107,8 +110,14 @@ class Node:
         snapshot = await self._store.clear_stats()
         self.broker = await self._make_broker(definitions)
         self._listeners = Listeners(self.broker, self._authenticate, self._request_pump)
+        registry = Registry(self._store)
+        connectors = await registry.begin(self.config.network, self.config.impose)
+        self.network = Connections(self._listeners.own, connectors, at_once=self.config.network_at_once)
+        self._network_desk = NetworkDesk(self.network, registry)
         beat = partial(self._store.beat, self.session, name=self.config.node, timeout_ms=self.config.node_timeout_ms)
-        self._reporting = Reporting(self.broker, self._store, self._listeners, self._limits, snapshot, beat)
+        self._reporting = Reporting(
+            self.broker, self._store, self._listeners, self._limits, snapshot, beat, lambda: network_stats(self.network)
+        )
         await self._reporting.beat()  # from here on operators ask us instead of changing the store themselves
         self.broker.recover(await self._found(), last)
         for destination in self.config.destinations:
@@ -125,7 +134,6 @@ class Node:
         for name, work in work_by_name.items():
             self._tasks.append(asyncio.create_task(self._guard(name, work), name=name))
         await self._listen()
-        self.network = Connections(self.config.broker, self._listeners.own, self.config.network)
         self.network.start()
         self.broker.url = next(iter(self.addresses), "")
         await self._reporting.beat()
@@ -281,7 +289,9 @@ class Node:
         while True:
             request = await self._control.next_request(TICK_SECONDS)
             if request is not None:
-                reply = await answer(self.broker, self._committer, self._request_pump, self._refresh, request)
+                reply = await answer(
+                    self.broker, self._committer, self._request_pump, self._refresh, request, self._network_desk.verbs
+                )
                 await self._store.answer(request["id"], reply)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from brokerapp.broker import Broker
@@ -177,8 +177,9 @@ async def answer(
     pump: Callable[[], None],
     refresh: Callable[[], Awaitable[None]],
     request: dict[str, Any],
+    others: Mapping[str, Callable[..., Awaitable[Any]]],
 ) -> dict[str, Any]:
-    """The reply to a request: {"result": ...} or {"error": sentence, "code": code}."""
+    """The reply to a request: {"result": ...} or {"error": sentence, "code": code}. `others` are further verbs."""
     desk, peers = Desk(broker, committer, pump, refresh), PeersDesk(broker, pump)
     transfers, steps = Transfers(broker), Steps(broker)
     verbs: dict[str, Callable[..., Awaitable[Any]]] = {
@@ -205,6 +206,7 @@ async def answer(
         "routes": Sending(broker).routes,
         "explain": Explaining(broker).explain,
         "circumstances": Explaining(broker).circumstances,
+        **others,
     }
     verb = verbs.get(request["verb"])
     if verb is None:

@@ -85,6 +85,8 @@ class Storing:
         client.ended_unit(request.size)
         if request.settled:
             self._broker.settling.account(request.settled)
+        if request.repeated and client.tally is not None:
+            client.tally.repeated += len(request.repeated)
         if request.dropped or request.repeated:
             self._leave_out(placed, request.dropped, request.repeated)
         self.happened(placed, seq, request.given)

@@ -12,7 +12,7 @@ from brokerapp.bounds import MESSAGE_BYTES
 from brokerapp.client import Client
 from brokerapp.delivery import from_log
 from brokerapp.destination import Destination, Kind
-from brokerapp.engine.crossing import Crossing
+from brokerapp.engine.crossing import Crossing, Tally
 from brokerapp.engine.eviction import pending_limit
 from brokerapp.engine.patience import topic_bound_of
 from brokerapp.engine.subscription import MAX_PENDING_BYTES, Subscription
@@ -55,8 +55,7 @@ class Subscribing:
         if subscribe.browser:
             self._broker.browsing.check(subscribe, targets)
         selector = compile_selector(subscribe.selector) if subscribe.selector else None
-        if (crossing := _crossing(subscribe.options, selector)) is not None:
-            selector = crossing
+        crossing = _crossing(client, subscribe.options, selector)
         wanted, retroactive = _named(client, subscribe, targets), _is_true(subscribe.options, "retroactive")
         by_default = self._prefetch(targets[0], wanted is not None)
         if subscribe.browser:
@@ -72,10 +71,10 @@ class Subscribing:
         client.keys += 1
         subscription = Subscription(
             subscribe.id, name, str(client.keys), client, targets, subscribe.ack_mode,
-            prefetch, None if durable else selector, subscribe.transformation,
+            prefetch, None if durable else crossing or selector, subscribe.transformation,
             priority=_priority(subscribe.options),
             exclusive=self._exclusive(targets[0], subscribe.options), no_local=_is_true(subscribe.options, "noLocal"),
-            retroactive=retroactive,
+            retroactive=retroactive, crossing=crossing,
         )  # fmt: skip
         self._bound_pending(subscription, _number(subscribe.options, "maximumPendingMessageLimit", 0))
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
@@ -223,12 +222,12 @@ def _named(client: Client, subscribe: Subscribe, topics: tuple[Destination, ...]
     )  # fmt: skip
 
 
-def _crossing(options: Mapping[str, str], selector: Selector | None) -> Crossing | None:
+def _crossing(client: Client, options: Mapping[str, str], selector: Selector | None) -> Crossing | None:
     """What the bridge of another broker takes; None for other consumers."""
     if TO_HEADER not in options:
         return None
-    ttl = _number(options, TTL_HEADER, 1)
-    return Crossing(options[TO_HEADER], ttl, read_path(options.get(PATH_HEADER, "")), selector)
+    ttl, path = _number(options, TTL_HEADER, 1), read_path(options.get(PATH_HEADER, ""))
+    return Crossing(options[TO_HEADER], ttl, path, selector, client.tally or Tally())
 
 
 def _patterns(targets: Iterable[Destination]) -> int:

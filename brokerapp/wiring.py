@@ -13,7 +13,6 @@ from brokerapp.engine.access import Principal
 from brokerapp.environment import Environment
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.listeners import Listen
-from brokerapp.network.terms import terms_of
 from brokerapp.node import Node, NodeConfig
 from brokerapp.settings import Settings
 from brokerapp.stomp.endpoint import Authenticate
@@ -21,6 +20,8 @@ from brokerapp.stomp.tls import server_context
 
 #: Groups of an installation's users whose programs may produce and consume, everywhere: administrators, and programs.
 PRODUCING_AND_CONSUMING = frozenset({"admin", "client"})
+#: Those that may join a broker to this one.
+BRIDGING = frozenset({"admin"})
 INSTALLATION_GRANTS = tuple(
     Grant(destination, read=PRODUCING_AND_CONSUMING, write=PRODUCING_AND_CONSUMING, admin=PRODUCING_AND_CONSUMING)
     for destination in (*(Destination(kind, ANY_REST) for kind in NAMED_KINDS), None)
@@ -32,7 +33,9 @@ async def start_node(environment: Environment, authenticate: Authenticate | None
     config = _installed(environment)
     if problems := listens(config)[1]:
         raise ConfigurationRefused("; ".join(problems))
-    node = Node(node_config(config, environment.redis_url, alone=environment.owns_store), authenticate)
+    wanted = node_config(config, environment.redis_url, alone=environment.owns_store)
+    wanted = replace(wanted, settings=replace(wanted.settings, bridge_groups=BRIDGING))
+    node = Node(wanted, authenticate)
     await node.start()
     return node
 
@@ -102,7 +105,8 @@ def node_config(
             force_persistency=config.force_persistency,
         ),
         alone=alone,
-        network=tuple(terms_of(each)[0] for each in config.network_connectors if not each.uri.startswith("multicast:")),
+        network=tuple(each for each in config.network_connectors if not each.uri.startswith("multicast:")),
+        network_at_once=config.network_connector_start_async,
     )
 
 

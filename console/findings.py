@@ -107,7 +107,7 @@ def _head(column: Mapping[str, str], sort: str, url: Any) -> Head:
 
 
 def _cell(value: Any, column: Mapping[str, str], window: Mapping[str, int]) -> Cell:
-    text = figures.figure(value, column["unit"])
+    text = figures.cell(value, column)
     link = link_to(column.get("about", ""), value, window) if isinstance(value, str) else ""
     return Cell(text.removeprefix("queue://") if link else text, link, column["label"], column["unit"] not in _TEXTS)
 

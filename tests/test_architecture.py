@@ -14,12 +14,12 @@ VALUES = (
     "brokerapp.errors", "brokerapp.destination", "brokerapp.message", "brokerapp.definitions",
     "brokerapp.definitions_json", "brokerapp.snapshot",
     "brokerapp.settings", "brokerapp.strategies", "brokerapp.named_subscription", "brokerapp.transformations",
-    "brokerapp.connector", "brokerapp.network_path",
+    "brokerapp.connector", "brokerapp.network_path", "brokerapp.network_stats",
 )  # fmt: skip
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
-    "brokerapp.advisories", "brokerapp.bounds", "brokerapp.broker", "brokerapp.browsing", "brokerapp.client",
-    "brokerapp.client_unit", "brokerapp.committer", "brokerapp.consuming", "brokerapp.creation",
+    "brokerapp.advisories", "brokerapp.bounds", "brokerapp.bridging", "brokerapp.broker", "brokerapp.browsing",
+    "brokerapp.client", "brokerapp.client_unit", "brokerapp.committer", "brokerapp.consuming", "brokerapp.creation",
     "brokerapp.delivery", "brokerapp.durables", "brokerapp.early_delivery", "brokerapp.expiry",
     "brokerapp.failures", "brokerapp.flow_control", "brokerapp.full_place",
     "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.leftovers",
@@ -46,6 +46,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.settings": (),
     "brokerapp.destination": ("brokerapp.errors",),
     "brokerapp.network_path": (),
+    "brokerapp.network_stats": (),
     "brokerapp.message": ("brokerapp.destination", "brokerapp.network_path"),
     "brokerapp.transformations": ("brokerapp.message",),
     "brokerapp.actions": ("brokerapp.network_path",),
@@ -87,7 +88,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.recording": ("brokerapp.recording", "brokerapp.message", "brokerapp.selectors"),
     "brokerapp.config": (
         *VALUES, "brokerapp.config", "brokerapp.selectors", "brokerapp.engine", "brokerapp.settings",
-        "brokerapp.network.terms", "brokerapp.cluster.terms",
+        "brokerapp.network.definition", "brokerapp.network.terms", "brokerapp.cluster.terms",
     ),
     **dict.fromkeys(CORE_WITH_PARTS, PARTS_OF_CORE),
     "brokerapp.committer": ("brokerapp.engine.entry", "brokerapp.errors", "=brokerapp.store"),
@@ -115,14 +116,22 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     ),
     "brokerapp.listeners": (*PARTS_OF_CORE, "brokerapp.stomp"),
     "brokerapp.network": (),
-    "brokerapp.network.terms": ("brokerapp.config.broker_config", "brokerapp.destination", "brokerapp.errors"),
+    "brokerapp.network.definition": ("brokerapp.destination", "brokerapp.errors"),
+    "brokerapp.network.terms": ("brokerapp.destination", "brokerapp.errors", "brokerapp.network.definition"),
     "brokerapp.network.demand": (*VALUES, "brokerapp.engine", "brokerapp.network.terms"),
     "brokerapp.network.dialect": ("brokerapp.network_path", "brokerapp.stomp.session"),
     "brokerapp.network.link": ("brokerapp.errors", "brokerapp.network.dialect", "brokerapp.stomp"),
     "brokerapp.network.activemq": ("brokerapp.network.link", "brokerapp.stomp"),
+    "brokerapp.network.outbox": ("brokerapp.network.link",),
+    "brokerapp.network.batches": (
+        "brokerapp.network_path", "brokerapp.network.link", "brokerapp.network.outbox", "brokerapp.stomp",
+    ),
     "brokerapp.network.loopback": ("brokerapp.stomp",),
     "brokerapp.network.bridge": (*VALUES, "brokerapp.network", "brokerapp.stomp"),
-    "brokerapp.network.connections": ("brokerapp.network", "brokerapp.stomp"),
+    "brokerapp.network.way": (*VALUES, "brokerapp.clock", "brokerapp.engine", "brokerapp.network", "brokerapp.stomp"),
+    "brokerapp.network.connections": (*VALUES, "brokerapp.network", "brokerapp.stomp"),
+    "brokerapp.network.telling": (*VALUES, "brokerapp.network"),
+    "brokerapp.network.desk": (*VALUES, "brokerapp.network", "brokerapp.store.redis"),
     "brokerapp.cluster": (),
     "brokerapp.cluster.terms": ("brokerapp.errors", "brokerapp.network.terms"),
     "brokerapp.cluster.record": VALUES,
@@ -180,8 +189,8 @@ PURE = (
     "brokerapp.engine",
     "brokerapp.stomp.frames", "brokerapp.stomp.heads", "brokerapp.stomp.naming", "brokerapp.stomp.runs",
     "brokerapp.stomp.send_headers", "brokerapp.stomp.session", "=brokerapp.store", "brokerapp.store.keys",
-    "brokerapp.network.terms", "brokerapp.network.demand", "brokerapp.network.dialect",
-    "brokerapp.cluster.terms", "brokerapp.cluster.record",
+    "brokerapp.network.definition", "brokerapp.network.terms", "brokerapp.network.demand", "brokerapp.network.dialect",
+    "brokerapp.network.telling", "brokerapp.cluster.terms", "brokerapp.cluster.record",
 )  # fmt: skip
 
 #: Packages from outside that have a home: who alone may import them.
@@ -213,7 +222,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "asyncio": (
         "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.sending", "brokerapp.steps",
         "brokerapp.transfers", "brokerapp.network.link", "brokerapp.network.loopback", "brokerapp.network.connections",
-        "brokerapp.network.activemq",
+        "brokerapp.network.way", "brokerapp.network.activemq", "brokerapp.network.batches",
         "brokerapp.stomp.heart_beats", "brokerapp.stomp.listener", "brokerapp.stomp.websocket", "brokerapp.listeners",
         "brokerapp.wiring", "brokerapp.reloading",
         "brokerapp.management", "brokerapp.store", "analytics", "console",

@@ -12,7 +12,7 @@ from analytics.question import Question
 from analytics.results import Column, Findings, Table
 from analytics.transforms.clients import clients
 from analytics.transforms.which import of_destination
-from analytics.words import client, counted, part, sentence, short
+from analytics.words import client, client_label, counted, part, sentence, short
 
 STEPS = 1
 NOBODY = "not recorded"
@@ -49,7 +49,12 @@ def run(question: Question, collect: Collect) -> Findings:
         if rows:
             series = {done: [each["messages"] for each in rows[:MAX_BARS]]}
             figures.append(
-                (title, charts.bars([each["client"] for each in rows[:MAX_BARS]], series, "messages", log=False))
+                (
+                    title,
+                    charts.bars(
+                        [client_label(each["client"]) for each in rows[:MAX_BARS]], series, "messages", log=False
+                    ),
+                )
             )
     return Findings(_sentence(producers, consumers), rows_read, tuple(figures), tuple(tables))
 

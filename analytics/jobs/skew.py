@@ -11,7 +11,7 @@ from analytics.question import Question
 from analytics.results import Column, Findings, Table
 from analytics.transforms.clients import clients
 from analytics.transforms.which import of_destination
-from analytics.words import counted, form, part, sentence, short
+from analytics.words import client, counted, form, part, sentence, short
 
 STEPS = 1
 #: From here on a share is called uneven: so many times what it would be if all had the same.
@@ -79,7 +79,7 @@ def _sentence(queues: list[dict[str, Any]]) -> str:
     if not uneven:
         return sentence(f"the consumers of {counted(len(queues), 'queue')} share their messages evenly")
     return sentence(
-        f"{worst['client']} takes {part(worst['share'])} of the messages of {short(worst['destination'])}, "
+        f"{client(worst['client'])} takes {part(worst['share'])} of the messages of {short(worst['destination'])}, "
         f"{worst['factor']:.2g} times an even share",
         f"{counted(len(uneven), 'queue')} of {len(queues):,} with competing consumers {are} shared unevenly",
     )

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from analytics import durable
 from analytics.archive import BrokerArchive, Commit
+from analytics.compaction import COMPRESSION, ROW_GROUP
 from analytics.request import Window
 from brokerapp.definitions import Composite, Definitions, Leg, VirtualTopic
 from brokerapp.destination import Destination
@@ -306,7 +307,7 @@ def _write(folder: Path, made: Stretch, id: str) -> int:
             day, clock = divmod(int(hour), 24)
             path = folder / f"broker={name}/day={np.datetime64(day, 'D')}/hour={clock:02}/part-{id}.parquet"
             path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(_table(rows, made, name), path, compression="zstd", compression_level=3)
+            pq.write_table(_table(rows, made, name), path, row_group_size=ROW_GROUP, **COMPRESSION)
     return len(hours)
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from brokerapp.client import Client
 from brokerapp.destination import Destination, Kind
-from brokerapp.engine.crossing import Crossing
 from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import InvalidDestination
 from brokerapp.message import Message
@@ -121,9 +120,9 @@ def consumer_info(subscription: Subscription, broker: str) -> Document:
 
 def _network(subscription: Subscription) -> Document:
     """What is told of the consumer of a bridge: the brokers from here to where it leads."""
-    if not isinstance(subscription.selector, Crossing):
+    if subscription.crossing is None:
         return {}
-    path = [{"value": name} for name in subscription.selector.path]
+    path = [{"value": name} for name in subscription.crossing.path]
     return {"brokerPath": {"BrokerId": path}, "networkSubscription": True}
 
 

@@ -25,7 +25,8 @@ class Existing:
 
     def __init__(self, broker: Broker, virtual: VirtualConsumers) -> None:
         self._broker, self._virtual = broker, virtual
-        self.bridges: dict[str, Document] = {}  #: by name, what their advisories say in headers
+        #: What tells a bridge from others -> the broker it leads to, and what its advisories say in headers.
+        self.bridges: dict[str, tuple[str, Document]] = {}
 
     def news(self) -> dict[str, Callable[[], Iterator[News]]]:
         """Topics, by name or pattern -> what a new listener is told."""
@@ -64,7 +65,7 @@ class Existing:
                     yield topic_of(topics.PRODUCER, each), self.producer_count(each), document
 
     def _bridges_there(self) -> Iterator[News]:
-        for name, about in self.bridges.items():
+        for name, about in self.bridges.values():
             headers = {"started": True, **about}
             yield topics.NETWORK_BRIDGE, headers, documents.bridge_info(name, str(about["remoteIp"]))
 

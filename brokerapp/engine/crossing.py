@@ -30,6 +30,14 @@ def _stays() -> Verdict:
 
 
 @dataclass(slots=True)
+class Tally:
+    """What a broker kept from one bridge, or had already of what that brought."""
+
+    too_far: int = 0  #: messages of topics that were not given to it, having crossed as many bridges as they may
+    repeated: int = 0  #: copies that it handed over again
+
+
+@dataclass(slots=True)
 class Rate:
     """What crossed in the present span of time."""
 
@@ -45,6 +53,7 @@ class Crossing:
     message_ttl: int  #: bridges that a message may cross
     path: Path = ()  #: of the demand: the brokers from here to the one whose consumers want it
     selector: Selector | None = None  #: theirs, where the bridge stands for one of them only
+    tally: Tally = field(default_factory=Tally)  #: of all consumers of the bridge
     rates: dict[str, Rate] = field(default_factory=dict)  #: by the log that has a limit
 
     @property

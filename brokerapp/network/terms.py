@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl
 
 from brokerapp.destination import Destination
 from brokerapp.errors import ConfigurationRefused
-
-if TYPE_CHECKING:
-    from brokerapp.config.broker_config import NetworkConnector
+from brokerapp.network.definition import NetworkConnector
 
 #: Where ActiveMQ listens unless told otherwise, and where it does so for STOMP.
 DEFAULT_PORT, STOMP_PORT = 61616, 61613

@@ -232,9 +232,13 @@ class StompConnection(asyncio.Protocol):
 
     def _welcome(self, connect: Connect, principal: Principal) -> None:
         client = self.client
+        if connect.bridge is not None and not client.internal:
+            self._broker.bridging.check(principal, connect.bridge)
         client.principal, client.client_id = principal, connect.client_id or client.id
         client.named, client.shares_client_id = bool(connect.client_id), connect.shares_client_id
         self._broker.connect(client, steal=self._endpoint.limits.allow_link_stealing)
+        if connect.bridge is not None and not client.internal:
+            self._broker.bridging.came(client, connect.bridge, duplex=connect.duplex)
         self._session.stamp = self._stamp(connect.login, principal)
         self._out.append(self._session.connected(connect.headers, client.client_id, self._broker.name))
         self._broker.delivery.dirty[client] = None

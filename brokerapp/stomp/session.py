@@ -48,6 +48,8 @@ HEART_BEAT_DIGITS = 9
 ACTIVEMQ_OPTION = "activemq."
 #: By which a bridge says whose it is, in CONNECT and CONNECTED.
 BRIDGE_HEADER = "sluice-broker"
+#: By which it says that it takes messages to there, too.
+DUPLEX_HEADER = "sluice-duplex"
 MESSAGE_ID = "message-id"
 CROSSING_HEADERS = (TO_HEADER, TTL_HEADER, PATH_HEADER)
 #: Headers that name a durable subscription, the first that is there counts: Artemis' two, and ActiveMQ's.
@@ -139,10 +141,10 @@ class StompSession:
         if request is not None:
             answer["response-id"] = answer["receipt-id"] = request
         shares_client_id = headers.get("shared-client-id") == "true"
-        self.bridge = headers.get(BRIDGE_HEADER)
+        self.bridge = headers.get(BRIDGE_HEADER) or None
         return Connect(
             headers.get("login"), headers.get("passcode"), headers.get("client-id"), shares_client_id, answer,
-            self.bridge,
+            self.bridge, headers.get(DUPLEX_HEADER) == "true",
         )  # fmt: skip
 
     def _send(self, headers: dict[str, str], frame: Frame) -> Action:

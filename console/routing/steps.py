@@ -22,13 +22,23 @@ Said = Mapping[str, str]
 
 def rights_for(request: HttpRequest, changes: Iterable[Change]) -> None:
     """Raise PermissionDenied unless the user may put these changes in force, wherever they reach."""
-    require(request, Verb.ROUTE)
+    changes = list(changes)
+    if not changes:
+        require(request, Verb.ROUTE)
+    _require_at(request, Verb.ROUTE, [each for each in changes if each.routes])
+    _require_at(request, Verb.RECORD, [each for each in changes if each.records])
+
+
+def _require_at(request: HttpRequest, verb: Verb, changes: list[Change]) -> None:
+    if not changes:
+        return
+    require(request, verb)
     knows = touched(request.user)
     for place in sorted({place for each in changes for item in (each.before, each.after) for place in places_of(item)}):
         if knows(place):
-            require(request, Verb.ROUTE, place)
+            require(request, verb, place)
         else:  # its name is not for them
-            require_everywhere(request, Verb.ROUTE)
+            require_everywhere(request, verb)
 
 
 def may_draft(request: HttpRequest, changes: Iterable[Change]) -> None:

@@ -33,6 +33,7 @@ for _filter in (
     figures.ago,
     figures.lately,
     figures.figure,
+    figures.cell,
     figures.difference,
 ):
     register.filter(_filter.__name__, _filter)

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET
 
 from analytics import charts
 from analytics.past import width_for
+from analytics.routes import policy_of
 from brokerapp.destination import Destination, Kind
 from brokerapp.errors import BrokerError
 from brokerapp.snapshot import DestinationStats
@@ -119,7 +120,7 @@ def _remembered(destination: Destination) -> list[tuple[str, datetime]]:
 
 def _policy(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:
     definitions = known(gateway().definitions(), touched(request.user))
-    entry = policies.policy_of(definitions, stats.destination)
+    entry = policy_of(definitions, stats.destination)
     return {"policy": entry, "options": policies.options_of(entry) if entry else []}
 
 

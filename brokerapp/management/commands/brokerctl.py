@@ -20,6 +20,7 @@ from brokerapp.definitions_json import to_json, virtual_destination_to_json
 from brokerapp.destination import Destination, Kind
 from brokerapp.environment import Environment
 from brokerapp.errors import BrokerError
+from brokerapp.management.network_verbs import NETWORK_VERBS, add_network_verbs
 from brokerapp.management.operations import telling
 from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
 from brokerapp.management.whatif_verb import add_whatif_verb, whatif
@@ -59,6 +60,7 @@ class Command(BaseCommand):
         ):
             verbs.add_parser(verb, help=text).add_argument("destination", help=DESTINATION)
         add_verbs(verbs)
+        add_network_verbs(verbs)
         waiting = verbs.add_parser("waiting", help="messages that wait until they are due, the next one first")
         waiting.add_argument("--skip", type=int, default=0, help="how many to pass over")
         waiting.add_argument("--limit", type=int, default=BROWSE_LIMIT, help="how many (default: %(default)d)")
@@ -296,11 +298,13 @@ READING = frozenset(
         "stats",
         "groups",
         "selectors",
+        "networks",
+        "network-demand",
         "whatif",
     }
 )
 #: Arguments that say what a verb is about, the most telling first.
-ABOUT = ("destination", "queue", "job", "subscription", "file", "verb")
+ABOUT = ("destination", "queue", "job", "subscription", "connector", "file", "verb")
 
 VERBS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]] = {
     "destinations": _destinations,
@@ -318,4 +322,5 @@ VERBS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]] = {
     "whatif": whatif,
     "stats": _stats,
     **QUEUE_VERBS,
+    **NETWORK_VERBS,
 }
