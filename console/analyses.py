@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 
 from analytics.catalogue import ANALYSES, Analysis, analysis_for
-from analytics.request import AnalysisRequest
+from analytics.request import AnalysisRequest, seconds_of
 from brokerapp.definitions_json import to_json
 from brokerapp.destination import ANY_REST, Destination
 from brokerapp.errors import InvalidDestination, StoreUnavailable
@@ -34,6 +34,12 @@ def request_for(kind: str, given: Mapping[str, str]) -> tuple[str, dict[str, str
     parameters = {name: value for name, value in analysis.values(given).items() if value}
     AnalysisRequest.from_dict({"kind": kind, **parameters})
     return analysis.title, parameters
+
+
+def choice_for(analysis: Analysis, seconds: float) -> str:
+    """The shortest window offered with this question that reaches so far back; else the longest; "" without any."""
+    offered = [value for each in analysis.parameters if each.name == "window" for value, _ in each.choices]
+    return next((each for each in offered if seconds_of(each) >= seconds), offered[-1] if offered else "")
 
 
 def with_routing(request: Mapping[str, Any]) -> dict[str, Any]:

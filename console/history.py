@@ -20,6 +20,8 @@ WINDOWS: dict[str, tuple[str, int]] = {
     "30d": ("30 d", 30 * 86400),
 }  # fmt: skip
 DEFAULT = "15m"
+#: Parameters of a URL that say it.
+OF_WINDOW = frozenset({"window", "from", "to"})
 #: The shortest window that a brush may choose, seconds.
 SHORTEST = 60
 

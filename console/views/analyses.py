@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
@@ -16,9 +17,10 @@ from analytics.catalogue import ANALYSES, Analysis, by_group
 from brokerapp.errors import RequestRefused
 from console import audit, findings, runs, turns
 from console.access import Verb, needs, require, visible
-from console.analyses import catalogue, readable, request_for, run_for, scope_of, words_for
+from console.analyses import catalogue, choice_for, readable, request_for, run_for, scope_of, words_for
 from console.archived import archived
 from console.assets import PLOTLY_STYLES
+from console.history import OF_WINDOW, Window
 from console.models import AnalysisRun
 
 #: Runs shown below the catalogue.
@@ -50,7 +52,10 @@ def ask(request: HttpRequest, kind: str) -> HttpResponse:
     """The form of one question."""
     if kind not in ANALYSES or not ANALYSES[kind].group:
         raise Http404(f"There is no analysis {kind}.")
-    return _form(request, ANALYSES[kind], request.GET)
+    given, now = request.GET.dict(), time.time()
+    if OF_WINDOW & given.keys():
+        given["window"] = choice_for(ANALYSES[kind], int(now) - Window.read(request.GET, now).start)
+    return _form(request, ANALYSES[kind], given)
 
 
 def _form(request: HttpRequest, analysis: Analysis, given: Mapping[str, str], error: str = "") -> HttpResponse:

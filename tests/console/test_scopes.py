@@ -33,7 +33,7 @@ from console.repair.models import Job, JobOutcome, Template
 from console.routing import drafts
 from console.routing.changes import Change, definitions_of, items_of
 from tests.conftest import until
-from tests.console.conftest import make_user
+from tests.console.conftest import make_user, waiting_tasks
 from tests.console.test_live import socket
 from tests.console.test_rights_table import OPERATIONS, PAGES
 
@@ -293,6 +293,8 @@ def test_no_answer_to_a_form_or_an_operation_names_what_is_outside_of_the_scope(
         address = address.replace("dead-letters/q", f"dead-letters/{INSIDE}.a")
         if method != "get":
             leaks.append(told_of(client, method, address.replace("/1/", f"/{seq}/"), BODIES.get(operation, body)))
+    for queue in ("spark", "default"):  # nobody does what was asked of workers
+        waiting_tasks(queue)
     assert list(filter(None, leaks)) == []
 
 
