@@ -18,7 +18,14 @@ from brokerapp.engine.patience import topic_bound_of
 from brokerapp.engine.subscription import MAX_PENDING_BYTES, Subscription
 from brokerapp.errors import RequestRefused
 from brokerapp.named_subscription import NamedSubscription
-from brokerapp.network_path import PATH_HEADER, TO_HEADER, TTL_HEADER, read_path
+from brokerapp.network_path import (
+    CONSUMERS_HEADER,
+    PATH_HEADER,
+    SUPPRESS_HEADER,
+    TO_HEADER,
+    TTL_HEADER,
+    read_path,
+)
 from brokerapp.recording.schema import REDELIVER
 from brokerapp.selectors import Selector, compile_selector
 
@@ -88,16 +95,30 @@ class Subscribing:
             return
         if durable is not None:
             self._broker.durables.join(subscription, durable)
+        elif not self._broker.rivals.admits(subscription):
+            self._broker.barrier(client, subscribe.receipt)
+            return
         else:
             self._join(subscription)
             self._broker.recovery.subscribed(subscription, retroactive)
-
-        def start() -> None:
-            subscription.started = True
-            self._broker.delivery.resume(subscription)
-
         self._broker.advisories.consumer_started(subscription)
-        self._broker.barrier(client, subscribe.receipt, start)
+        self._broker.barrier(client, subscribe.receipt, lambda: self._start(subscription))
+
+    def _start(self, subscription: Subscription) -> None:
+        subscription.started = True
+        self._broker.delivery.resume(subscription)
+
+    def rest(self, subscription: Subscription) -> None:
+        """It is given nothing more, and keeps what it holds until it acknowledges that, or ends."""
+        self._broker.consuming.detach(subscription)
+        self._part(subscription)
+        self._broker.advisories.consumer_stopped(subscription)
+
+    def rise(self, subscription: Subscription) -> None:
+        """It is given messages, after a rest or for the first time."""
+        self._join(subscription)
+        self._broker.advisories.consumer_started(subscription)
+        self._start(subscription)
 
     def _join(self, subscription: Subscription) -> None:
         for target in subscription.destinations:
@@ -169,6 +190,7 @@ class Subscribing:
             self._broker.quotas.subscriptions -= 1
         client.by_key.pop(subscription.key, None)
         client.read_or_not()
+        is_resting = self._broker.rivals.left(subscription)
         if subscription.browse is not None:
             subscription.browse.stop()
             self._broker.advisories.consumer_stopped(subscription)
@@ -183,9 +205,10 @@ class Subscribing:
         self._broker.consuming.part(subscription)
         if subscription.durable is not None:
             self._broker.durables.parted(subscription.durable)
-        else:
+        elif not is_resting:
             self._part(subscription)
-        self._broker.advisories.consumer_stopped(subscription)
+        if not is_resting:
+            self._broker.advisories.consumer_stopped(subscription)
         for each in subscription.destinations:
             if each.is_temporary:
                 self._broker.temporaries.give_back(client, subscription.name, each)
@@ -227,7 +250,9 @@ def _crossing(client: Client, options: Mapping[str, str], selector: Selector | N
     if TO_HEADER not in options:
         return None
     ttl, path = _number(options, TTL_HEADER, 1), read_path(options.get(PATH_HEADER, ""))
-    return Crossing(options[TO_HEADER], ttl, path, selector, client.tally or Tally())
+    consumers = frozenset(read_path(options.get(CONSUMERS_HEADER, "")))
+    yields = options.get(SUPPRESS_HEADER) == "true"
+    return Crossing(options[TO_HEADER], ttl, path, selector, client.tally or Tally(), consumers, yields)
 
 
 def _patterns(targets: Iterable[Destination]) -> int:

@@ -54,6 +54,8 @@ class Crossing:
     path: Path = ()  #: of the demand: the brokers from here to the one whose consumers want it
     selector: Selector | None = None  #: theirs, where the bridge stands for one of them only
     tally: Tally = field(default_factory=Tally)  #: of all consumers of the bridge
+    consumers: frozenset[str] = frozenset()  #: ids of those it is for, wherever they are
+    yields: bool = False  #: it stands aside while another bridge serves one of them
     rates: dict[str, Rate] = field(default_factory=dict)  #: by the log that has a limit
 
     @property

@@ -7,7 +7,7 @@ one for each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,9 +39,22 @@ class Wanted:
     priority: int
     path: Path  #: from here to who wants it
     durable: bool = False
-    consumers: set[str] = field(default_factory=set)  #: for whom it is; of a durable one: names of subscriptions
+    #: For whom it is, with their selectors: consumers by their ids; of a durable one subscriptions by client and name.
+    consumers: dict[str, str | None] = field(default_factory=dict)
+    origins: frozenset[str] = frozenset()  #: ids of the consumers it began for, wherever they are
     static: bool = False  #: wanted whoever consumes
     forwarded: int = 0  #: messages that were passed on for it
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a bridge is to subscribe to, and what no longer."""
+
+    begin: tuple[Wanted, ...] = ()
+    end: tuple[Wanted, ...] = ()
+
+
+NOTHING = Change()
 
 
 class Demand:
@@ -52,54 +65,86 @@ class Demand:
         self.wanted: dict[str, Wanted] = {}  #: by id
         self._numbers = 0
 
-    def static(self) -> list[Wanted]:
-        """What is wanted without anybody consuming; to be subscribed at once."""
-        return [
+    def static(self) -> Change:
+        """What is wanted without anybody consuming."""
+        return Change(tuple([
             self._want(each, None, 0, (self._there,), static=True)
             for each in self._terms.statically_included
             if not (self._terms.exclude_static and _listed(each, self._terms.excluded))
-        ]
+        ]))  # fmt: skip
 
-    def started(self, info: Document) -> list[Wanted]:
-        """A consumer began there: what is to be subscribed now."""
+    def started(self, info: Document) -> Change:
+        """A consumer began there, or a durable subscription is there that nobody consumes (`active` is false)."""
         path = (self._there, *_path(info))
         if info.get("browser") or self._too_far(path) or self._here in path:
-            return []
-        return [each for target in _destinations(info) for each in self._started_at(target, info, path)]
+            return NOTHING
+        if info.get("active") is False and self._terms.dynamic_only:
+            return NOTHING
+        changes = [self._started_at(target, info, path) for target in _destinations(info)]
+        return Change(
+            tuple([each for change in changes for each in change.begin]),
+            tuple([each for change in changes for each in change.end]),
+        )
 
-    def _started_at(self, target: Destination, info: Document, path: Path) -> Iterator[Wanted]:
+    def _started_at(self, target: Destination, info: Document, path: Path) -> Change:
         if not self._permitted(target):
-            return
-        consumer, name = _consumer(info.get("consumerId", {})), info.get("subscriptionName")
-        durable = name is not None and target.kind is Kind.TOPIC
+            return NOTHING
+        durable = info.get("subscriptionName") is not None and target.kind is Kind.TOPIC
+        who = _subscription(info) if durable else _consumer(info.get("consumerId", {}))
+        selector = info.get("selector") or None
         known = self._conduit(target, path, durable)
         if known is not None:
-            known.consumers.add(name if durable else consumer)
-            return
-        selector = None if self._terms.conduit_subscriptions else info.get("selector")
-        wanted = self._want(target, selector, self._priority(info, path), path, durable)
-        wanted.consumers.add(name if durable else consumer)
-        yield wanted
+            known.consumers[who] = selector
+            return self._narrowed(known)
+        said = selector if self._heeds_selectors(durable) else None
+        wanted = self._want(target, said, self._priority(info, path), path, durable)
+        wanted.consumers[who] = selector
+        wanted.origins = _origins(info)
+        return Change((wanted,))
 
-    def stopped(self, removed: Document) -> list[Wanted]:
-        """A consumer ended there: what is to be subscribed no longer. A durable subscription stays without it."""
+    def _heeds_selectors(self, durable: bool) -> bool:
+        """A durable subscription of several keeps what any of them may want: changing its selector would drop that."""
+        if self._terms.conduit_subscriptions:
+            return self._terms.conduit_selectors and not durable
+        return not durable
+
+    def _narrowed(self, wanted: Wanted) -> Change:
+        """One for all consumers that want the same takes what any of their selectors takes (conduitSelectors)."""
+        if wanted.static or not (self._terms.conduit_subscriptions and self._heeds_selectors(wanted.durable)):
+            return NOTHING
+        selector = any_of(wanted.consumers.values())
+        if selector == wanted.selector:
+            return NOTHING
+        del self.wanted[wanted.id]
+        new = self._want(wanted.destination, selector, wanted.priority, wanted.path)
+        new.consumers, new.origins, new.forwarded = wanted.consumers, wanted.origins, wanted.forwarded
+        return Change((new,), (wanted,))
+
+    def stopped(self, removed: Document) -> Change:
+        """A consumer ended there. A durable subscription stays without it."""
         id = removed.get("objectId", {})
         if id.get("@class") != "ConsumerId":
-            return []
+            return NOTHING
         return self._without(_consumer(id), durable=False)
 
-    def forgotten(self, removed: Document) -> list[Wanted]:
-        """A durable subscription was deleted there: what is to be subscribed no longer."""
-        return self._without(removed.get("subscriptionName", ""), durable=True)
+    def forgotten(self, removed: Document) -> Change:
+        """A durable subscription was deleted there."""
+        nameless = {**removed, "clientId": ""}  # as some brokers tell of its consumers
+        change = self._without(_subscription(removed), durable=True)
+        return change if change != NOTHING else self._without(_subscription(nameless), durable=True)
 
-    def _without(self, consumer: str, *, durable: bool) -> list[Wanted]:
-        over = []
+    def _without(self, consumer: str, *, durable: bool) -> Change:
+        begin, end = [], []
         for each in list(self.wanted.values()):
             if each.durable is durable and consumer in each.consumers:
-                each.consumers.discard(consumer)
-                if not each.consumers and not each.static:
-                    over.append(self.wanted.pop(each.id))
-        return over
+                del each.consumers[consumer]
+                if each.consumers or each.static:
+                    change = self._narrowed(each)
+                    begin += change.begin
+                    end += change.end
+                else:
+                    end.append(self.wanted.pop(each.id))
+        return Change(tuple(begin), tuple(end))
 
     def _want(
         self, target: Destination, selector: str | None, priority: int, path: Path, durable: bool = False,
@@ -146,12 +191,31 @@ class Demand:
         return terms.consumer_priority_base - (len(path) + 1 if len(path) > 1 else 0)
 
 
+def any_of(selectors: Iterable[str | None]) -> str | None:
+    """A selector that takes what any of these takes; None, which takes all, if one of them is that."""
+    different = list(dict.fromkeys(selectors))
+    if not different or None in different:
+        return None
+    return different[0] if len(different) == 1 else " OR ".join(f"({each})" for each in different)
+
+
 def _listed(target: Destination, patterns: tuple[Destination, ...]) -> bool:
     return any(each.kind is target.kind and matches(each.name, target.name) for each in patterns)
 
 
 def _consumer(id: Document) -> str:
     return f"{id.get('connectionId', '')}:{id.get('sessionId', '')}:{id.get('value', '')}"
+
+
+def _subscription(info: Document) -> str:
+    return f"{info.get('clientId', '')}:{info.get('subscriptionName', '')}"
+
+
+def _origins(info: Document) -> frozenset[str]:
+    """Who is behind a consumer: itself, or those for whom the bridge is there that consumes."""
+    known = (info.get("networkConsumerPath") or {}).get("ConsumerId", [])
+    known = [known] if isinstance(known, Mapping) else known
+    return frozenset(map(_consumer, known)) or frozenset({_consumer(info.get("consumerId", {}))})
 
 
 def _path(info: Document) -> Path:
