@@ -13,6 +13,8 @@ PATH_HEADER = "sluice-path"
 TO_HEADER, TTL_HEADER = "sluice-to", "sluice-message-ttl"
 #: ... which consumers it is for, and whether it stands aside while another bridge is there for one of them.
 CONSUMERS_HEADER, SUPPRESS_HEADER = "sluice-consumers", "sluice-suppress"
+#: How queues of ActiveMQ begin in which bridges record what they passed on.
+RECORDS = "Sluice.Bridge."
 #: As many crossings as there are brokers.
 UNLIMITED = -1
 

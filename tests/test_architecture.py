@@ -122,6 +122,10 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.network.dialect": ("brokerapp.network_path", "brokerapp.stomp.session"),
     "brokerapp.network.link": ("brokerapp.errors", "brokerapp.network.dialect", "brokerapp.stomp"),
     "brokerapp.network.activemq": ("brokerapp.network.link", "brokerapp.stomp"),
+    "brokerapp.network.outbox": ("brokerapp.network.link",),
+    "brokerapp.network.batches": (
+        "brokerapp.network_path", "brokerapp.network.link", "brokerapp.network.outbox", "brokerapp.stomp",
+    ),
     "brokerapp.network.loopback": ("brokerapp.stomp",),
     "brokerapp.network.bridge": (*VALUES, "brokerapp.network", "brokerapp.stomp"),
     "brokerapp.network.way": (*VALUES, "brokerapp.clock", "brokerapp.engine", "brokerapp.network", "brokerapp.stomp"),
@@ -218,7 +222,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "asyncio": (
         "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.sending", "brokerapp.steps",
         "brokerapp.transfers", "brokerapp.network.link", "brokerapp.network.loopback", "brokerapp.network.connections",
-        "brokerapp.network.way", "brokerapp.network.activemq",
+        "brokerapp.network.way", "brokerapp.network.activemq", "brokerapp.network.batches",
         "brokerapp.stomp.heart_beats", "brokerapp.stomp.listener", "brokerapp.stomp.websocket", "brokerapp.listeners",
         "brokerapp.wiring", "brokerapp.reloading",
         "brokerapp.management", "brokerapp.store", "analytics", "console",

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from brokerapp.destination import Destination, Kind
 from brokerapp.network.demand import Change, Demand, Wanted
 from brokerapp.network.link import Link
+from brokerapp.network.outbox import Outbox, PassedOn
 from brokerapp.network.terms import Terms
 from brokerapp.network_path import CONSUMERS_HEADER, SUPPRESS_HEADER, UNLIMITED, write_path
 from brokerapp.stomp.frames import Frame
 from brokerapp.transformations import ADVISORY_JSON
 
 logger = logging.getLogger(__name__)
+
 
 #: The subscription by which a bridge hears of consumers.
 DEMAND = "demand"
@@ -27,6 +30,11 @@ _VIRTUAL_CONSUMERS = "ActiveMQ.Advisory.VirtualDestination.Consumer."
 _WORDS = {Kind.QUEUE: "Queue", Kind.TOPIC: "Topic"}
 #: Headers of a MESSAGE that are about its delivery, not of the message.
 _OF_DELIVERY = frozenset({"subscription", "ack", "redelivered", "JMSXDeliveryCount", "destination"})
+
+
+def prefix_of(bridge: str) -> str:
+    """How all begins that is this bridge's on links it shares with another: subscriptions, receipts."""
+    return f"{bridge}:"
 
 
 @dataclass(slots=True)
@@ -43,13 +51,15 @@ class Bridge:
     """Moves messages from `source` to `target`; `here` and `there` are the names of the brokers at them."""
 
     def __init__(
-        self, name: str, source: Link, target: Link, here: str, there: str, terms: Terms, numbers: BridgeNumbers
+        self, name: str, source: Link, target: Link, here: str, there: str, terms: Terms, outbox: Outbox,
+        numbers: BridgeNumbers,
     ) -> None:  # fmt: skip
         self.name, self.terms, self.here, self.there = name, terms, here, there
-        self._source, self._target = source, target
+        self._source, self._target, self._outbox = source, target, outbox
+        outbox.done = self._done
         self.demand = Demand(terms, here, there)
         self.numbers = numbers
-        self._prefix = f"{name}:"  # of what is this bridge's on links it shares with another
+        self._prefix = prefix_of(name)
         #: Ack id of what the target has not confirmed yet -> subscription, bytes of its body.
         self._under_way: dict[str, tuple[str, int]] = {}
         self._durables: set[str] = set()  # subscriptions
@@ -151,12 +161,10 @@ class Bridge:
         own = self._source.dialect.received(headers)
         own = {name: value for name, value in own.items() if name not in _OF_DELIVERY}
         passed_on = self._target.dialect.sending({"destination": headers["destination"], **own}, (*path, self.here))
-        if headers.get("persistent") == "true" or self.terms.always_sync_send:
-            passed_on["receipt"] = self._prefix + ack
-            self._under_way[ack] = headers["subscription"], len(frame.body)
-        self._target.send("SEND", passed_on, frame.body)
-        if "receipt" not in passed_on:
-            self._done(ack, headers["subscription"], len(frame.body))
+        sure = headers.get("persistent") == "true" or self.terms.always_sync_send
+        id = f"{headers['destination']} {headers['message-id']}"
+        self._under_way[ack] = headers["subscription"], len(frame.body)
+        self._outbox.send(PassedOn(ack, id, passed_on, frame.body, sure))
 
     def _may_cross(self, path: tuple[str, ...]) -> bool:
         """A durable subscription holds what may not cross, too, and it must not pile up there.
@@ -166,22 +174,23 @@ class Bridge:
         ttl = self.terms.message_ttl
         return self.there not in path and (ttl == UNLIMITED or len(path) < ttl)
 
-    def _done(self, ack: str, subscription: str, size: int) -> None:
-        self.numbers.forwarded += 1
-        self.numbers.forwarded_bytes += size
-        wanted = self.demand.wanted.get(subscription.removeprefix(self._prefix))
-        if wanted is not None:
-            wanted.forwarded += 1
-        self._source.ack([ack])
-
-    def confirmed(self, receipt: str) -> bool:
-        """The target has what this receipt is for; whether it was this bridge that sent it."""
-        if not receipt.startswith(self._prefix):
-            return False
-        ack = receipt.removeprefix(self._prefix)
-        self._done(ack, *self._under_way.pop(ack, ("", 0)))
+    def _done(self, acks: Sequence[str], receipt: str | None) -> None:
+        """The target has what the source knows by these; the receipt is wanted when the source has forgotten it."""
+        for each in acks:
+            subscription, size = self._under_way.pop(each, ("", 0))
+            self.numbers.forwarded += 1
+            self.numbers.forwarded_bytes += size
+            if (wanted := self.demand.wanted.get(subscription.removeprefix(self._prefix))) is not None:
+                wanted.forwarded += 1
+        self._source.ack(acks, receipt)
         if self._ending:
             self._unsubscribe_idle()
+
+    def confirmed(self, receipt: str) -> bool:
+        """What this receipt is for was done; whether it was this bridge that asked for it."""
+        if not receipt.startswith(self._prefix):
+            return False
+        self._outbox.confirmed(receipt.removeprefix(self._prefix))
         return True
 
     def refused(self, frame: Frame) -> bool:
@@ -193,10 +202,10 @@ class Bridge:
         receipt, reason = frame.headers.get("receipt-id", ""), frame.headers.get("message", "")
         if not receipt.startswith(self._prefix):
             return False
-        ack = receipt.removeprefix(self._prefix)
-        subscription, _ = self._under_way.pop(ack, ("", 0))
+        ack = self._outbox.refused(receipt.removeprefix(self._prefix))
+        subscription, _ = self._under_way.pop(ack, ("", 0)) if ack is not None else ("", 0)
         wanted = self.demand.wanted.get(subscription.removeprefix(self._prefix))
-        if wanted is None or not wanted.destination.is_temporary:
+        if ack is None or wanted is None or not wanted.destination.is_temporary:
             self._target.close(f"{self.there} does not take a message: {reason}")
             return True
         logger.warning("%s: %s does not take a message: %s", self.name, self.there, reason)

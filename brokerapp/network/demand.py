@@ -15,7 +15,7 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.engine.destination_map import matches
 from brokerapp.errors import InvalidDestination
 from brokerapp.network.terms import Terms
-from brokerapp.network_path import UNLIMITED, Path
+from brokerapp.network_path import RECORDS, UNLIMITED, Path
 
 Document = Mapping[str, Any]
 #: How advisories name the kinds of destinations.
@@ -25,8 +25,8 @@ _KINDS = {
     "ActiveMQTempQueue": Kind.TEMP_QUEUE,
     "ActiveMQTempTopic": Kind.TEMP_TOPIC,
 }
-#: Advisories interpreted by bridges themselves: wanting them is no demand.
-_OWN = "ActiveMQ.Advisory."
+#: Of bridges themselves: advisories, and records of what they passed on. Wanting them is no demand.
+_OWN = ("ActiveMQ.Advisory.", RECORDS)
 
 
 @dataclass(slots=True, eq=False)

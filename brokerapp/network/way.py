@@ -14,8 +14,11 @@ from brokerapp.clock import now_ms
 from brokerapp.engine.crossing import Tally
 from brokerapp.network import loopback
 from brokerapp.network.activemq import ask_name
-from brokerapp.network.bridge import Bridge, BridgeNumbers
+from brokerapp.network.batches import Batches
+from brokerapp.network.bridge import Bridge, BridgeNumbers, prefix_of
+from brokerapp.network.dialect import ACTIVEMQ
 from brokerapp.network.link import Link, LinkLost
+from brokerapp.network.outbox import OneByOne, Outbox
 from brokerapp.network.terms import Address, Terms
 from brokerapp.network_stats import WayState
 from brokerapp.stomp.endpoint import Endpoint
@@ -125,7 +128,7 @@ class Way:
             self.remote = remote.remote
             local = await self._consume()
             try:
-                self._build(local, remote)
+                self._build(local, remote, await self._outbox(remote))
                 self.connected_to, self.connected_ms, self.state = address, now_ms(), WayState.CONNECTED
                 self.next_attempt_ms = 0
                 self.connections += 1
@@ -171,15 +174,23 @@ class Way:
         await link.open({BRIDGE_HEADER: self.broker, "client-id": f"{name}_{self.remote}_inbound_{self.broker}"})
         return link
 
-    def _build(self, local: Link, remote: Link) -> None:
+    async def _outbox(self, remote: Link) -> Outbox:
+        if remote.dialect is not ACTIVEMQ:
+            return OneByOne(remote, prefix_of(OUT))
+        batches = Batches(remote, prefix_of(OUT), self.broker, self.terms.name)
+        await batches.open()
+        return batches
+
+    def _build(self, local: Link, remote: Link, outbox: Outbox) -> None:
         terms, counts = self.terms, self.counts
-        bridges = [Bridge(OUT, local, remote, self.broker, self.remote, terms, counts.out)]
+        bridges = [Bridge(OUT, local, remote, self.broker, self.remote, terms, outbox, counts.out)]
         if terms.duplex:
-            bridges.append(Bridge(IN, remote, local, self.remote, self.broker, terms, counts.back))
+            back = OneByOne(local, prefix_of(IN))
+            bridges.append(Bridge(IN, remote, local, self.remote, self.broker, terms, back, counts.back))
         self.bridges = bridges
-        for link, sender in ((remote, bridges[0]), (local, bridges[-1])):
-            link.receipt = lambda id, sender=sender: sender.confirmed(id) or None
-            link.refused = lambda frame, sender=sender: sender.refused(frame) or None
+        for link in (remote, local):
+            link.receipt = lambda id: any(each.confirmed(id) for each in bridges) or None
+            link.refused = lambda frame: any(each.refused(frame) for each in bridges) or None
         remote.drained = lambda free: local.hold(not free)
         local.drained = lambda free: remote.hold(not free)
         for each in bridges:
