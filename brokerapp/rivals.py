@@ -7,6 +7,7 @@ that one ends (ActiveMQ's suppressDuplicateTopicSubscriptions and suppressDuplic
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from brokerapp.destination import Destination
@@ -17,57 +18,65 @@ if TYPE_CHECKING:
 
 
 class Rivals:
-    """Of one broker, by what they consume. A part of the broker."""
+    """Those of one broker: of each destination, the consumers of bridges, and whether they serve. A part of it."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._serving: dict[Destination, list[Subscription]] = {}
-        self._resting: dict[Destination, list[Subscription]] = {}
+        self._at: dict[Destination, dict[Subscription, bool]] = {}
 
     def admits(self, subscription: Subscription) -> bool:
-        """Whether a consumer that begins is served; those who must rest for it do. Others have no rivals."""
-        crossing, target = subscription.crossing, subscription.destinations[0]
-        if crossing is None or not crossing.consumers:
+        """Whether a consumer that begins is served; those who rest for it from now on do."""
+        if subscription.crossing is None:
             return True
-        rivals = self._rivals(subscription)
-        if crossing.yields and any(each.priority >= subscription.priority for each in rivals):
-            self._resting.setdefault(target, []).append(subscription)
-            return False
-        for each in rivals:
-            if each.crossing.yields:
-                _remove(self._serving, target, each)
-                self._resting.setdefault(target, []).append(each)
-                self._broker.subscribing.rest(each)
-        self._serving.setdefault(target, []).append(subscription)
-        return True
+        target = subscription.destinations[0]
+        known = self._at.setdefault(target, {})
+        known[subscription] = False
+        serving = who_serve(known)
+        admitted = subscription in serving
+        known[subscription] = admitted
+        self._follow(target, serving)
+        return admitted
+
+    def is_for(self, subscription: Subscription, consumers: frozenset[str]) -> None:
+        """The consumers that a bridge's is there for are others now."""
+        subscription.crossing.consumers = consumers
+        target = subscription.destinations[0]
+        if subscription in self._at.get(target, {}):
+            self._follow(target, who_serve(self._at[target]))
 
     def left(self, subscription: Subscription) -> bool:
         """A consumer ends: who rested for it is served. Whether it rested itself."""
         target = subscription.destinations[0]
-        if subscription.crossing is None:
+        known = self._at.get(target, {})
+        if subscription not in known:
             return False
-        if _remove(self._resting, target, subscription):
-            return True
-        if _remove(self._serving, target, subscription):
-            waiting = sorted(self._resting.get(target, ()), key=lambda each: -each.priority)
-            for each in waiting:
-                if not self._rivals(each):
-                    _remove(self._resting, target, each)
-                    self._serving.setdefault(target, []).append(each)
-                    self._broker.subscribing.rise(each)
-        return False
+        served = known.pop(subscription)
+        if not known:
+            del self._at[target]
+        elif served:
+            self._follow(target, who_serve(known))
+        return not served
 
-    def _rivals(self, subscription: Subscription) -> list[Subscription]:
-        """Those who are served for one of its consumers."""
-        serving = self._serving.get(subscription.destinations[0], ())
-        return [each for each in serving if each.crossing.consumers & subscription.crossing.consumers]
+    def _follow(self, target: Destination, serving: set[Subscription]) -> None:
+        known = self._at[target]
+        for each, served in list(known.items()):
+            if served is not (each in serving):
+                known[each] = not served
+                (self._broker.subscribing.rest if served else self._broker.subscribing.rise)(each)
 
 
-def _remove(known: dict[Destination, list[Subscription]], target: Destination, subscription: Subscription) -> bool:
-    found = known.get(target, [])
-    if subscription not in found:
-        return False
-    found.remove(subscription)
-    if not found:
-        del known[target]
-    return True
+def who_serve(known: dict[Subscription, bool]) -> set[Subscription]:
+    """Of these, each with whether it serves now, those that are to: for each consumer one at least."""
+    covered: set[str] = set()
+    serving = set()
+    for each in _by_precedence(known):
+        consumers = each.crossing.consumers
+        if not (each.crossing.yields and consumers and consumers <= covered):
+            serving.add(each)
+            covered |= consumers
+    return serving
+
+
+def _by_precedence(known: dict[Subscription, bool]) -> Iterable[Subscription]:
+    """The shorter way first; among equals who serves goes on doing so."""
+    return sorted(known, key=lambda each: (-each.priority, not known[each]))

@@ -72,6 +72,10 @@ class Subscribing:
             raise RequestRefused(f"activemq.prefetchSize:{prefetch} is less than nothing")
         name = subscription_name(subscribe.id, subscribe.destination)
         if (old := client.subscriptions.get(name)) is not None:
+            if crossing is not None and old.crossing is not None and crossing.goes_on(old.crossing):
+                self._broker.rivals.is_for(old, crossing.consumers)
+                self._broker.barrier(client, subscribe.receipt)
+                return
             self.end(client, old)
         self._broker.quotas.check_subscription(len(client.subscriptions) + 1, client.patterns + _patterns(targets))
         durable = self._broker.durables.claim(wanted, retroactive) if wanted else None

@@ -110,6 +110,9 @@ class Bridge:
             self._subscribe(each)
         for each in change.end:
             self._end(each)
+        if self._source.dialect.knows_rivals:
+            for each in change.other:
+                self._subscribe(each)
 
     def _end(self, wanted: Wanted) -> None:
         """Pass on nothing more for it. It is unsubscribed when what is on its way is confirmed: else that came back."""

@@ -29,6 +29,18 @@ _KINDS = {
 _OWN = ("ActiveMQ.Advisory.", RECORDS)
 
 
+#: Consumers that are named where a subscription is for many: of so many more none is, and it stands aside for nobody.
+MAX_ORIGINS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """One of those a subscription is for."""
+
+    selector: str | None
+    origins: frozenset[str]  #: ids of the consumers, wherever they are: itself, or those behind another bridge
+
+
 @dataclass(slots=True, eq=False)
 class Wanted:
     """One subscription of the bridge at this end."""
@@ -39,19 +51,32 @@ class Wanted:
     priority: int
     path: Path  #: from here to who wants it
     durable: bool = False
-    #: For whom it is, with their selectors: consumers by their ids; of a durable one subscriptions by client and name.
-    consumers: dict[str, str | None] = field(default_factory=dict)
-    origins: frozenset[str] = frozenset()  #: ids of the consumers it began for, wherever they are
+    #: For whom it is: consumers by their ids; of a durable one subscriptions by client and name.
+    consumers: dict[str, Behind] = field(default_factory=dict)
     static: bool = False  #: wanted whoever consumes
     forwarded: int = 0  #: messages that were passed on for it
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """The consumers it is for, wherever they are."""
+        found = frozenset[str]().union(*[each.origins for each in self.consumers.values()])
+        return found if len(found) <= MAX_ORIGINS else frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a bridge is to subscribe to, and what no longer."""
+    """What a bridge is to subscribe to, what no longer, and what is for others from now on."""
 
     begin: tuple[Wanted, ...] = ()
     end: tuple[Wanted, ...] = ()
+    other: tuple[Wanted, ...] = ()
+
+    @staticmethod
+    def all_of(changes: Iterable[Change]) -> Change:
+        """One of several."""
+        several = list(changes)
+        parts = ([each for change in several for each in getattr(change, part)] for part in ("begin", "end", "other"))
+        return Change(*map(tuple, parts))
 
 
 NOTHING = Change()
@@ -80,26 +105,21 @@ class Demand:
             return NOTHING
         if info.get("active") is False and self._terms.dynamic_only:
             return NOTHING
-        changes = [self._started_at(target, info, path) for target in _destinations(info)]
-        return Change(
-            tuple([each for change in changes for each in change.begin]),
-            tuple([each for change in changes for each in change.end]),
-        )
+        return Change.all_of([self._started_at(target, info, path) for target in _destinations(info)])
 
     def _started_at(self, target: Destination, info: Document, path: Path) -> Change:
         if not self._permitted(target):
             return NOTHING
         durable = info.get("subscriptionName") is not None and target.kind is Kind.TOPIC
         who = _subscription(info) if durable else _consumer(info.get("consumerId", {}))
-        selector = info.get("selector") or None
+        behind = Behind(info.get("selector") or None, _origins(info))
         known = self._conduit(target, path, durable)
         if known is not None:
-            known.consumers[who] = selector
+            known.consumers[who] = behind
             return self._narrowed(known)
-        said = selector if self._heeds_selectors(durable) else None
+        said = behind.selector if self._heeds_selectors(durable) else None
         wanted = self._want(target, said, self._priority(info, path), path, durable)
-        wanted.consumers[who] = selector
-        wanted.origins = _origins(info)
+        wanted.consumers[who] = behind
         return Change((wanted,))
 
     def _heeds_selectors(self, durable: bool) -> bool:
@@ -109,15 +129,16 @@ class Demand:
         return not durable
 
     def _narrowed(self, wanted: Wanted) -> Change:
-        """One for all consumers that want the same takes what any of their selectors takes (conduitSelectors)."""
+        """It is for others now. One for all takes what any of their selectors takes, if it heeds them."""
+        same = Change(other=() if wanted.static or wanted.durable else (wanted,))
         if wanted.static or not (self._terms.conduit_subscriptions and self._heeds_selectors(wanted.durable)):
-            return NOTHING
-        selector = any_of(wanted.consumers.values())
+            return same
+        selector = any_of(each.selector for each in wanted.consumers.values())
         if selector == wanted.selector:
-            return NOTHING
+            return same
         del self.wanted[wanted.id]
         new = self._want(wanted.destination, selector, wanted.priority, wanted.path)
-        new.consumers, new.origins, new.forwarded = wanted.consumers, wanted.origins, wanted.forwarded
+        new.consumers, new.forwarded = wanted.consumers, wanted.forwarded
         return Change((new,), (wanted,))
 
     def stopped(self, removed: Document) -> Change:
@@ -134,17 +155,13 @@ class Demand:
         return change if change != NOTHING else self._without(_subscription(nameless), durable=True)
 
     def _without(self, consumer: str, *, durable: bool) -> Change:
-        begin, end = [], []
+        changes = []
         for each in list(self.wanted.values()):
             if each.durable is durable and consumer in each.consumers:
                 del each.consumers[consumer]
-                if each.consumers or each.static:
-                    change = self._narrowed(each)
-                    begin += change.begin
-                    end += change.end
-                else:
-                    end.append(self.wanted.pop(each.id))
-        return Change(tuple(begin), tuple(end))
+                lasts = bool(each.consumers) or each.static
+                changes.append(self._narrowed(each) if lasts else Change(end=(self.wanted.pop(each.id),)))
+        return Change.all_of(changes)
 
     def _want(
         self, target: Destination, selector: str | None, priority: int, path: Path, durable: bool = False,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from brokerapp.destination import Destination
-from brokerapp.network.demand import NOTHING, Demand
+from brokerapp.network.demand import MAX_ORIGINS, NOTHING, Change, Demand
 from brokerapp.network.terms import Address, Terms
 
 TERMS = Terms("bridge", (Address("b", 1),), decrease_network_consumer_priority=False)
@@ -37,7 +37,7 @@ def begun(of, *consumers):
 def test_all_consumers_of_a_destination_are_one_until_the_last_is_gone():
     found = demand()
     assert begun(found, consumer(1), consumer(2)) == ["queue://q"]
-    assert found.stopped(gone(1)) == NOTHING
+    assert found.stopped(gone(1)).end == ()
     assert [str(each.destination) for each in found.stopped(gone(2)).end] == ["queue://q"]
     assert begun(found, consumer(3)) == ["queue://q"]
 
@@ -123,10 +123,10 @@ def test_one_for_all_takes_what_any_of_their_selectors_takes_if_it_is_to():
     assert first.selector == "a = 1"
     change = found.started(consumer(2, selector="b = 2"))
     assert (change.end, [each.selector for each in change.begin]) == ((first,), ["(a = 1) OR (b = 2)"])
-    assert found.started(consumer(3, selector="b = 2")) == NOTHING
+    assert found.started(consumer(3, selector="b = 2")) == Change(other=(*change.begin,))
     assert [each.selector for each in found.started(consumer(4)).begin] == [None]
     assert [each.selector for each in found.stopped(gone(4)).begin] == ["(a = 1) OR (b = 2)"]
-    assert found.stopped(gone(2)) == NOTHING
+    assert found.stopped(gone(2)).begin == ()
     assert [each.selector for each in found.stopped(gone(3)).begin] == ["a = 1"]
     assert len(found.stopped(gone(1)).end) == 1
     assert found.wanted == {}
@@ -156,3 +156,15 @@ def test_consumers_of_other_bridges_on_a_queue_are_not_merged():
     assert begun(found, consumer(1), consumer(2, path=("C",)), consumer(3, path=("D",))) == ["queue://q"] * 3
     merged = demand(consumer_ttl=2, conduit_network_queue_subscriptions=True)
     assert begun(merged, consumer(1), consumer(2, path=("C",))) == ["queue://q"]
+
+
+def test_a_subscription_for_several_is_told_of_all_of_them():
+    found = demand()
+    [wanted] = found.started(consumer(1)).begin
+    assert found.started(consumer(2)).other == (wanted,)
+    assert wanted.origins == {"c:-1:1", "c:-1:2"}
+    assert found.stopped(gone(1)).other == (wanted,)
+    assert wanted.origins == {"c:-1:2"}
+    for number in range(3, MAX_ORIGINS + 4):
+        found.started(consumer(number))
+    assert wanted.origins == frozenset()
