@@ -156,6 +156,12 @@ def window_of(result: dict[str, Any]) -> tuple[datetime, datetime]:
     return tuple(datetime.fromtimestamp(window[end] / 1e6, UTC) for end in ("since_us", "until_us"))
 
 
+def began_of(result: dict[str, Any]) -> datetime | None:
+    """When recording began, if the window of a result begins earlier: figures are of the time since."""
+    us = result.get("began_us")
+    return datetime.fromtimestamp(us / 1e6, UTC) if us and us > result["window"]["since_us"] else None
+
+
 def cells(run_id: str, rows: tuple[str, ...]) -> dict[str, Any]:
     """The live cells of one run (by id), or of the rows of the list of runs."""
     line = turns.line()

@@ -55,6 +55,8 @@ HEART_BEAT_DIGITS = 9
 ACTIVEMQ_OPTION = "activemq."
 #: By which a bridge says whose it is, in CONNECT and CONNECTED.
 BRIDGE_HEADER = "sluice-broker"
+#: By which a broker of a cluster says what it was told of that, in CONNECT.
+CLUSTER_HEADER = "sluice-cluster"
 #: By which it says that it takes messages to there, too.
 DUPLEX_HEADER = "sluice-duplex"
 MESSAGE_ID = "message-id"
@@ -151,7 +153,7 @@ class StompSession:
         self.bridge = headers.get(BRIDGE_HEADER) or None
         return Connect(
             headers.get("login"), headers.get("passcode"), headers.get("client-id"), shares_client_id, answer,
-            self.bridge, headers.get(DUPLEX_HEADER) == "true",
+            self.bridge, headers.get(DUPLEX_HEADER) == "true", headers.get(CLUSTER_HEADER), headers.get("reconnect"),
         )  # fmt: skip
 
     def _send(self, headers: dict[str, str], frame: Frame) -> Action:

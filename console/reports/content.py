@@ -41,6 +41,11 @@ class Part:
         return datetime.fromtimestamp(us / 1e6, UTC)
 
     @property
+    def began(self) -> datetime | None:
+        """When recording began, if that was in the window."""
+        return None if self.result is None else runs.began_of(self.result)
+
+    @property
     def window(self) -> tuple[datetime, datetime] | None:
         """The stretch of time it is about."""
         return None if self.result is None else runs.window_of(self.result)

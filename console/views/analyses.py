@@ -100,6 +100,7 @@ def _shown(result: dict, run: AnalysisRun, query: Mapping[str, str]) -> dict:
         "since": _time(window["since_us"]),
         "until": _time(window["until_us"]),
         "fresh": _time(result.get("freshness_us")),
+        "began": runs.began_of(result),
         "files": [table["file"].removesuffix(".parquet") for table in result["tables"] if "file" in table],
         "charts": [(f"figure-{number}", chart) for number, chart in enumerate(result["charts"])],
         "tables": findings.pages(result, settings.SLUICE.results / str(run.id), query),

@@ -60,7 +60,7 @@ class Chart {
 
   take(chart) {
     Object.assign(this, { marks: chart.marks, events: chart.events, seconds: chart.seconds, isLive: chart.live, gap: chart.gap,
-      thin: chart.thin, url: chart.url, start: chart.start, end: chart.end });
+      thin: chart.thin, keeps: chart.keeps, url: chart.url, start: chart.start, end: chart.end });
     this.taken = Date.now();
     this.host.setAttribute("aria-label", chart.summary);
     this.table();
@@ -161,17 +161,17 @@ class Chart {
     const from = this.isLive ? to - this.seconds * 1000 : this.start;
     this.scale = { from, to, left: MARGIN.left, right: width - MARGIN.right };
     const inner = height - MARGIN.top - MARGIN.bottom - MARGIN.between;
-    const depth = { top: MARGIN.top, height: inner * DEPTH_SHARE, max: ceiling(this.largest(1), 10) };
-    const rates = { top: MARGIN.top + depth.height + MARGIN.between, height: inner * (1 - DEPTH_SHARE), max: ceiling(Math.max(this.largest(2), this.largest(3)), 10) };
+    const depth = this.keeps ? { top: MARGIN.top, height: inner * DEPTH_SHARE, max: ceiling(this.largest(1), 10) } : null;
+    const rates = { top: MARGIN.top + (depth ? depth.height + MARGIN.between : 0), height: depth ? inner * (1 - DEPTH_SHARE) : inner + MARGIN.between, max: ceiling(Math.max(this.largest(2), this.largest(3)), 10) };
     const y = (panel, value) => panel.top + panel.height * (1 - value / panel.max);
 
     this.svg.replaceChildren();
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    this.axis(depth, y, width, "messages", grouped.format);
+    if (depth) this.axis(depth, y, width, "messages", grouped.format);
     this.axis(rates, y, width, "msg/s", grouped.format);
     this.times(height);
     if (!this.marks.length) {
-      const none = element("text", { class: "none", x: width / 2, y: depth.top + depth.height / 2 }, this.svg);
+      const none = element("text", { class: "none", x: width / 2, y: MARGIN.top + inner * DEPTH_SHARE / 2 }, this.svg);
       none.textContent = "Nothing was recorded in this window";
     }
     for (const run of this.runs()) this.stretch(run, depth, rates, y);
@@ -195,10 +195,12 @@ class Chart {
 
   stretch(run, depth, rates, y) {
     const x = (mark) => this.x(mark[0]).toFixed(1);
-    const line = run.map((mark) => `${x(mark)},${y(depth, mark[1]).toFixed(1)}`).join(" ");
-    const floor = depth.top + depth.height;
-    element("polygon", { class: "area", points: `${x(run[0])},${floor} ${line} ${x(run[run.length - 1])},${floor}` }, this.svg);
-    element("polyline", { class: "line line-depth", points: line }, this.svg);
+    if (depth) {
+      const line = run.map((mark) => `${x(mark)},${y(depth, mark[1]).toFixed(1)}`).join(" ");
+      const floor = depth.top + depth.height;
+      element("polygon", { class: "area", points: `${x(run[0])},${floor} ${line} ${x(run[run.length - 1])},${floor}` }, this.svg);
+      element("polyline", { class: "line line-depth", points: line }, this.svg);
+    }
     for (const [index, name] of [[2, "in"], [3, "out"]]) {
       const points = run.map((mark) => `${x(mark)},${y(rates, mark[index]).toFixed(1)}`).join(" ");
       element("polyline", { class: `line line-${name}`, points }, this.svg);
@@ -239,7 +241,10 @@ class Chart {
     this.tip.replaceChildren();
     const said = [[null, (this.seconds > 3600 ? day : clockWithSeconds).format(time)]];
     if (flag) said.push(["flag", flag[2]]);
-    else said.push(["depth", `${grouped.format(nearest[1])} pending`], ["in", `${rateText(nearest[2])} in`], ["out", `${rateText(nearest[3])} out`]);
+    else {
+      if (this.keeps) said.push(["depth", `${grouped.format(nearest[1])} messages pending`]);
+      said.push(["in", `${rateText(nearest[2])} msg/s in`], ["out", `${rateText(nearest[3])} msg/s out`]);
+    }
     for (const [key, text] of said) {
       const line = document.createElement("div");
       if (key === "flag") line.className = "flag-text";

@@ -10,6 +10,12 @@ function fold(isFolded) {
   document.querySelector("[data-fold]")?.setAttribute("aria-expanded", String(!isFolded));
 }
 
+// Bars that scroll sideways begin where one is.
+for (const here of document.querySelectorAll(":is(.rail, .subnav, .page-tabs) [aria-current]")) {
+  const bar = here.closest(".rail, .subnav, .page-tabs");
+  if (bar.scrollWidth > bar.clientWidth) bar.scrollLeft = here.offsetLeft - (bar.clientWidth - here.offsetWidth) / 2;
+}
+
 function isTyping(target) {
   return target.closest("input, textarea, select, [contenteditable]") !== null;
 }
