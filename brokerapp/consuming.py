@@ -132,9 +132,9 @@ class Consuming:
         """Consume no longer; what it holds goes back to its place."""
         self.take_back(subscription.unacked.values())
         subscription.unacked.clear()
-        self.detach(subscription)
+        self.withdraw(subscription)
 
-    def detach(self, subscription: Subscription) -> None:
+    def withdraw(self, subscription: Subscription) -> None:
         """Consume no longer; what it holds it keeps."""
         for queue in subscription.destinations:
             if queue.is_queue and queue.is_pattern:

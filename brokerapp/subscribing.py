@@ -111,10 +111,14 @@ class Subscribing:
         else:
             self._join(subscription)
             self._broker.recovery.subscribed(subscription, retroactive)
+        self._started(subscription)
+        self._broker.barrier(client, subscribe.receipt, lambda: self._start(subscription))
+
+    def _started(self, subscription: Subscription) -> None:
+        """It is served from now on."""
         self._broker.advisories.consumer_started(subscription)
         if self._broker.cluster is not None:
             self._broker.cluster.consumption.started(subscription)
-        self._broker.barrier(client, subscribe.receipt, lambda: self._start(subscription))
 
     def _start(self, subscription: Subscription) -> None:
         subscription.started = True
@@ -122,14 +126,13 @@ class Subscribing:
 
     def rest(self, subscription: Subscription) -> None:
         """It is given nothing more, and keeps what it holds until it acknowledges that, or ends."""
-        self._broker.consuming.detach(subscription)
-        self._part(subscription)
-        self._broker.advisories.consumer_stopped(subscription)
+        self._broker.consuming.withdraw(subscription)
+        self._stopped(subscription)
 
     def rise(self, subscription: Subscription) -> None:
         """It is given messages, after a rest or for the first time."""
         self._join(subscription)
-        self._broker.advisories.consumer_started(subscription)
+        self._started(subscription)
         self._start(subscription)
 
     def _join(self, subscription: Subscription) -> None:
@@ -217,15 +220,19 @@ class Subscribing:
         self._broker.consuming.part(subscription)
         if subscription.durable is not None:
             self._broker.durables.parted(subscription.durable)
-        elif not is_resting:
-            self._part(subscription)
         if not is_resting:
-            self._broker.advisories.consumer_stopped(subscription)
-        if self._broker.cluster is not None:
-            self._broker.cluster.consumption.stopped(subscription)
+            self._stopped(subscription)
         for each in subscription.destinations:
             if each.is_temporary:
                 self._broker.temporaries.give_back(client, subscription.name, each)
+
+    def _stopped(self, subscription: Subscription) -> None:
+        """It was served, and is no more."""
+        if subscription.durable is None:
+            self._part(subscription)
+        self._broker.advisories.consumer_stopped(subscription)
+        if self._broker.cluster is not None:
+            self._broker.cluster.consumption.stopped(subscription)
 
     def dismiss(self, log: MessageLog, why: RequestRefused) -> None:
         """A log goes: who consumes from it and nothing else consumes no longer, and is told why."""
