@@ -40,7 +40,6 @@ class Analysis:
     group: str = FLOW  #: "": it is not asked by itself, but from the page of what it is about
     reads_routing: bool = False  #: whether the request must bring the definitions in force
     stays_within: bool = False  #: whether its result names nothing beyond the destination that it is asked about
-    cuts: bool = True  #: whether its rows are each about the destinations that they name, and count nothing else
     version: int = 1  #: of the definition: raised when the same traffic gives other numbers than before
 
     def values(self, given: Mapping[str, Any]) -> dict[str, str]:
@@ -79,7 +78,6 @@ ANALYSES = _table(
         (WINDOW, DESTINATION),
         FLOW,
         stays_within=True,
-        cuts=False,
     ),
     Analysis(
         "fan-out",
@@ -171,7 +169,6 @@ ANALYSES = _table(
         "analytics.jobs.whatif",
         (WINDOW, DRAFT, REVISION),
         group="",
-        cuts=False,
     ),
 )
 

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analytics.results import plain
 
-Kept = Mapping[str, Callable[[Any], bool]]
 
-
-def page(
-    path: Path, columns: list[str], sort: str, start: int, count: int, kept: Kept | None = None
-) -> tuple[list[list[Any]], int]:
+def page(path: Path, columns: list[str], sort: str, start: int, count: int) -> tuple[list[list[Any]], int]:
     """Rows of a stored table from `start` on, as the values of these columns, and how many rows there are.
 
     `sort` is a column, downwards after a hyphen; "" leaves the rows as they were found. What has no value comes last.
-    Rows of which `kept` refuses a value of one of its columns are left out. Raises OSError or pyarrow.ArrowInvalid when
-    the file is gone or damaged.
+    Raises OSError or pyarrow.ArrowInvalid when the file is gone or damaged.
     """
     rows = pq.read_table(path, columns=columns, partitioning=None)
-    for name, is_kept in (kept or {}).items():
-        values = pc.unique(rows[name]).to_pylist()
-        rows = rows.filter(pc.is_in(rows[name], pa.array(filter(is_kept, values), rows[name].type)))
     if sort:
         order = "descending" if sort.startswith("-") else "ascending"
         rows = rows.sort_by([(sort.removeprefix("-"), order)])

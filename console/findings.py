@@ -77,7 +77,7 @@ def _page(result: Mapping[str, Any], table: Mapping[str, Any], number: int, fold
     at = int(at) if at.isdecimal() and 0 < len(at) < 7 else 1
     start = (max(1, at) - 1) * SIZE
     try:
-        rows, total = reading.page(folder / table.get("file", ""), names, sort, start, SIZE, table.get("kept"))
+        rows, total = reading.page(folder / table.get("file", ""), names, sort, start, SIZE)
     except reading.UNREADABLE:  # the first rows are in the result itself
         rows, total = table["rows"][start : start + SIZE], len(table["rows"])
 

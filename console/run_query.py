@@ -10,7 +10,9 @@ from django.core.paginator import Page, Paginator
 from django.db.models import F, Q, QuerySet
 from django.http import QueryDict
 
+from console.analyses import readable
 from console.models import AnalysisRun
+from console.rights import Sees, everything
 
 PAGE_SIZE = 25
 State = AnalysisRun.State
@@ -66,23 +68,24 @@ class RunQuery:
         """Whether something is left out."""
         return bool(self.show or self.kind or self.q)
 
-    def runs(self, *, in_sentences: bool = True) -> QuerySet[AnalysisRun]:
-        """All that it finds, in order; `q` also by what runs found, for those who may read all of it."""
+    def runs(self) -> QuerySet[AnalysisRun]:
+        """All that it finds, in order."""
         found = AnalysisRun.objects.filter(CHIPS[self.show][1])
         if self.kind:
             found = found.filter(kind=self.kind)
         if self.q:
-            told = Q(title__icontains=self.q) | Q(asked_by__icontains=self.q)
-            found = found.filter(told | Q(sentence__icontains=self.q) if in_sentences else told)
+            found = found.filter(
+                Q(title__icontains=self.q) | Q(sentence__icontains=self.q) | Q(asked_by__icontains=self.q)
+            )
         name = self.sort.removeprefix("-")
         _, expression, is_falling = SORTS[name]
         falls = is_falling != self.sort.startswith("-")
         order = expression.desc(nulls_last=True) if falls else expression.asc(nulls_last=True)
         return found.order_by(order, "-created")
 
-    def shown(self, *, in_sentences: bool = True) -> Page:
-        """The page asked for."""
-        return Paginator(self.runs(in_sentences=in_sentences), PAGE_SIZE).get_page(self.page)
+    def shown(self, sees: Sees = everything) -> Page:
+        """The page asked for, of what somebody may know of."""
+        return Paginator(readable(self.runs(), sees), PAGE_SIZE).get_page(self.page)
 
     @property
     def heads(self) -> list[tuple[str, str, str, str]]:

@@ -24,7 +24,7 @@ CORE = (
     "brokerapp.failures", "brokerapp.flow_control", "brokerapp.full_place",
     "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.leftovers",
     "brokerapp.logs", "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas",
-    "brokerapp.recovery", "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.runs",
+    "brokerapp.recovery", "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.rivals", "brokerapp.runs",
     "brokerapp.scheduling", "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics",
     "brokerapp.statistics_maps", "brokerapp.stats", "brokerapp.storing", "brokerapp.subscribing",
     "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions", "brokerapp.reconnecting",

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from brokerapp.destination import Destination
-from console import runs, sightings
-from console.analyses import words_for
+from console import runs
+from console.analyses import scope_of, words_for
 from console.models import AnalysisRun
 from console.reports.models import Edition, Report
 
@@ -60,4 +60,4 @@ def parts_of(edition: Edition) -> list[Part]:
 
 def places_of(report: Report) -> list[Destination]:
     """What the report is about, as patterns of destinations: everything, unless all questions stay within some."""
-    return [place for question in report.questions for place in sightings.places_of(question)]
+    return [place for question in report.questions for place in scope_of(question["kind"], question)]
