@@ -18,7 +18,7 @@ def join(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("console", "0017_people_bell")]
+    dependencies = [("console", "0018_settings_zone")]
 
     operations = [
         migrations.AddField("analysisrun", "trial", models.JSONField(null=True)),
