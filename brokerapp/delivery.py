@@ -160,9 +160,9 @@ class Delivery:
         counts.DequeueCount += len(entries)
         counts.DequeueBytes += sum([entry.message.size for entry in entries])
         self._stats.changed.add(counts)
-        self._record(ACK, log, entries, client.client_id, now_us)
         if client.bridge:
             self._record(BRIDGE_FORWARD, log, entries, client.client_id, now_us)
+        self._record(ACK, log, entries, client.client_id, now_us)
         if self.advisories.watching:
             self.advisories.consumed(log.destination, entries)
 
@@ -330,7 +330,7 @@ class Delivery:
             self.advisories.consumed(topic, (entry,))
         original = native(entry.original or entry.shown)
         client: Client = subscription.client
-        for kind in (ACK, BRIDGE_FORWARD) if client.bridge else (ACK,):
+        for kind in (BRIDGE_FORWARD, ACK) if client.bridge else (ACK,):
             self._recorder.event(kind, now_us, entry.message, entry.log, original, client.client_id, None)
 
 

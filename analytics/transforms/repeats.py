@@ -9,13 +9,18 @@ from analytics.transforms.counting import hashed
 
 
 def repeats(events: DataFrame) -> DataFrame:
-    """Rows of schemas.REPEATS, a row for each destination of which anything was acknowledged or came back."""
+    """Rows of schemas.REPEATS, a row for each destination of which anything was acknowledged or came back.
+
+    What a bridge acknowledged is processed by another broker, or not.
+    """
     counted, broker = F.col("weight"), F.xxhash64("broker")  # a number: groups that keep a text take longer
     of_message = (
-        events.where(F.col("kind").isin("ack", "redeliver"))
+        events.where(F.col("kind").isin("ack", "redeliver", "bridge_forward"))
         .groupBy("destination", "msg_id")
         .agg(
-            F.sum(F.when(F.col("kind") == "ack", counted).otherwise(0)).alias("acks"),
+            F.sum(
+                F.when(F.col("kind") == "ack", counted).when(F.col("kind") == "bridge_forward", -counted).otherwise(0)
+            ).alias("acks"),
             F.sum(F.when(F.col("kind") == "redeliver", counted).otherwise(0)).alias("redeliveries"),
             F.max("weight").alias("weight"),
             F.min(broker).alias("first_broker"),
