@@ -9,7 +9,7 @@ about itself). `perform` says which part does which action.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from brokerapp import clock
 from brokerapp.actions import (
@@ -17,6 +17,7 @@ from brokerapp.actions import (
     Action,
     Begin,
     Commit,
+    Connect,
     Send,
     SendRun,
     Settle,
@@ -54,9 +55,11 @@ from brokerapp.producers import Producers
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
 from brokerapp.quotas import Quotas
+from brokerapp.reconnecting import BELONGS, Reconnecting
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recovery import Recovery
 from brokerapp.redelivering import Redelivering
+from brokerapp.rivals import Rivals
 from brokerapp.runs import Runs
 from brokerapp.scheduling import Scheduling
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
@@ -71,6 +74,9 @@ from brokerapp.subscribing import Subscribing
 from brokerapp.temporaries import Temporaries
 from brokerapp.timers import Timers
 from brokerapp.transactions import Transactions
+
+if TYPE_CHECKING:
+    from brokerapp.cluster.cluster import Cluster
 
 #: Milliseconds between two looks for remembered selectors that nobody used for too long.
 SELECTOR_EXPIRY_MS = 10_000
@@ -114,13 +120,15 @@ class Broker:
         self.bounds = Bounds(self)
         self.flow = FlowControl(self)
         self.quotas = Quotas(settings.memory_limit)
-        self.bridging = Bridging(self)
+        self.bridging, self.rivals = Bridging(self), Rivals(self)
         self.slow_consumers = SlowConsumers(self)
         self.durables, self.recovery = Durables(self), Recovery(self)
         self.delivery.remember, self.delivery.lose = self.recovery.published, self.failures.lose
-        self.temporaries, self.creation, self.inactivity = Temporaries(self), Creation(self), Inactivity(self)
+        self.temporaries, self.reconnecting = Temporaries(self), Reconnecting(self)
+        self.creation, self.inactivity = Creation(self), Inactivity(self)
         if settings.selector_cache is not None and settings.selector_cache.expire_after:
             self.timers.every(SELECTOR_EXPIRY_MS, self._expire_selectors, clock.now_ms())
+        self.cluster: Cluster | None = None  #: the one it is in
         self.advisories = Advisories(self)
         self.delivery.advisories = self.advisories
         stats.crowded = self.inactivity.bound_topics
@@ -160,13 +168,23 @@ class Broker:
         self.committer.last = last
         for state in states:
             kind = state.attributes.get("kind")
-            if kind == Kind.TOPIC:
+            if BELONGS in state.attributes:
+                self._recover_temporary(state, last)
+            elif kind == Kind.TOPIC:
                 self.creation.recover(Destination.parse(state.name))
             else:
                 (self.durables if kind in (SUBSCRIPTION, DISCARDED) else self.queues).recover(state, last)
-        Leftovers(self).clear(last)
+        Leftovers(self, self.inactivity.recovered).clear(last)
         if self.settings.statistics:
             Statistics(self)
+
+    def _recover_temporary(self, state: LogState, last: int) -> None:
+        """A temporary destination whose client may reconnect."""
+        destination = Destination.parse(state.name)
+        if destination.is_queue:
+            self.queues.kept[destination] = {BELONGS: state.attributes[BELONGS]}
+            self.queues.recover(state, last)
+        self.reconnecting.recover(destination, state.attributes)
 
     def _interest(self, queue: Destination, headers: Mapping[str, str]) -> bool:
         """Whether a consumer of the queue, present or remembered, would take such a message (selectorAware)."""
@@ -207,6 +225,14 @@ class Broker:
 
     # -- clients
 
+    def admit(self, client: Client, connect: Connect) -> Mapping[type[Action], Callable[[Client, Any], None]]:
+        """Who does what this client asks, where that is not `perform`. Raises ProtocolError when it may not come in."""
+        if self.cluster is not None:
+            return self.cluster.admit(client, connect)
+        if connect.cluster is not None:
+            raise ProtocolError(f"{self.name} is in no cluster")
+        return {}
+
     def connect(self, client: Client, steal: bool = False) -> None:
         """A client is there. Where another one has its client id, that one must go if the newcomer may `steal` it.
 
@@ -221,6 +247,10 @@ class Broker:
                 each.sink.close()
         self._client_ids.setdefault(client.client_id, set()).add(client)
         self.clients[client.id] = client
+        if client.reconnect_ms:
+            self.reconnecting.returned(client)
+            if self.cluster is not None:
+                self.cluster.lodging.returned(client)
         client.share = self.quotas.share
         self.quotas.divide(len(self.clients))
         self.advisories.connected(client)
@@ -241,9 +271,12 @@ class Broker:
         self.temporaries.end(client)
         self.bridging.left(client)
         self.advisories.disconnected(client)
+        if client.member and self.cluster is not None:
+            self.cluster.left(client)
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
         """A client says good-bye: it goes when all that it asked before is done, and before its receipt does."""
+        client.left = True
 
         def done() -> None:
             if client.waiting:

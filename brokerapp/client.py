@@ -94,6 +94,9 @@ class Client:
     shares_client_id: bool = False  #: whether others may have the same one
     principal: Principal = ANONYMOUS
     internal: bool = False  #: a part of the broker, which may do everything
+    member: str = ""  #: the broker of the cluster whose link it is
+    reconnect_ms: int = 0  #: how long its temporary destinations wait for it when its connection breaks
+    left: bool = False  #: it said good-bye
     bridge: str = ""  #: the broker whose bridge it is; "": an ordinary client
     tally: Tally | None = None  #: of a bridge
     protocol_version: str = ""

@@ -130,20 +130,37 @@ class Consuming:
 
     def part(self, subscription: Subscription) -> None:
         """Consume no longer; what it holds goes back to its place."""
+        self.take_back(subscription.unacked.values())
+        subscription.unacked.clear()
+        self.withdraw(subscription)
+
+    def withdraw(self, subscription: Subscription) -> None:
+        """Consume no longer; what it holds it keeps."""
         for queue in subscription.destinations:
             if queue.is_queue and queue.is_pattern:
                 self._patterns.remove(queue.name, subscription)
-        self.take_back(subscription.unacked.values())
-        subscription.unacked.clear()
         for log in subscription.logs:
-            log.leave(subscription)
-            self._queues.remembering.went(subscription, log)
-            log.counts.ConsumerCount = len(log.consumers)
-            if not log.consumers:
-                self._committer.mark(log.name, closing_mark(log))
-            self._stats.changed.add(log.counts)
-            self._delivery.touched[log] = None
+            self._leave(subscription, log)
         subscription.logs.clear()
+
+    def detach(self, subscription: Subscription, log: MessageLog) -> None:
+        """Consume from one of its logs no longer; what it holds of it goes back."""
+        held = {key: entry for key, entry in subscription.unacked.items() if entry.log == log.name}
+        for key in held:
+            del subscription.unacked[key]
+        subscription.credit += len(held)
+        self.take_back(held.values())
+        subscription.logs.remove(log)
+        self._leave(subscription, log)
+
+    def _leave(self, subscription: Subscription, log: MessageLog) -> None:
+        log.leave(subscription)
+        self._queues.remembering.went(subscription, log)
+        log.counts.ConsumerCount = len(log.consumers)
+        if not log.consumers:
+            self._committer.mark(log.name, closing_mark(log))
+        self._stats.changed.add(log.counts)
+        self._delivery.touched[log] = None
 
     def take_back(self, entries: Iterable[Entry]) -> None:
         """Entries in flight return to their queues, flagged as redelivered."""

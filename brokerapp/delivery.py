@@ -20,6 +20,7 @@ from brokerapp.engine.destination_map import DestinationMap
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.eviction import OLDEST, evict
 from brokerapp.engine.message_log import MessageLog
+from brokerapp.engine.remote_entry import ELSEWHERE, RemoteEntry
 from brokerapp.engine.subscription import Subscription
 from brokerapp.engine.window import PAGE
 from brokerapp.message import Copy, Message, Sizes
@@ -36,8 +37,8 @@ MAX_REMEMBERED = 10_000
 MAX_REMEMBERED_SUBSCRIBERS = 1_000_000
 _original = attrgetter("original")
 _expires = attrgetter("message.expires")
-#: What the names of topics begin with, among those of logs.
-_TOPICS = (f"{Kind.TOPIC}://", f"{Kind.TEMP_TOPIC}://")
+#: What the names of topics begin with, among those of logs, and of what other brokers keep.
+_TOPICS = (f"{Kind.TOPIC}://", f"{Kind.TEMP_TOPIC}://", ELSEWHERE)
 #: Whether a consumer may read (or create) a destination: a pattern matches also what it may not.
 May = Callable[[Subscription, str, Destination], bool]
 
@@ -267,12 +268,31 @@ class Delivery:
         pending = subscription.pending
         while pending and subscription.ready:
             entry = _next_pending(subscription)
+            if isinstance(entry, RemoteEntry):
+                self._give_remote(subscription, entry, now_us // 1000)
+                continue
             if 0 < entry.message.expires <= now_us // 1000:
                 self.lose(entry, "expired", subscription.client.client_id, expired=True)
                 continue
             self._give_from_topic(subscription, entry, now_us)
         if not pending:
             self.waiting.pop(subscription, None)
+
+    def _give_remote(self, subscription: Subscription, entry: RemoteEntry, now_ms: int) -> None:
+        """Hand over what another broker keeps, counts and records."""
+        if 0 < entry.message.expires <= now_ms:
+            entry.keeper.late(entry)
+            return
+        client: Client = subscription.client
+        ack_ids: Sequence[str] = ()
+        if subscription.ack_mode == "auto":
+            entry.keeper.accepted(entry)
+        else:
+            subscription.credit -= 1
+            ack_ids = self.ack_ids(subscription, [entry])
+        client.delivered += 1
+        self.dirty[client] = None
+        client.sink.deliver(subscription, (entry,), ack_ids)
 
     def _give_from_topic(self, subscription: Subscription, entry: Entry, now_us: int) -> None:
         topic = Destination.parse(entry.shown)
@@ -344,5 +364,5 @@ def _next_pending(subscription: Subscription) -> Entry:
 
 
 def from_log(entry: Entry) -> bool:
-    """Whether an entry came from a message log (else straight from a topic)."""
+    """Whether an entry came from a message log of this broker (else straight from a topic, or from another broker)."""
     return not entry.log.startswith(_TOPICS)

@@ -17,6 +17,11 @@ from functools import partial
 from brokerapp.allocator import keep_freed_memory
 from brokerapp.broker import Broker
 from brokerapp.clock import now_ms
+from brokerapp.cluster.applying import Applying
+from brokerapp.cluster.cluster import Cluster
+from brokerapp.cluster.links import Links
+from brokerapp.cluster.recording import read_record
+from brokerapp.cluster.terms import ClusterTerms
 from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
@@ -30,7 +35,7 @@ from brokerapp.network.desk import NetworkDesk, Registry
 from brokerapp.network.telling import network_stats
 from brokerapp.recording.recorder import NoRecorder, Recorder
 from brokerapp.reporting import Reporting
-from brokerapp.requests import answer
+from brokerapp.requests import Desk, answer
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.stats import Stats
 from brokerapp.stomp.endpoint import Authenticate
@@ -76,6 +81,7 @@ class NodeConfig:
     trace: bool = True  #: record what happens to messages
     settings: Settings = DEFAULT_SETTINGS
     alone: bool = False  #: nobody else can use this store, so a former node need not be waited for
+    cluster: ClusterTerms | None = None  #: the one it is in
     network: tuple[NetworkConnector, ...] = ()  #: connectors to other brokers, unless the store knows others
     network_at_once: bool = False  #: no connector waits for the first attempt of another
     node: str = ONLY_NODE  #: its name among the nodes of the broker
@@ -95,6 +101,8 @@ class Node:
         self._in_force = InForce(self._store)
         self._tasks: list[asyncio.Task] = []
         self._pumping = False
+        self._applying: Applying | None = None
+        self.cluster_links: Links | None = None
 
     # -- life
 
@@ -120,8 +128,11 @@ class Node:
         )
         await self._reporting.beat()  # from here on operators ask us instead of changing the store themselves
         self.broker.recover(await self._found(), last)
-        for destination in self.config.destinations:
-            self.broker.creation.declare(destination)
+        if self.config.cluster is None:
+            for destination in self.config.destinations:
+                self.broker.creation.declare(destination)
+        else:
+            await self._join(self.config.cluster)
         self._reporting.note_depths()
         work_by_name = {
             "committer": self._committer.run,
@@ -131,12 +142,27 @@ class Node:
             "signals": self._follow,
             "requests": self._serve,
         }
+        if self._applying is not None:
+            work_by_name["applying"] = self._applying.run
         for name, work in work_by_name.items():
             self._tasks.append(asyncio.create_task(self._guard(name, work), name=name))
         await self._listen()
         self.network.start()
+        if self.cluster_links is not None:
+            self.cluster_links.start()
         self.broker.url = next(iter(self.addresses), "")
         await self._reporting.beat()
+
+    async def _join(self, terms: ClusterTerms) -> None:
+        """Be a broker of its cluster."""
+        record = read_record(*await self._store.cluster_record())
+        desk = Desk(self.broker, self._committer, self._request_pump, self._refresh)
+        self._applying = Applying(self.broker, desk)
+        self.broker.cluster = Cluster(
+            self.broker, terms, record, self.config.destinations, self._applying, self._request_pump
+        )
+        self.broker.cluster.recording.begin()
+        self.cluster_links = Links(self.config.broker, self.broker.cluster)
 
     async def _make_broker(self, definitions: Definitions) -> Broker:
         """The broker, which knows its limits and how much the store holds."""
@@ -195,6 +221,8 @@ class Node:
     async def stop(self) -> None:
         """Stop cleanly: no new work, everything asked is stored, then good-bye."""
         await self.network.stop()
+        if self.cluster_links is not None:
+            await self.cluster_links.stop()
         self._listeners.stop()
         self.broker.delivery.stopped = True
         self.broker.flow.close()

@@ -12,6 +12,7 @@ from brokerapp.client import Client
 from brokerapp.delivery import from_log
 from brokerapp.destination import Destination
 from brokerapp.engine.entry import Entry
+from brokerapp.engine.remote_entry import RemoteEntry
 from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import RequestRefused
 from brokerapp.recording.schema import DROP
@@ -99,8 +100,22 @@ class Settling:
                     self._broker.delivery.acked(log, entries, subscription.client.client_id, now_us)
                 continue
             for entry in entries:
+                if isinstance(entry, RemoteEntry):
+                    entry.keeper.accepted(entry)
+                    continue
                 self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
                 self._broker.delivery.account_topic_ack(subscription, entry, now_us)
+
+    def late(self, client: Client, ack_id: str) -> None:
+        """Another broker of the cluster finds a message past its time, before its consumer there had it."""
+        held = client.held(ack_id, None)
+        if held is None:
+            return
+        subscription, key = held
+        entry = subscription.unacked.pop(key)
+        self._give_back_credit(subscription, 1)
+        if (log := self._broker.queues.get(entry.log)) is not None:
+            self._broker.failures.expire(log, entry)
 
     def _reject(self, client: Client, subscription: Subscription, key: str) -> None:
         """One message failed: see Redelivering; straight from a topic it is dropped, as in ActiveMQ."""
@@ -110,6 +125,8 @@ class Settling:
         cause = f"rejected by {client.client_id} (NACK)"
         if from_log(entry):
             self._broker.redelivering.reject(self._broker.queues[entry.log], entry, client.client_id)
+        elif isinstance(entry, RemoteEntry):
+            entry.keeper.rejected(entry)
         else:
             self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
             self._broker.failures.record(DROP, time.time_ns() // 1000, entry, client.client_id, cause)

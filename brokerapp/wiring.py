@@ -5,11 +5,13 @@ from __future__ import annotations
 import hmac
 from dataclasses import replace
 
+from brokerapp.cluster.terms import check
 from brokerapp.config import Authentication, BrokerConfig, Grant, TransportConnector, default_config
 from brokerapp.config.connector_options import conventions_of, limits_of, tls_options_of
 from brokerapp.connector import CARRIERS, KeyStore, TlsStores, is_loopback
 from brokerapp.destination import ANY_REST, NAMED_KINDS, Destination
 from brokerapp.engine.access import Principal
+from brokerapp.engine.life_cycles import AUTO_DESTROY_AFTER_MS
 from brokerapp.environment import Environment
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.listeners import Listen
@@ -68,8 +70,11 @@ def node_config(
 
     `impose`: its definitions replace those of the store when the file changed.
     """
+    broker, cluster = name or config.name, config.cluster
+    if cluster is not None:
+        check(cluster, broker)
     return NodeConfig(
-        broker=name or config.name,
+        broker=broker,
         redis_url=redis_url,
         listen=listens(config)[0],
         definitions=config.definitions,
@@ -103,11 +108,21 @@ def node_config(
             selector_cache=config.selector_cache,
             time_stamping=config.time_stamping,
             force_persistency=config.force_persistency,
+            auto_destroy_after=auto_destroy_after(config),
+            reconnect_window=config.reconnect_window,
         ),
         alone=alone,
+        cluster=cluster,
         network=tuple(each for each in config.network_connectors if not each.uri.startswith("multicast:")),
         network_at_once=config.network_connector_start_async,
     )
+
+
+def auto_destroy_after(config: BrokerConfig) -> int:
+    """Milliseconds without use after which auto-created destinations go; 0: they stay, as in ActiveMQ."""
+    if config.auto_destroy_after is None:
+        return AUTO_DESTROY_AFTER_MS if config.cluster is not None else 0
+    return max(0, config.auto_destroy_after)
 
 
 def listens(config: BrokerConfig) -> tuple[tuple[Listen, ...], tuple[str, ...]]:

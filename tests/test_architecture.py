@@ -24,10 +24,10 @@ CORE = (
     "brokerapp.failures", "brokerapp.flow_control", "brokerapp.full_place",
     "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.leftovers",
     "brokerapp.logs", "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas",
-    "brokerapp.recovery", "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.runs",
+    "brokerapp.recovery", "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.rivals", "brokerapp.runs",
     "brokerapp.scheduling", "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics",
     "brokerapp.statistics_maps", "brokerapp.stats", "brokerapp.storing", "brokerapp.subscribing",
-    "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions", "brokerapp.reconnecting",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.clock", "brokerapp.engine", "brokerapp.selectors",
@@ -91,6 +91,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.network.definition", "brokerapp.network.terms", "brokerapp.cluster.terms",
     ),
     **dict.fromkeys(CORE_WITH_PARTS, PARTS_OF_CORE),
+    "brokerapp.broker": (*PARTS_OF_CORE, "brokerapp.cluster.cluster"),
     "brokerapp.committer": ("brokerapp.engine.entry", "brokerapp.errors", "=brokerapp.store"),
     "brokerapp.stomp": (),
     "brokerapp.stomp.heads": ("brokerapp.errors", "brokerapp.message"),
@@ -135,8 +136,18 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.cluster": (),
     "brokerapp.cluster.terms": ("brokerapp.errors", "brokerapp.network.terms"),
     "brokerapp.cluster.record": VALUES,
+    "brokerapp.cluster.status": (),
+    "brokerapp.cluster.passing": (*VALUES, "brokerapp.engine"),
+    "brokerapp.cluster.peer": ("brokerapp.clock", "brokerapp.cluster"),
+    "brokerapp.cluster.consumption": (*PARTS_OF_CORE, "brokerapp.cluster"),
+    "brokerapp.cluster.recording": (*PARTS_OF_CORE, "brokerapp.cluster"),
+    "brokerapp.cluster.lodging": PARTS_OF_CORE,
+    "brokerapp.cluster.cluster": (*PARTS_OF_CORE, "brokerapp.cluster"),
+    "brokerapp.cluster.applying": (*PARTS_OF_CORE, "brokerapp.cluster", "brokerapp.requests"),
+    "brokerapp.cluster.links": ("brokerapp.cluster", "brokerapp.network.link", "brokerapp.stomp"),
     "brokerapp.requests": (
-        *PARTS_OF_CORE, "brokerapp.explaining", "brokerapp.peers", "brokerapp.sending", "brokerapp.steps",
+        *PARTS_OF_CORE, "brokerapp.cluster.record",
+        "brokerapp.explaining", "brokerapp.peers", "brokerapp.sending", "brokerapp.steps",
         "brokerapp.transfers",
     ),
     "brokerapp.explaining": PARTS_OF_CORE,
@@ -145,7 +156,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.steps": (*PARTS_OF_CORE, "brokerapp.sending", "brokerapp.transfers"),
     "brokerapp.transfers": PARTS_OF_CORE,
     "brokerapp.admin": (
-        *VALUES, "brokerapp.admin", "brokerapp.clock", "brokerapp.engine.bindings", "brokerapp.engine.checking",
+        *VALUES, "brokerapp.admin", "brokerapp.cluster.status",
+        "brokerapp.clock", "brokerapp.engine.bindings", "brokerapp.engine.checking",
         "brokerapp.engine.circumstances", "brokerapp.engine.job", "brokerapp.selectors", "=brokerapp.store",
         "brokerapp.store.redis",
     ),
@@ -154,12 +166,13 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         *PARTS_OF_CORE, "brokerapp.listeners", "brokerapp.peers", "brokerapp.store.redis", "brokerapp.store.room",
     ),
     "brokerapp.node": (
-        *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.in_force", "brokerapp.listeners",
+        *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.cluster", "brokerapp.in_force", "brokerapp.listeners",
         "brokerapp.network", "brokerapp.reporting",
         "brokerapp.requests", "brokerapp.stomp", "brokerapp.store.nodes", "brokerapp.store.redis",
         "brokerapp.store.room",
     ),
     "brokerapp.wiring": (
+        "brokerapp.cluster.terms",
         "brokerapp.config", "brokerapp.connector", "brokerapp.destination", "brokerapp.engine", "brokerapp.environment",
         "brokerapp.errors", "brokerapp.listeners", "brokerapp.network.terms", "brokerapp.node", "brokerapp.settings",
         "brokerapp.stomp",
@@ -189,6 +202,7 @@ PURE = (
     "brokerapp.engine",
     "brokerapp.stomp.frames", "brokerapp.stomp.heads", "brokerapp.stomp.naming", "brokerapp.stomp.runs",
     "brokerapp.stomp.send_headers", "brokerapp.stomp.session", "=brokerapp.store", "brokerapp.store.keys",
+    "brokerapp.cluster.status", "brokerapp.cluster.passing",
     "brokerapp.network.definition", "brokerapp.network.terms", "brokerapp.network.demand", "brokerapp.network.dialect",
     "brokerapp.network.telling", "brokerapp.cluster.terms", "brokerapp.cluster.record",
 )  # fmt: skip
@@ -220,6 +234,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "uvloop": ("brokerapp.management", "console"),
     # the broker's core waits for nothing: whoever does has a name here
     "asyncio": (
+        "brokerapp.cluster.applying", "brokerapp.cluster.links",
         "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.sending", "brokerapp.steps",
         "brokerapp.transfers", "brokerapp.network.link", "brokerapp.network.loopback", "brokerapp.network.connections",
         "brokerapp.network.way", "brokerapp.network.activemq", "brokerapp.network.batches",

@@ -29,6 +29,10 @@ _NOT_OF = re.compile(rf"{PATH_PROPERTY} NOT LIKE '%,((?:[^,']|'')*),%' ESCAPE '{
 class Dialect(Protocol):
     """What differs between the brokers that a bridge may end at."""
 
+    @property
+    def knows_rivals(self) -> bool:
+        """Whether it cares for whom a subscription is: who subscribes again tells it who that is now."""
+
     def subscribing(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
         """Headers of a SUBSCRIBE by which a bridge gets what may cross to broker `to`, for demand of this path."""
 
@@ -47,6 +51,8 @@ class Dialect(Protocol):
 
 class Sluice:
     """A broker of our own."""
+
+    knows_rivals = True
 
     def subscribing(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
         """It knows what may cross."""
@@ -72,6 +78,8 @@ class Sluice:
 
 class ActiveMQ:
     """ActiveMQ Classic, at its STOMP connector."""
+
+    knows_rivals = False
 
     def subscribing(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
         """By a selector. Map and object messages are asked for as JSON: their bodies were empty otherwise."""

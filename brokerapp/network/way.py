@@ -171,7 +171,7 @@ class Way:
         name = self.terms.name
         link = Link(name)
         self.own = loopback.connect(link, self._endpoint)
-        self.own.client.tally = self.counts.here
+        self.own.client.bridge, self.own.client.tally = self.remote, self.counts.here
         await link.open({BRIDGE_HEADER: self.broker, "client-id": f"{name}_{self.remote}_inbound_{self.broker}"})
         return link
 

@@ -16,6 +16,7 @@
 {B}:due            zset    job -> when it is due, milliseconds since the epoch
 {B}:jobs           hash    job -> its record: what is to be sent then
 {B}:audit          zset    what was handed over, by log -> SEQ when it was kept, see functions/handing_over.lua
+{B}:cluster        hash    id, version, `=NAME` -> JSON: the copy of the record of the broker's cluster
 {B}:definitions    hash    version -> JSON, `current` -> version, `meta:VERSION` -> JSON
 {B}:connectors     string  JSON: `connectors` to other brokers, and `imported`: those the file named last
 {B}:stats          hash    destination -> JSON; `{B}:stats:changed` zset destination -> snapshot version
@@ -101,6 +102,10 @@ class Keys:
     @property
     def audit(self) -> str:
         return self._key("audit")
+
+    @property
+    def cluster(self) -> str:
+        return self._key("cluster")
 
     @property
     def definitions(self) -> str:

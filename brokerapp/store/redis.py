@@ -10,6 +10,7 @@ from brokerapp.store.logs import Logs
 from brokerapp.store.moments import Moments
 from brokerapp.store.nodes import Nodes
 from brokerapp.store.numbers import Numbers
+from brokerapp.store.records import Records
 from brokerapp.store.requests import Requests
 from brokerapp.store.rings import Rings
 from brokerapp.store.versions import Versions
@@ -18,7 +19,7 @@ from brokerapp.store.versions import Versions
 TRACE_BATCHES = 250
 
 
-class RedisStore(Connectors, Entries, Logs, Moments, Nodes, Numbers, Requests, Versions):
+class RedisStore(Connectors, Entries, Logs, Moments, Nodes, Numbers, Records, Requests, Versions):
     """See brokerapp.store: all that is asked of a store, each part in a module of its own."""
 
     def __init__(self, url: str, broker: str) -> None:

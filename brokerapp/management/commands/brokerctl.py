@@ -20,6 +20,7 @@ from brokerapp.definitions_json import to_json, virtual_destination_to_json
 from brokerapp.destination import Destination, Kind
 from brokerapp.environment import Environment
 from brokerapp.errors import BrokerError
+from brokerapp.management.cluster_verb import cluster
 from brokerapp.management.network_verbs import NETWORK_VERBS, add_network_verbs
 from brokerapp.management.operations import telling
 from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
@@ -81,6 +82,7 @@ class Command(BaseCommand):
         add_whatif_verb(verbs)
         verbs.add_parser("export", help="the definitions as an ActiveMQ XML file")
         verbs.add_parser("stats", help="the live nodes")
+        verbs.add_parser("cluster", help="the brokers of its cluster, the master and the record")
         for each in verbs.choices.values():  # the same options after the verb; SUPPRESS keeps what stands before it
             _add_common(each, dict.fromkeys(("data", "redis", "name", "json"), SUPPRESS))
 
@@ -301,6 +303,7 @@ READING = frozenset(
         "networks",
         "network-demand",
         "whatif",
+        "cluster",
     }
 )
 #: Arguments that say what a verb is about, the most telling first.
@@ -321,6 +324,7 @@ VERBS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]] = {
     "export": _export,
     "whatif": whatif,
     "stats": _stats,
+    "cluster": cluster,
     **QUEUE_VERBS,
     **NETWORK_VERBS,
 }
