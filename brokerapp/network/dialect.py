@@ -92,7 +92,7 @@ class ActiveMQ:
         return read_path(headers.get(PATH_PROPERTY, ""))
 
     def received(self, headers: Headers) -> dict[str, str]:
-        """All but the path's property, what delayed it there, and the wish for JSON, which comes back with each text."""
+        """All but the path, what delayed it there, and the wish for JSON, which comes back with each text."""
         own = {name: value for name, value in headers.items() if name != PATH_PROPERTY and name not in SCHEDULING}
         if own.get("transformation") == _AS_JSON:
             del own["transformation"]
