@@ -124,7 +124,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.network.group": ("brokerapp.errors",),
     "brokerapp.network.discovery": ("brokerapp.network.group",),
     "brokerapp.network.demand": (*VALUES, "brokerapp.engine", "brokerapp.network.terms"),
-    "brokerapp.network.dialect": ("brokerapp.network_path", "brokerapp.stomp.session"),
+    "brokerapp.network.dialect": ("brokerapp.engine.schedule", "brokerapp.network_path", "brokerapp.stomp.session"),
     "brokerapp.network.link": ("brokerapp.errors", "brokerapp.network.dialect", "brokerapp.stomp"),
     "brokerapp.network.activemq": ("brokerapp.network.link", "brokerapp.stomp"),
     "brokerapp.network.outbox": ("brokerapp.network.link",),
