@@ -51,6 +51,7 @@ class Execution:
         self._runs = Runs(environment)
         self._step, self._title, self._part = 0, "", 0.0
         self._rows: dict[str, int] = {}
+        self._recorded_since_us: int | None = None
         self._began = time.time()
 
     def run(self) -> dict[str, Any]:
@@ -60,6 +61,7 @@ class Execution:
         window, as_of_us = self._window()
         session = self._session()
         with reading(self._environment.archive):
+            self._recorded_since_us = began_us(self._environment.archive)
             rows = rows_within(self._environment.archive, window)
             self._rows = {} if rows is None else {"rows": rows}
             findings = self._findings(session, window.up_to(as_of_us))
@@ -71,6 +73,7 @@ class Execution:
             as_of_us=as_of_us,
             definition=analysis_for(self._request).version,
             seconds=time.monotonic() - started,
+            began_us=self._recorded_since_us,
         )
 
     def _reachable_stream(self) -> tuple[str, str] | None:
@@ -139,7 +142,7 @@ class Execution:
             parameters=self._analysis.values(self._request.parameters),
             routing=None if routing is None else from_json(routing),
             trial=None if trial is None else Trial.from_json(trial),
-            began_us=began_us(self._environment.archive),
+            began_us=self._recorded_since_us,
         )
 
     def _collect(self, title: str, frame: DataFrame) -> pa.Table:

@@ -98,10 +98,12 @@ def store(
     as_of_us: int | None,
     seconds: float,
     definition: int = 1,
+    began_us: int | None = None,
 ) -> dict[str, Any]:
     """Keep the result of a run and give it back.
 
-    `as_of_us` is the moment up to which all traffic was archived, `definition` the version of the analysis.
+    `as_of_us` is the moment up to which all traffic was archived, `definition` the version of the analysis, `began_us`
+    when recording began.
     """
     result = {
         "sentence": findings.sentence,
@@ -110,6 +112,7 @@ def store(
         "about": dict(findings.about),
         "rows_read": findings.rows_read,
         "freshness_us": as_of_us,
+        "began_us": began_us,
         "definition": definition,
         "charts": [{"title": title, "figure": figure} for title, figure in findings.charts],
         "tables": [table.to_json() for table in findings.tables],

@@ -190,6 +190,7 @@ class UserSetting(models.Model):
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="setting")
     theme = models.CharField(max_length=8, choices=Theme, default=Theme.AUTO)
+    zone = models.CharField(max_length=64, default="UTC")  #: the name of the time zone in which pages tell times
     bell_seen = models.DateTimeField(null=True)  #: when the bell was last opened
     single_keys = models.BooleanField(
         default=True

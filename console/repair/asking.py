@@ -89,19 +89,22 @@ def chosen(wish: Wish) -> Chosen:
     return Chosen(page.messages, door.count(wish.queue, wish.selector or None))
 
 
-def blast_radius(wish: Wish, found: Chosen) -> Radius | None:
-    """Where the messages would come; None where they would come nowhere, or nobody said where."""
+def blast_radius(request: HttpRequest, wish: Wish, found: Chosen) -> Radius | None:
+    """Where the messages would come, as far as who asks may know; None: nowhere, or nobody said where."""
     if wish.action == Action.REMOVE or (wish.action != Action.RETRY and wish.target is None):
         return None
     stats = mirror().current().stats
-    return radius(found.sample, found.count, wish.queue, wish.target, gateway().routes, trace.processed, stats.get)
+    return radius(
+        found.sample, found.count, wish.queue, wish.target, gateway().routes, trace.processed, stats.get,
+        visible(request.user),
+    )  # fmt: skip
 
 
-def radius_of(job: Job) -> Radius | None:
+def radius_of(request: HttpRequest, job: Job) -> Radius | None:
     """Where the messages of a job would come, as far as they are still there: what who approves it has to see."""
     seqs = tuple(job.outcomes.values_list("seq", flat=True)[:MAX_ROUTED]) if job.is_selection else ()
     wish = Wish(job.action, job.source, job.goal, seqs, job.selector)
-    return blast_radius(wish, chosen(wish))
+    return blast_radius(request, wish, chosen(wish))
 
 
 def _one_by_one(wish: Wish) -> list[BrowsedMessage]:

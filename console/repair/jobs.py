@@ -14,11 +14,11 @@ from django.utils import timezone
 from brokerapp.destination import Destination, is_pattern
 from brokerapp.errors import RequestRefused, StoreUnavailable
 from brokerapp.selectors import compile_selector
-from console import figures
+from console import figures, naming
 from console.gateway import gateway
 from console.ids import ids_in
 from console.repair.models import Job, JobOutcome
-from console.rights import Verb
+from console.rights import Sees, Verb
 from console.runs import notify
 from console.workers import ask
 
@@ -210,6 +210,11 @@ def forget_old() -> int:
 
 
 # -- how jobs stand
+
+
+def detail_of(row: JobOutcome, sees: Sees) -> str:
+    """Where a message came to, or why not, as far as somebody may know."""
+    return naming.joined(row.detail, sees) if row.outcome == Outcome.DONE else naming.said(row.detail, sees)
 
 
 def find(ids: Sequence[str]) -> QuerySet[Job]:

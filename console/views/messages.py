@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 from django.contrib import messages as notes
@@ -17,7 +16,7 @@ from brokerapp.destination import Destination
 from brokerapp.errors import DestinationNotFound, RequestRefused, SelectorSyntaxError
 from brokerapp.selectors import compile_selector
 from brokerapp.snapshot import BrowsePage
-from console import audit
+from console import audit, zones
 from console.access import Verb, may, needs, queue_named
 from console.bodies import readings
 from console.dead_letters import is_dead_letter_queue
@@ -127,16 +126,14 @@ def _browse(destination: Destination, after: int, selector: str) -> BrowsePage:
 
 
 def _at(request: HttpRequest, queue: Destination) -> HttpResponse:
-    """Where the messages of a moment begin: `at` is a number, or a local time of the form YYYY-MM-DDTHH:MM in UTC."""
+    """Where the messages of a moment begin: `at` is a number, or a time by the clock of whoever asks."""
     text, selector = request.GET["at"].strip(), request.GET.get("selector", "").strip()
     if text.isdecimal() and len(text) < 19:
         after = max(0, int(text) - 1)
     else:
-        try:
-            moment = datetime.fromisoformat(text)
-        except ValueError:
-            raise RequestRefused(f"{text[:40]!r} is neither a number nor a time such as 2026-01-31T14:30") from None
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        moment = zones.read(text, zones.current())
+        if moment is None:
+            raise RequestRefused(f"{text[:40]!r} is neither a number nor a time such as 2026-01-31T14:30")
         after = gateway().place_at(queue, int(moment.timestamp() * 1000))
     path = reverse("messages", kwargs={"name": queue.name})
     return redirect(path + _url(selector=selector, after=after, **{"from": text}))
