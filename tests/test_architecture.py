@@ -120,7 +120,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.network.definition": ("brokerapp.destination", "brokerapp.errors"),
     "brokerapp.network.terms": ("brokerapp.destination", "brokerapp.errors", "brokerapp.network.definition"),
     "brokerapp.network.demand": (*VALUES, "brokerapp.engine", "brokerapp.network.terms"),
-    "brokerapp.network.dialect": ("brokerapp.network_path", "brokerapp.stomp.session"),
+    "brokerapp.network.dialect": ("brokerapp.engine.schedule", "brokerapp.network_path", "brokerapp.stomp.session"),
     "brokerapp.network.link": ("brokerapp.errors", "brokerapp.network.dialect", "brokerapp.stomp"),
     "brokerapp.network.activemq": ("brokerapp.network.link", "brokerapp.stomp"),
     "brokerapp.network.outbox": ("brokerapp.network.link",),

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from brokerapp.engine.schedule import HEADERS as SCHEDULING
 from brokerapp.network_path import PATH_HEADER, TO_HEADER, TTL_HEADER, UNLIMITED, Path, read_path, write_path
 from brokerapp.stomp.session import BRIDGE_HEADER
 
@@ -91,8 +92,8 @@ class ActiveMQ:
         return read_path(headers.get(PATH_PROPERTY, ""))
 
     def received(self, headers: Headers) -> dict[str, str]:
-        """All but the path's property, and the wish for JSON, which comes back with each text."""
-        own = {name: value for name, value in headers.items() if name != PATH_PROPERTY}
+        """All but the path, what delayed it there, and the wish for JSON, which comes back with each text."""
+        own = {name: value for name, value in headers.items() if name != PATH_PROPERTY and name not in SCHEDULING}
         if own.get("transformation") == _AS_JSON:
             del own["transformation"]
         return own
