@@ -97,12 +97,12 @@ $(JOLOKIAJS)/.installed: tests/monitoring/jolokiajs/package-lock.json | $(STOMPJ
 	@npm ci --prefix tests/monitoring/jolokiajs --no-audit --no-fund --loglevel=error
 	touch $@
 
-# Out of Debian's package, which would start a server when it is installed.
+# Out of Debian's package, which would start a server when it is installed: the checker, and the server for the tests.
 $(PROMTOOL): | $(INSTALLED)
 	@mkdir -p $(@D)
 	cd $(@D)
 	apt-get -qq download prometheus || { $(APT) update && apt-get -qq download prometheus; }
-	dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x --strip-components=3 ./usr/bin/promtool
+	dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x --strip-components=3 ./usr/bin/promtool ./usr/bin/prometheus
 	rm prometheus_*.deb
 
 $(STOMP_PY_8)/.installed: tests/clients/stomp.py-8.txt $(INSTALLED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -91,8 +91,9 @@ def change(value: float) -> str:
 
 
 def moment(text: str) -> str:
-    """Mar 5, 06:07:08 (of ISO 8601)"""
-    return f"{datetime.fromisoformat(text):%b %-d, %H:%M:%S}"
+    """Mar 5, 06:07:08 (of ISO 8601), by the clock of whoever reads"""
+    found = datetime.fromisoformat(text)
+    return f"{timezone.localtime(found if found.tzinfo else found.replace(tzinfo=UTC)):%b %-d, %H:%M:%S}"
 
 
 def milliseconds(value: float) -> str:

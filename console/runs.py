@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -162,12 +163,12 @@ def began_of(result: dict[str, Any]) -> datetime | None:
     return datetime.fromtimestamp(us / 1e6, UTC) if us and us > result["window"]["since_us"] else None
 
 
-def cells(run_id: str, rows: tuple[str, ...]) -> dict[str, Any]:
-    """The live cells of one run (by id), or of the rows of the list of runs."""
-    line = turns.line()
+def cells(run_id: str, rows: tuple[str, ...], known: Callable[[AnalysisRun], bool]) -> dict[str, Any]:
+    """The live cells of one run (by id), or of the rows of the list of runs, as far as they are known."""
+    line, found = turns.line(), filter(known, _find(rows or [run_id]))
     if not rows:
-        return {name: text for run in _find([run_id]) for name, text in cells_of(run, line).items()}
-    return {f"{run.id}#{name}": text for run in _find(rows) for name, text in cells_of(run, line).items()}
+        return {name: text for run in found for name, text in cells_of(run, line).items()}
+    return {f"{run.id}#{name}": text for run in found for name, text in cells_of(run, line).items()}
 
 
 def _find(ids: list[str] | tuple[str, ...]) -> list[AnalysisRun]:

@@ -197,8 +197,11 @@ def test_a_right_to_apply_elsewhere_is_none_here(browser_of, defined, admin):
 
     operator = browser_of("operator", "mine.>")
     Assignment.objects.filter(user__username="operator").update(extras=["route"])
-    draft = keep(admin, "theirs.in", target="mine.x")
+    draft = keep(admin, "mine.in", target="mine.x")
+    keep(admin, "theirs.in", target="theirs.x", draft=str(draft.pk))
     assert operator.post(reverse("draft-step", kwargs={"draft_id": draft.pk, "what": "apply"})).status_code == 403
+    reaching = keep(admin, "mine.in", target="theirs.x")  # names what they may not know of
+    assert operator.post(reverse("draft-step", kwargs={"draft_id": reaching.pk, "what": "apply"})).status_code == 404
     draft = keep(admin, "mine.in", target="mine.x")
     step(operator, draft, "apply")
     assert in_force() == ["compositeQueue:mine.in"]

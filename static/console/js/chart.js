@@ -12,12 +12,22 @@ const DEPTH_SHARE = 0.58;
 const DAY = 86400000;
 const LABEL = 62; // pixels of a label of the time axis, with the room beside it
 
+// By whose clock times are told: a user's choice, which the page carries.
+const timeZone = document.documentElement.dataset.zone || "UTC";
 const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const decimal = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1, minimumFractionDigits: 1 });
-const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
-const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
-const date = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
-const clockWithSeconds = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZone });
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone });
+const date = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone });
+const clockWithSeconds = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone });
+
+const named = new Intl.DateTimeFormat("en-GB", { timeZone, timeZoneName: "short" });
+const plain = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" });
+
+// Milliseconds by which the clock of the zone is ahead of UTC at a moment.
+function aheadOfUtc(at) {
+  return Date.parse(`${plain.format(at).replace(" ", "T")}Z`) - Math.floor(at / 1000) * 1000;
+}
 
 function rateText(value) {
   return value >= 1000 ? grouped.format(value) : decimal.format(value);
@@ -186,11 +196,13 @@ class Chart {
   times(height) {
     const { from, to } = this.scale;
     const tick = tickOf(to - from, Math.min(8, (this.scale.right - this.scale.left) / LABEL));
-    const offset = new Date(from).getTimezoneOffset() * 60000;
-    for (let at = Math.ceil((from - offset) / tick) * tick + offset; at <= to; at += tick) {
+    const ahead = aheadOfUtc(from);
+    for (let at = Math.ceil((from + ahead) / tick) * tick - ahead; at <= to; at += tick) {
       const label = element("text", { x: this.x(at), y: height - 6, "text-anchor": "middle" }, this.svg);
       label.textContent = (tick < DAY ? clock : date).format(at);
     }
+    const zone = element("text", { class: "zone", x: 12, y: height - 6 }, this.svg);
+    zone.textContent = named.formatToParts(from).find((part) => part.type === "timeZoneName").value;
   }
 
   stretch(run, depth, rates, y) {

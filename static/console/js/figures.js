@@ -59,6 +59,22 @@ function themed(data, layout, isNarrow) {
   };
 }
 
+// Plotly draws times as their texts say them: they are told by the clock that the page's reader chose.
+const timeZone = document.documentElement.dataset.zone || "UTC";
+const local = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" });
+const MOMENT = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d/;
+
+function inZone(value) {
+  if (typeof value !== "string" || !MOMENT.test(value)) return value;
+  const isExact = /(Z|[+-]\d\d:?\d\d)$/.test(value);
+  return local.format(Date.parse(isExact ? value : `${value.replace(" ", "T")}Z`));
+}
+
+function zoned(data) {
+  if (timeZone === "UTC") return data;
+  return data.map((trace) => (Array.isArray(trace.x) ? { ...trace, x: trace.x.map(inZone) } : trace));
+}
+
 // On a narrow page names stand above their bars, where they have the whole width.
 function stood(data, layout) {
   if (data[0]?.type !== "bar" || data[0].orientation !== "h") return layout;
@@ -125,7 +141,7 @@ function draw() {
     const figure = JSON.parse(document.getElementById(host.dataset.figure).textContent);
     const layout = figure.layout ?? {};
     const colorway = layout.colorway ?? [];
-    const data = figure.data.map((trace, place) => shaded(trace, place, shades(colorway), colorway));
+    const data = zoned(figure.data).map((trace, place) => shaded(trace, place, shades(colorway), colorway));
     const isNarrow = host.clientWidth < NARROW;
     const shown = themed(data, isNarrow ? stood(data, layout) : layout, isNarrow);
     host.style.height = `${shown.height}px`; // what Plotly draws does not make it grow
