@@ -7,18 +7,14 @@ from brokerapp.errors import BrokerError
 from console import trace
 from console.gateway import gateway
 from console.journey import Deed, Journey, journey
+from console.repair.jobs import LEAVING
 from console.repair.models import Edit, JobOutcome
 from console.rights import Sees, everything
 from console.routing.changes import items_of
 from console.routing.sight import known
 
 #: What was done by jobs, in words, and whether the message left its queue by it.
-DEEDS = {
-    "move": ("Moved", True),
-    "copy": ("Copied", False),
-    "retry": ("Resubmitted", True),
-    "remove": ("Deleted", True),
-}
+DEEDS = {"copy": ("Copied", False)} | {action: (words.capitalize(), True) for action, words in LEAVING.items()}
 
 
 def journey_of(id: str, sees: Sees = everything) -> Journey:

@@ -34,9 +34,14 @@ class Reach:
     processed: int = 0  #: how many of the messages were acknowledged there before
 
     @property
+    def is_paused(self) -> bool:
+        """Whether nothing leaves it now."""
+        return self.stats is not None and self.stats.Paused
+
+    @property
     def warning(self) -> str:
         """What stands in the way there, or ""."""
-        if self.stats is not None and self.stats.Paused:
+        if self.is_paused:
             return f"is paused, with {counted(self.stats.QueueSize, 'message')}"
         if self.stats is None or not self.stats.ConsumerCount:
             return "has no consumer now"

@@ -24,6 +24,7 @@ from console.gateway import SCAN, gateway
 from console.listed import Listed
 from console.live.mirror import mirror
 from console.masking import check_selector, masked
+from console.repair import jobs
 from console.repair.models import SavedSelector
 
 PAGE_SIZE = 50
@@ -54,9 +55,11 @@ def message(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     if not found and not request.htmx:
         if id:
             return redirect("message-page", id=id)
-        raise Http404("This message is gone: it was consumed, it expired, or somebody removed it.")
+        raise Http404(jobs.gone(destination, seq))
     panel = {"destination": destination, "seq": seq, "query": _query(request), "id": id}
-    if found:
+    if not found:
+        panel["gone"] = jobs.gone(destination, seq)
+    else:
         shown = masked(request.user, found[0], destination)
         panel |= {"row": Listed(shown), "readings": [] if shown.withheld else readings(shown.body)}
     if request.htmx:
@@ -71,7 +74,7 @@ def body(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     queue = Destination.queue(name)
     found = gateway().message(queue, seq).messages
     if not found:
-        raise Http404("This message is gone: it was consumed, it expired, or somebody removed it.")
+        raise Http404(jobs.gone(queue, seq))
     shown = masked(request.user, found[0], queue)
     if shown.withheld:
         raise RequestRefused(shown.withheld)
