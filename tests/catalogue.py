@@ -298,15 +298,9 @@ CATALOGUE: dict[str, dict[str, str]] = {
         "S20": "subscriptions come into being where clients create no queues",
     },
     "Temporary destinations": {
-        "T02": "gone with the socket of their connection",
-        "T03": "gone with its DISCONNECT",
-        "T04": "none outlives a restart",
         "T09": "another client may subscribe, as in ActiveMQ (Open MQ: refused)",
-        "T10": "what a client of another broker sends to it arrives",
-        "T11": "a send to one that is gone is an ERROR, and makes no destination of that name",
         "T12": "no durable or shared subscription on one",
         "T13": "to be had where clients create nothing",
-        "T16": "requests go to who selects them, what nobody selects stays",
     },
     "Diverts and special queues of Artemis, as far as they have a counterpart": {
         "X01": "exclusive: a composite that only forwards",
