@@ -121,6 +121,11 @@ class Client:
     ack_numbers: int = 0
     keys: int = 0
 
+    @property
+    def is_broker(self) -> bool:
+        """Whether a broker is behind it: a bridge, a link of the cluster, or a part of this one."""
+        return bool(self.internal or self.member or self.bridge)
+
     def transaction(self, name: str) -> Transaction:
         """The open transaction of this name; raises RequestRefused."""
         try:

@@ -60,6 +60,7 @@ CLUSTER_HEADER = "sluice-cluster"
 #: By which it says that it takes messages to there, too.
 DUPLEX_HEADER = "sluice-duplex"
 MESSAGE_ID = "message-id"
+#: What only a bridge says when it subscribes.
 CROSSING_HEADERS = (TO_HEADER, TTL_HEADER, PATH_HEADER, CONSUMERS_HEADER, SUPPRESS_HEADER)
 #: Headers that name a durable subscription, the first that is there counts: Artemis' two, and ActiveMQ's.
 SUBSCRIPTION_NAMES = ("durable-subscription-name", "durable-subscriber-name", "activemq.subscriptionName")
@@ -211,7 +212,9 @@ class StompSession:
         destination = self._naming.to_consume(destination, headers)
         ack_mode = headers.get("ack", "auto")
         options = {
-            name[len(ACTIVEMQ_OPTION) :]: value for name, value in headers.items() if name.startswith(ACTIVEMQ_OPTION)
+            name[len(ACTIVEMQ_OPTION) :]: value
+            for name, value in headers.items()
+            if name.startswith(ACTIVEMQ_OPTION) and name[len(ACTIVEMQ_OPTION) :] not in CROSSING_HEADERS
         }
         if (name := _subscription_name(headers)) is not None:
             options["subscriptionName"] = name
