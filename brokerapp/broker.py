@@ -278,6 +278,8 @@ class Broker:
         self.producers.left(client)
         self.temporaries.end(client)
         self.bridging.left(client)
+        if client.waiting:
+            self.flow.left(client)
         self.advisories.disconnected(client)
         if client.member and self.cluster is not None:
             self.cluster.left(client)

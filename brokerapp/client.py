@@ -23,6 +23,8 @@ MAX_TRANSACTION_ACTIONS = 100_000
 #: call of the store, in which everybody else waits: this many take it some 0.3 seconds (docs/decisions/0011).
 MAX_TRANSACTION_BYTES = 64 * 1024 * 1024
 MAX_TRANSACTION_COPIES = 20_000
+#: Bytes of sends without room at which a bridge is not read from: its other messages go on until then.
+MAX_BRIDGE_WAITING_BYTES = 8 * 1024 * 1024
 
 
 class Sink(Protocol):
@@ -188,4 +190,12 @@ class Client:
 
     def read_or_not(self) -> None:
         """Read on from the client, or not: see quotas.py, and flow_control.py about sends that wait for room."""
-        self.sink.hold(self.stopping or self.on_hold or (self.waiting > 0 and not self.subscriptions))
+        self.sink.hold(self.stopping or self.on_hold or self._waits)
+
+    @property
+    def _waits(self) -> bool:
+        """Whether it has to wait for its sends that found no room: its acknowledgements cannot be what makes some."""
+        if not self.bridge:
+            return self.waiting > 0 and not self.subscriptions
+        acks = any(each.ack_mode != "auto" for each in self.subscriptions.values())
+        return self.waiting_bytes >= MAX_BRIDGE_WAITING_BYTES and not acks
