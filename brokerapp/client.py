@@ -100,6 +100,7 @@ class Client:
     reconnect_ms: int = 0  #: how long its temporary destinations wait for it when its connection breaks
     left: bool = False  #: it said good-bye
     bridge: str = ""  #: the broker whose bridge it is; "": an ordinary client
+    way: str = ""  #: of a bridge: which of its broker's ways to here it is
     tally: Tally | None = None  #: of a bridge
     protocol_version: str = ""
     connected_ms: int = 0

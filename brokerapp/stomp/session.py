@@ -59,6 +59,8 @@ BRIDGE_HEADER = "sluice-broker"
 CLUSTER_HEADER = "sluice-cluster"
 #: By which it says that it takes messages to there, too.
 DUPLEX_HEADER = "sluice-duplex"
+#: By which it says which of its ways to there this is: while one lasts it has no other connection.
+WAY_HEADER = "sluice-way"
 MESSAGE_ID = "message-id"
 #: What only a bridge says when it subscribes.
 CROSSING_HEADERS = (TO_HEADER, TTL_HEADER, PATH_HEADER, CONSUMERS_HEADER, SUPPRESS_HEADER)
@@ -158,6 +160,7 @@ class StompSession:
         return Connect(
             headers.get("login"), headers.get("passcode"), headers.get("client-id"), shares_client_id, answer,
             self.bridge, headers.get(DUPLEX_HEADER) == "true", headers.get(CLUSTER_HEADER), headers.get("reconnect"),
+            headers.get(WAY_HEADER, "") if self.bridge is not None else "",
         )  # fmt: skip
 
     def _send(self, headers: dict[str, str], frame: Frame) -> Action:

@@ -64,3 +64,16 @@ def test_what_a_bridge_waited_with_is_forgotten_when_it_goes_as_it_comes_again(n
     bridge.close()
     until(lambda: waiting_at(node) == 0, "nothing waits")
     assert node.depth(f"small.{name}") <= ROOM
+
+
+def test_a_bridge_that_is_back_takes_the_place_of_its_dead_connection_and_nobody_else_does(raw, name):
+    def answer(way: str | None, **headers: str) -> str:
+        client = raw(None)
+        said = {"sluice-broker": "far", "client-id": name, **({"sluice-way": way} if way else {}), **headers}
+        client.tell("CONNECT", {"accept-version": "1.2", "host": "/", **said})
+        return client.hear().command
+
+    first = raw(**{"sluice-broker": "far", "client-id": name, "sluice-way": "tcp://here:1"})
+    assert [answer(None), answer("tcp://here:2"), answer("tcp://here:1", **{"sluice-broker": ""})] == ["ERROR"] * 3
+    assert answer("tcp://here:1") == "CONNECTED"
+    assert first.is_closed()
