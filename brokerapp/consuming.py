@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from brokerapp import clock
 from brokerapp.committer import Committer
@@ -22,6 +23,9 @@ from brokerapp.queues import Queues
 from brokerapp.stats import Stats
 from brokerapp.timers import Timers
 
+if TYPE_CHECKING:
+    from brokerapp.nodes.abroad import Abroad
+
 #: Why a queue gives out nothing for a moment: it waits for more consumers (consumersBeforeDispatchStarts).
 GATHERING = "gathering"
 
@@ -36,6 +40,7 @@ class Consuming:
         self._may, self._timers = may, timers
         self._patterns: DestinationMap[Subscription] = DestinationMap()
         queues.came = self._welcome
+        self.abroad: Abroad  #: the broker's
         #: Which of the entries that return to a log may: some are given up instead.
         self.left_behind: Callable[[MessageLog, Sequence[Entry]], Sequence[Entry]] = lambda _log, entries: entries
 
@@ -89,13 +94,21 @@ class Consuming:
                 self.attach(subscription, log)
 
     def attach(self, subscription: Subscription, log: MessageLog) -> None:
-        """Consume from this log."""
+        """Consume from this log, wherever it is at home."""
+        if log.away:
+            self.abroad.attach(subscription, log)
+        else:
+            self.attach_here(subscription, log)
+
+    def attach_here(self, subscription: Subscription, log: MessageLog) -> None:
+        """Consume from a log that is, or is about to be, at home here."""
         if subscription in log.consumers:
             return
-        if not log.consumers:
+        if not log.consumers and not log.away:
             self._committer.mark(log.name, OPEN)
         log.consumers.append(subscription)
-        subscription.logs.append(log)
+        if log not in subscription.logs:
+            subscription.logs.append(log)
         log.counts.ConsumerCount = len(log.consumers)
         self._stats.changed.add(log.counts)
         self._delivery.touched[log] = None
@@ -136,14 +149,23 @@ class Consuming:
         self.take_back(subscription.unacked.values())
         subscription.unacked.clear()
         for log in subscription.logs:
-            log.leave(subscription)
-            self._queues.remembering.went(subscription, log)
-            log.counts.ConsumerCount = len(log.consumers)
-            if not log.consumers:
-                self._committer.mark(log.name, closing_mark(log))
-            self._stats.changed.add(log.counts)
-            self._delivery.touched[log] = None
+            if log.away:
+                self.abroad.part(subscription, log)
+            else:
+                self.part_from(subscription, log)
         subscription.logs.clear()
+        if subscription.abroad:
+            self.abroad.forget(subscription)
+
+    def part_from(self, subscription: Subscription, log: MessageLog) -> None:
+        """Consume a log that is at home here no longer."""
+        log.leave(subscription)
+        self._queues.remembering.went(subscription, log)
+        log.counts.ConsumerCount = len(log.consumers)
+        if not (log.consumers or log.away):
+            self._committer.mark(log.name, closing_mark(log))
+        self._stats.changed.add(log.counts)
+        self._delivery.touched[log] = None
 
     def take_back(self, entries: Iterable[Entry]) -> None:
         """Entries in flight return to their queues, flagged as redelivered."""
@@ -152,7 +174,9 @@ class Consuming:
             by_log.setdefault(entry.log, []).append(entry)
         for name, back in by_log.items():
             log = self._queues.get(name)
-            if log is not None:
+            if log is not None and log.away:
+                self.abroad.give_back(name, back)
+            elif log is not None:
                 self._take_back(log, back)
                 self._delivery.touched[log] = None
                 self._stats.changed.add(log.counts)

@@ -80,6 +80,10 @@ class Creation:
         self._topics.add(topic)
         self._broker.stats.of(topic)
 
+    def unlearn(self, topic: Destination) -> None:
+        """Another node's operator deleted the topic."""
+        self._topics.discard(topic)
+
     def is_declared(self, destination: Destination) -> bool:
         """Whether an operator made it."""
         if destination.is_queue:

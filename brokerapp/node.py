@@ -12,7 +12,6 @@ import sys
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import partial
 
 from brokerapp.allocator import keep_freed_memory
 from brokerapp.broker import Broker
@@ -26,6 +25,7 @@ from brokerapp.in_force import InForce
 from brokerapp.listeners import Listen, Listeners
 from brokerapp.network.connections import Connections
 from brokerapp.network.terms import Terms
+from brokerapp.nodes.membership import Membership
 from brokerapp.recording.recorder import NoRecorder, Recorder
 from brokerapp.reporting import Reporting
 from brokerapp.requests import answer
@@ -48,6 +48,8 @@ SWITCH_SECONDS = 0.0005
 
 #: Seconds between snapshots of the numbers, heart-beats of the node, and flushes of the trace.
 TICK_SECONDS = 1.0
+#: Seconds until a node looks again whether it may give anything out, as it may have been taken for dead.
+UNSURE_SECONDS = 0.05
 #: Seconds a node that stops waits for the store to take what clients asked.
 DRAIN_SECONDS = 10.0
 #: Seconds it waits then for the store to take the marks of the queues.
@@ -77,6 +79,7 @@ class NodeConfig:
     network: tuple[Terms, ...] = ()  #: connectors to other brokers
     node: str = ONLY_NODE  #: its name among the nodes of the broker
     node_timeout_ms: int = NODE_TIMEOUT_MS  #: without a beat after which it is taken for dead
+    link_host: str = "127.0.0.1"  #: where other nodes of the broker reach it
 
 
 class Node:
@@ -100,19 +103,25 @@ class Node:
         gc.set_threshold(*COLLECT_AFTER)
         sys.setswitchinterval(SWITCH_SECONDS)
         keep_freed_memory()
+        config = self.config
         await self._store.open()
         await self._take_over()
-        definitions = await self._in_force.begin(self.config.definitions, self.config.impose)
-        last = await self._store.claim(self.session, self.config.node)
-        snapshot = await self._store.clear_stats()
+        definitions = await self._in_force.begin(config.definitions, config.impose)
         self.broker = await self._make_broker(definitions)
+        self.membership = Membership(
+            self._store, config.node, config.link_host, config.node_timeout_ms, self.broker.homes
+        )
+        last = await self.membership.join()
+        alone = not self.broker.homes.others
+        if alone:
+            await self._store.clear_stats()
+        self.broker.homes.pump = self._request_pump
         self._listeners = Listeners(self.broker, self._authenticate, self._request_pump)
-        beat = partial(self._store.beat, self.session, name=self.config.node, timeout_ms=self.config.node_timeout_ms)
+        snapshot, beat = await self._store.snapshot(), self.membership.beat
         self._reporting = Reporting(self.broker, self._store, self._listeners, self._limits, snapshot, beat)
         await self._reporting.beat()  # from here on operators ask us instead of changing the store themselves
-        self.broker.recover(await self._found(), last)
-        for destination in self.config.destinations:
-            self.broker.creation.declare(destination)
+        if alone:
+            self.broker.recover(await self._found(), last)
         self._reporting.note_depths()
         work_by_name = {
             "committer": self._committer.run,
@@ -120,10 +129,16 @@ class Node:
             "tick": self._tick,
             "timers": self._run_timers,
             "signals": self._follow,
+            "members": self.membership.watch,
+            "moves": self.membership.move,
             "requests": self._serve,
         }
         for name, work in work_by_name.items():
             self._tasks.append(asyncio.create_task(self._guard(name, work), name=name))
+        if not alone:
+            await self._find_place(last)
+        for destination in config.destinations:
+            self.broker.creation.declare(destination)
         await self._listen()
         self.network = Connections(self.config.broker, self._listeners.own, self.config.network)
         self.network.start()
@@ -147,7 +162,16 @@ class Node:
         )  # fmt: skip
         if self.config.grants is not None:
             broker.access = Access(self.config.grants)
+        self._committer.announce = broker.homes.known.announce
         return broker
+
+    async def _find_place(self, last: int) -> None:
+        """Take part in what other nodes do: they know us first, then we know the logs, then some are ours."""
+        await self.membership.settled(known=False)
+        states = await self._store.recover()
+        self.broker.recover(states, last)
+        self.broker.homes.joined()
+        await self.membership.settled(known=True)
 
     async def _found(self) -> list[LogState]:
         """The logs as the last node left them, or none when the broker is to begin anew."""
@@ -206,7 +230,7 @@ class Node:
                 task.cancel()
             await asyncio.wait(running, timeout=TICK_SECONDS)
         with contextlib.suppress(StoreUnavailable):
-            await self._store.leave(self.session, self.config.node)
+            await self.membership.leave()
         await self._store.close()
         await self._control.close()
 
@@ -219,6 +243,12 @@ class Node:
 
     def _pump(self) -> None:
         self._pumping = False
+        homes = self.broker.homes
+        if homes.others:
+            homes.flush()
+            if not self.membership.is_sure:
+                asyncio.get_running_loop().call_later(UNSURE_SECONDS, self._request_pump)
+                return
         self.broker.delivery.pump()
 
     # -- periodic and following work; each step survives a store that is away
@@ -250,7 +280,7 @@ class Node:
 
     async def _tick(self) -> None:
         while True:
-            await asyncio.sleep(TICK_SECONDS)
+            await asyncio.sleep(min(TICK_SECONDS, self.membership.period))
             await self._reporting.tell()
 
     async def _run_timers(self) -> None:
@@ -269,6 +299,8 @@ class Node:
         async for signal in self._control.signals():
             if signal in ("definitions", "subscribed"):
                 await self._refresh()
+            if signal in ("nodes", "subscribed"):
+                self.membership.look()
 
     async def _refresh(self) -> None:
         """Route by the definitions that are in force."""
@@ -279,10 +311,25 @@ class Node:
 
     async def _serve(self) -> None:
         while True:
-            request = await self._control.next_request(TICK_SECONDS)
+            request = await self._control.next_request(self.config.node, TICK_SECONDS)
             if request is not None:
+                if (node := self._should_answer(request)) is not None:
+                    await self._store.hand_on(request, node)
+                    continue
                 reply = await answer(self.broker, self._committer, self._request_pump, self._refresh, request)
                 await self._store.answer(request["id"], reply)
+
+    def _should_answer(self, request: dict) -> str | None:
+        """The other node that a request concerns, because what it is about is there; None: it is this one's."""
+        homes, arguments = self.broker.homes, request["args"]
+        if not homes.others:
+            return None
+        session = homes.me
+        if "id" in arguments:
+            session = arguments["id"].partition("-")[0]
+        elif name := arguments.get("queue") or arguments.get("destination"):
+            session = homes.home(str(Destination.parse(name).physical))
+        return next((each.name for each in homes.members.others if each.session == session), None)
 
 
 def _is_dead_here(former: dict) -> bool:

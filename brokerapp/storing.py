@@ -143,7 +143,7 @@ class Storing:
                     self.stored([each.message], [len(each.stored)], group, str(each.destination), seq, given, moved_us)
                 seq += 1
             for copy in each.route.topics:
-                if not copy.destination.is_temporary or copy.destination in self._broker.temporaries:
+                if not self._broker.temporaries.is_gone(copy.destination):
                     self._broker.delivery.publish(each.message, copy, each.sender)
 
     def stored(
@@ -168,6 +168,9 @@ class Storing:
         for log, (name, original, shown) in zip(group.logs, group.rows, strict=True):
             if given and name in given:
                 self._broker.early.stored(log, given[name], numbers, payloads)
+                continue
+            if log.away:
+                self._broker.homes.arrived(log, bodies)
                 continue
             self.arrived(log, messages, bodies)
             if log.consumers:

@@ -98,7 +98,7 @@ class Subscribing:
             self._broker.delivery.resume(subscription)
 
         self._broker.advisories.consumer_started(subscription)
-        self._broker.barrier(client, subscribe.receipt, start)
+        self._broker.homes.when_sure(lambda: self._broker.barrier(client, subscribe.receipt, start))
 
     def _join(self, subscription: Subscription) -> None:
         for target in subscription.destinations:
@@ -177,6 +177,9 @@ class Subscribing:
         held = subscription.unacked.values()
         now_us = time.time_ns() // 1000
         for entry in held:
+            log = self._broker.queues.get(entry.log)
+            if log is not None and log.away:  # its home says so
+                continue
             self._broker.failures.record(REDELIVER, now_us, entry, client.client_id, "consumer gone")
             self._broker.stats.of(Destination.parse(entry.log)).RedeliveredCount += 1
             if not from_log(entry):

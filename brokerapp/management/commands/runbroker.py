@@ -8,6 +8,7 @@ import signal
 import sys
 from argparse import ArgumentParser
 from collections.abc import Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from brokerapp.errors import BrokerError
 from brokerapp.node import Node
 from brokerapp.reloading import follow, period_ms
 from brokerapp.store.embedded import EmbeddedStore
+from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
 from brokerapp.wiring import authenticator, check_exposure, listens, node_config
 
 logger = logging.getLogger(__name__)
@@ -41,6 +43,16 @@ class Command(BaseCommand):
             "--redis", help="URL of a Redis or Valkey to use instead of one of its own in the data folder"
         )
         parser.add_argument("--name", help="broker name, instead of the file's")
+        parser.add_argument(
+            "--node", default=ONLY_NODE, help="name of this node among those of the broker, which use one --redis"
+        )
+        parser.add_argument(
+            "--node-timeout",
+            type=float,
+            default=NODE_TIMEOUT_MS / 1000,
+            help="seconds without a sign of life after which other nodes take this one for dead",
+        )
+        parser.add_argument("--link", default="127.0.0.1", help="address at which other nodes reach this one")
         parser.add_argument(
             "--anonymous",
             action="store_true",
@@ -83,6 +95,12 @@ class Command(BaseCommand):
         try:
             wanted = node_config(
                 config, url, name=options["name"], alone=store is not None, impose=True, trace=not options["no_trace"]
+            )
+            wanted = replace(
+                wanted,
+                node=options["node"],
+                node_timeout_ms=int(options["node_timeout"] * 1000),
+                link_host=options["link"],
             )
             data.remember(wanted.broker)
             node = Node(wanted, authenticator(config.authentication))
