@@ -16,7 +16,7 @@ from brokerapp.engine.crossing import Crossing
 from brokerapp.engine.destination_map import DestinationMap, matches
 from brokerapp.engine.entry import COMING, Entry
 from brokerapp.engine.gate import Gate
-from brokerapp.engine.marks import OPEN, closing_mark
+from brokerapp.engine.marks import closing_mark, open_mark
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
 from brokerapp.queues import Queues
@@ -104,9 +104,10 @@ class Consuming:
         """Consume from a log that is, or is about to be, at home here."""
         if subscription in log.consumers:
             return
-        if not log.consumers and not log.away:
-            self._committer.mark(log.name, OPEN)
+        is_first = not log.consumers
         log.consumers.append(subscription)
+        if is_first or log.shared:
+            self.mark(log)
         if log not in subscription.logs:
             subscription.logs.append(log)
         log.counts.ConsumerCount = len(log.consumers)
@@ -126,6 +127,12 @@ class Consuming:
             self._delivery.touched[log] = None
 
         self._timers.at(at_ms, offer)
+
+    def mark(self, log: MessageLog) -> None:
+        """Let the store know what may be delivered of a log from now on."""
+        if not log.away:
+            mark = open_mark(log, self.abroad.me) if log.consumers else closing_mark(log)
+            self._committer.mark(log.name, mark)
 
     def _gather(self, log: MessageLog) -> None:
         """Let the first consumer wait for others, as the queue's policy wants it."""
@@ -162,8 +169,8 @@ class Consuming:
         log.leave(subscription)
         self._queues.remembering.went(subscription, log)
         log.counts.ConsumerCount = len(log.consumers)
-        if not (log.consumers or log.away):
-            self._committer.mark(log.name, closing_mark(log))
+        if log.shared or not log.consumers:
+            self.mark(log)
         self._stats.changed.add(log.counts)
         self._delivery.touched[log] = None
 
@@ -188,6 +195,8 @@ class Consuming:
             log.settled([entry for entry in entries if not entry.seq])  # that have no place to return to
         if back:
             log.take_back(self.left_behind(log, back))
+            if log.shared:
+                self.mark(log)
 
     def return_stranded(self, log: MessageLog) -> None:
         """What consumers had before it was stored, and left or acknowledged, is so now, or never will be."""

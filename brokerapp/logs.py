@@ -14,7 +14,7 @@ from brokerapp.delivery import Delivery
 from brokerapp.destination import Destination
 from brokerapp.engine.bindings import is_at
 from brokerapp.engine.dispatch_rules import DispatchRules, rules_of
-from brokerapp.engine.marks import OPEN, suspects
+from brokerapp.engine.marks import is_open, suspects
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.topology import Topology
 from brokerapp.errors import DestinationNotFound
@@ -66,7 +66,7 @@ class Logs:
     def restore(self, state: LogState, last: int) -> MessageLog:
         """A log as the last node left it."""
         log = self._add(Destination.parse(state.name), state.depth, suspects(state.mark, last))
-        if state.mark == OPEN and not log.away:  # the node that opened it died: what comes now was delivered by nobody
+        if is_open(state.mark) and not log.away:  # the node that opened it died: what comes now was delivered by nobody
             self._committer.mark(state.name, str(last))
         log.returned.update(state.returned)
         return log

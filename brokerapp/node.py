@@ -10,7 +10,7 @@ import os
 import socket
 import sys
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 
 from brokerapp.allocator import keep_freed_memory
@@ -167,11 +167,19 @@ class Node:
 
     async def _find_place(self, last: int) -> None:
         """Take part in what other nodes do: they know us first, then we know the logs, then some are ours."""
-        await self.membership.settled(known=False)
+        await self._unless_failed(self.membership.settled(known=False))
         states = await self._store.recover()
         self.broker.recover(states, last)
         self.broker.homes.joined()
-        await self.membership.settled(known=True)
+        await self._unless_failed(self.membership.settled(known=True))
+
+    async def _unless_failed(self, work: Coroutine[None, None, None]) -> None:
+        """Wait for this; raises what the node failed with before it was done."""
+        task = asyncio.ensure_future(work)
+        await asyncio.wait({task, self.failed}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            task.cancel()
+            self.failed.result()
 
     async def _found(self) -> list[LogState]:
         """The logs as the last node left them, or none when the broker is to begin anew."""

@@ -300,7 +300,7 @@ class Window:
         self.returned.clear()
         self.ahead.reset()
         self.groups = None
-        self._offer_again()
+        self.offer_again()
 
     def look_again(self) -> None:
         """There may be more in the store than is known."""

@@ -43,7 +43,7 @@ class Abroad:
     """A part of Homes."""
 
     def __init__(self, broker: Broker, homes: Homes) -> None:
-        self._broker, self._homes = broker, homes
+        self._broker, self._homes, self.me = broker, homes, homes.me
         self._numbers = itertools.count(1)
         self._keys: dict[Subscription, int] = {}
         self._by_key: dict[int, Subscription] = {}

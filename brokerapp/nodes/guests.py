@@ -97,7 +97,7 @@ class Guests:
             None, facts["name"], str(key), client, destinations, "client-individual", facts["prefetch"], selector,
             priority=facts["priority"], exclusive=facts["exclusive"],
         )  # fmt: skip
-        guest.credit, guest.started = facts["credit"], True
+        guest.credit, guest.started, guest.guest_of = facts["credit"], True, session
         return guest
 
     def cease(self, session: str, key: int, name: str) -> None:
@@ -111,7 +111,7 @@ class Guests:
     def _leave(self, guest: Subscription, log: MessageLog) -> None:
         self._broker.consuming.part_from(guest, log)
         guest.logs.remove(log)
-        log.lends = any(isinstance(each.client.sink, Post) for each in log.consumers)
+        log.lends = any(each.guest_of for each in log.consumers)
         if not log.away and (durable := self._broker.durables.known(log.name)) is not None:
             self._broker.durables.parted(durable)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from brokerapp.destination import Destination
-from brokerapp.engine.marks import OPEN, closing_mark, suspects
+from brokerapp.engine.marks import is_open, suspects
 from brokerapp.engine.message_groups import group_of
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.message import Sizes
@@ -162,8 +162,8 @@ class Homes:
             if not log.away and members.others and not members.is_here(log.name):
                 log.stopped.add(MOVING)
                 going.append(log)
-                if log.consumers:
-                    self._broker.committer.mark(log.name, closing_mark(log))
+            if log.consumers:
+                self._broker.consuming.mark(log)
         return going
 
     def _find_home(self, log: MessageLog) -> None:
@@ -254,7 +254,8 @@ class Homes:
         log.away, log.shared = False, bool(self.others)
         log.tenure += 1
         numbers = self.guests.held(log.name) | set(account.held)
-        log.begin(state.depth, suspects(state.mark, last), state.returned, numbers)
+        alive = {self.me, *self.others}
+        log.begin(state.depth, suspects(state.mark, last, alive), state.returned, numbers)
         for subscription in account.consumers:
             consuming.attach_here(subscription, log)
         holders = {holder for holder, _ in account.held.values()}
@@ -264,9 +265,9 @@ class Homes:
             if group is not None and subscription in log.consumers:
                 log.note_owner(group, subscription)
         if log.consumers:
-            self._broker.committer.mark(log.name, OPEN)
-        elif state.mark == OPEN:
-            self._broker.committer.mark(log.name, str(last))
+            consuming.mark(log)
+        elif is_open(state.mark):
+            self._broker.committer.mark(log.name, str(log.may_have_been_delivered))
         durable = self._broker.durables.known(log.name)
         if durable is not None and not log.consumers and not durable.subscription.durable:
             self._broker.durables.parted(durable)

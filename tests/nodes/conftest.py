@@ -53,9 +53,7 @@ class NodeProcess:
             sys.executable, "manage.py", "runbroker", "--config", self._folder / "activemq.xml", "--data",
             self._folder / "data", "--redis", self.redis_url, "--node", self.name, "--node-timeout", str(TIMEOUT),
         ]  # fmt: skip
-        self.process = subprocess.Popen(
-            command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        self.process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         threading.Thread(target=self._listen, args=(self.process.stderr,), daemon=True).start()
 
     def _listen(self, stream) -> None:

@@ -52,7 +52,7 @@ def test_when_a_home_is_killed_consumers_go_on_and_keep_what_they_hold(broker, c
 
 def test_what_consumers_of_a_killed_node_held_comes_back_flagged_and_nothing_else(broker, client, name):
     queue = broker.queue_at("b", name)
-    keeper, held = hold(broker, client, queue)
+    hold(broker, client, queue)
     broker["a"].kill()
     other = client("b")
     other.subscribe(f"/queue/{queue}", ack="client-individual")
@@ -65,7 +65,7 @@ def test_what_consumers_of_a_killed_node_held_comes_back_flagged_and_nothing_els
 
 def test_a_node_that_stood_still_is_fenced_and_what_it_held_was_given_to_others(broker, client, name):
     queue = broker.queue_at("a", name)
-    keeper, held = hold(broker, client, queue)
+    keeper, _ = hold(broker, client, queue)
     broker["a"].pause()
     other = client("b")
     other.subscribe(f"/queue/{queue}", ack="client-individual")
