@@ -225,8 +225,8 @@ class Abroad:
 
     def move_out(self, log: MessageLog) -> None:
         """A log leaves for another home: its consumers among our clients stay what they are, with what they hold."""
-        account, consumers = self._accounts[log.name], list(log.consumers)
-        for subscription in consumers:
+        account = self._accounts[log.name]
+        for subscription in [each for each in log.consumers if not each.guest_of]:
             account.consumers[subscription] = None
             subscription.abroad = True
             if subscription not in self._keys:

@@ -125,9 +125,13 @@ class Homes:
 
     # -- members come and go
 
-    def join(self, wire: Wire, members: Members) -> None:
-        """Be one of several: what is said of logs waits until they are known, see `joined`."""
-        self._wire, self.joining = wire, bool(members.others)
+    def open(self, wire: Wire) -> None:
+        """Others may say something from now on: what they say of logs waits until these are known, see `joined`."""
+        self._wire, self.joining = wire, True
+
+    def join(self, members: Members) -> None:
+        """Be one of these; without others all logs are at home here."""
+        self.joining = bool(members.others)
         self._take(members)
 
     def joined(self) -> None:

@@ -41,12 +41,13 @@ class Membership:
     async def join(self) -> int:
         """Be a member; the number of the broker's last message. Others may be there, see `settle`."""
         self._links.secret = await self._store.secret()
+        self._homes.open(self._links)
         await self._links.listen(self._host)
         last = await self._store.claim(self.session, self.name, {"link": self._links.address}, self._timeout_ms)
         self._beat_at = asyncio.get_running_loop().time()
         await self._expel_the_dead()
         self._latest = await self._members()
-        self._homes.join(self._links, self._latest)
+        self._homes.join(self._latest)
         self._links.follow(self._latest)
         return last
 

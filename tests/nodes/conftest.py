@@ -1,124 +1,96 @@
-"""Brokers of several nodes: processes on one store, which tests kill, stop and start again."""
+"""Brokers of several nodes on one store, which tests crash, stall, stop and start again.
+
+Most nodes run in threads of the test's process, which costs a tenth of a process of their own; see `processes.py` for
+those that are killed for real.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-import os
-import signal
-import subprocess
-import sys
-import threading
+import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
 from brokerapp.admin import BrokerAdmin
+from brokerapp.config import default_config
 from brokerapp.destination import Destination
+from brokerapp.node import Node
 from brokerapp.nodes.members import Member, Members
 from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.store.redis import RedisStore
-from tests.faults.processes import PROJECT, free_port
+from brokerapp.wiring import node_config
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import until
+from tests.protocol.running_node import RunningNode
 
-#: Seconds without a beat after which a node is dead: short, but a busy machine may keep one from beating for a while.
-TIMEOUT = 2.0
-PATIENCE = 60.0
+#: Milliseconds without a beat after which a node is dead: short, but a busy machine may keep one from beating.
+TIMEOUT_MS = 2_500
 
-CONFIG = """\
-<broker xmlns="http://activemq.apache.org/schema/core" brokerName="{broker}">
-  <transportConnectors><transportConnector name="stomp" uri="stomp://127.0.0.1:{port}"/></transportConnectors>
-</broker>
-"""
 _numbers = itertools.count(1)
 
 
-class NodeProcess:
-    """One node, and its runs one after the other."""
+class OneNode(RunningNode):
+    """One node of several."""
 
-    def __init__(self, folder: Path, broker: str, name: str, redis_url: str) -> None:
-        self.name, self.broker, self.redis_url = name, broker, redis_url
-        self.port = free_port()
-        self._folder = folder / name
-        self._folder.mkdir()
-        (self._folder / "activemq.xml").write_text(CONFIG.format(broker=broker, port=self.port))
-        self.process: subprocess.Popen[str] | None = None
-        self.said: list[str] = []
+    def __init__(self, broker: str, name: str, redis_url: str) -> None:
+        self._node_name = name
+        super().__init__(default_config(broker, 0), redis_url)
 
-    def begin(self) -> None:
-        """Run it, without waiting."""
-        command = [
-            sys.executable, "manage.py", "runbroker", "--config", self._folder / "activemq.xml", "--data",
-            self._folder / "data", "--redis", self.redis_url, "--node", self.name, "--node-timeout", str(TIMEOUT),
-        ]  # fmt: skip
-        self.process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        threading.Thread(target=self._listen, args=(self.process.stderr,), daemon=True).start()
-
-    def _listen(self, stream) -> None:
-        for line in stream:
-            self.said.append(line.rstrip())
-            sys.stderr.write(f"{self.name}: {line}")
-
-    def wait(self) -> None:
-        """Until it takes clients."""
-        line = self.process.stdout.readline().strip()
-        assert line == "ready", f"{self.name} said {line!r} and {self.said}"
-
-    def start(self) -> None:
-        """Run it until it takes clients."""
-        self.begin()
-        self.wait()
-
-    def kill(self) -> None:
-        """kill -9."""
-        self.process.kill()
-        self.process.wait(PATIENCE)
-
-    def pause(self) -> None:
-        """It stands still."""
-        os.kill(self.process.pid, signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """It goes on, as if nothing had been."""
-        os.kill(self.process.pid, signal.SIGCONT)
-
-    def terminate(self) -> int:
-        """SIGTERM; its exit status."""
-        self.process.terminate()
-        return self.process.wait(PATIENCE)
-
-    def end(self) -> None:
-        """Leave nothing behind."""
-        if self.process is not None and self.process.poll() is None:
-            self.kill()
-        if self.process is not None:
-            self.process.stdout.close()
+    async def _start(self) -> Node:
+        wanted = node_config(self._config, self.redis_url)
+        node = Node(replace(wanted, node=self._node_name, node_timeout_ms=TIMEOUT_MS))
+        await node.start()
+        return node
 
     def client(self, **options) -> StompClient:
         """A client of this node."""
         return StompClient(self.port, **options)
 
+    def crash(self) -> None:
+        """End as a process does that is killed: connections break, nothing more is said or written."""
+
+        async def crash() -> None:
+            for task in asyncio.all_tasks():
+                if task is not asyncio.current_task():
+                    task.cancel()
+            for client in self.node.broker.clients.values():
+                client.sink.abort()
+            self.node._listeners.close()
+            self.node.membership._links.close()
+
+        self.do(crash)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def stall(self, seconds: float) -> None:
+        """Stand still for a while: nothing is read, written or noticed."""
+        self._loop.call_soon_threadsafe(time.sleep, seconds)
+
 
 class SeveralNodes:
     """The nodes of one broker."""
 
-    def __init__(self, folder: Path, redis_url: str) -> None:
-        self.name, self.redis_url, self._folder = f"several-{next(_numbers)}", redis_url, folder
-        self.nodes: dict[str, NodeProcess] = {}
+    def __init__(self, redis_url: str) -> None:
+        self.name, self.redis_url = f"several-{next(_numbers)}", redis_url
+        self.nodes: dict[str, OneNode] = {}
 
-    def __getitem__(self, name: str) -> NodeProcess:
-        if name not in self.nodes:
-            self.nodes[name] = NodeProcess(self._folder, self.name, name, self.redis_url)
+    def __getitem__(self, name: str) -> OneNode:
         return self.nodes[name]
 
     def start(self, *names: str) -> None:
-        """Run these nodes until they take clients and are members."""
+        """Run these nodes until they take clients."""
         for name in names:
-            self[name].begin()
-        for name in names:
-            self[name].wait()
+            self.nodes[name] = OneNode(self.name, name, self.redis_url)
+
+    def stop(self, name: str) -> None:
+        """Stop a node cleanly."""
+        self.nodes.pop(name).stop()
+
+    def crash(self, name: str) -> None:
+        """End a node without a word."""
+        self.nodes.pop(name).crash()
 
     def ask(self, question: Callable):
         """The answer to a question to the store."""
@@ -162,9 +134,9 @@ class SeveralNodes:
         return self.ask(lambda store: store.depths([log]))[log]
 
     def end(self) -> None:
-        """Leave nothing behind."""
-        for each in self.nodes.values():
-            each.end()
+        """Stop all."""
+        for name in list(self.nodes):
+            self.stop(name)
 
 
 @pytest.fixture(scope="session")
@@ -175,9 +147,9 @@ def redis_url(tmp_path_factory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory, redis_url) -> Iterator[SeveralNodes]:
+def broker(redis_url) -> Iterator[SeveralNodes]:
     """A broker of two nodes, `a` and `b`."""
-    several = SeveralNodes(tmp_path_factory.mktemp("nodes"), redis_url)
+    several = SeveralNodes(redis_url)
     try:
         several.start("a", "b")
         yield several
@@ -204,6 +176,3 @@ def client(broker) -> Iterator[Callable[..., StompClient]]:
     for each in clients:
         if each.connection.is_connected():
             each.connection.disconnect()
-
-
-__all__ = ["SeveralNodes", "until"]

@@ -2,14 +2,14 @@
 
 import pytest
 
-from tests.nodes.conftest import SeveralNodes
+from tests.nodes.conftest import TIMEOUT_MS, SeveralNodes
 from tests.protocol.running_node import until
 
 
 @pytest.fixture
-def broker(tmp_path_factory, redis_url):
+def broker(redis_url):
     """A broker of two nodes for one test, which may do to them what it likes."""
-    several = SeveralNodes(tmp_path_factory.mktemp("takeover"), redis_url)
+    several = SeveralNodes(redis_url)
     try:
         several.start("a", "b")
         yield several
@@ -33,7 +33,7 @@ def flagged(messages):
 def test_when_a_home_leaves_consumers_go_on_and_keep_what_they_hold(broker, client, name):
     queue = broker.queue_at("b", name)
     keeper, held = hold(broker, client, queue)
-    assert broker["b"].terminate() == 0
+    broker.stop("b")
     until(lambda: broker.members() == {"a"}, "b left")
     for each in held:
         keeper.ack(each)
@@ -43,7 +43,7 @@ def test_when_a_home_leaves_consumers_go_on_and_keep_what_they_hold(broker, clie
 def test_when_a_home_is_killed_consumers_go_on_and_keep_what_they_hold(broker, client, name):
     queue = broker.queue_at("b", name)
     keeper, held = hold(broker, client, queue)
-    broker["b"].kill()
+    broker.crash("b")
     for each in held:
         keeper.ack(each)
     assert [each.body for each in keeper.take(3)] == ["3", "4", "5"]
@@ -53,11 +53,11 @@ def test_when_a_home_is_killed_consumers_go_on_and_keep_what_they_hold(broker, c
 def test_what_consumers_of_a_killed_node_held_comes_back_flagged_and_nothing_else(broker, client, name):
     queue = broker.queue_at("b", name)
     hold(broker, client, queue)
-    broker["a"].kill()
+    broker.crash("a")
     other = client("b")
     other.subscribe(f"/queue/{queue}", ack="client-individual")
     messages = other.take(6)
-    assert flagged(messages) == [(str(number), number < 3) for number in range(6)]
+    assert sorted(flagged(messages)) == [(str(number), number < 3) for number in range(6)]
     for each in messages:
         other.ack(each)
     assert broker.depth(queue) == 0
@@ -66,13 +66,12 @@ def test_what_consumers_of_a_killed_node_held_comes_back_flagged_and_nothing_els
 def test_a_node_that_stood_still_is_fenced_and_what_it_held_was_given_to_others(broker, client, name):
     queue = broker.queue_at("a", name)
     keeper, _ = hold(broker, client, queue)
-    broker["a"].pause()
+    broker["a"].stall(2 * TIMEOUT_MS / 1000)
     other = client("b")
     other.subscribe(f"/queue/{queue}", ack="client-individual")
     messages = other.take(6)
-    assert flagged(messages)[:3] == [("0", True), ("1", True), ("2", True)]
-    assert [each.body for each in messages] == [str(number) for number in range(6)]
-    broker["a"].resume()
+    assert {("0", True), ("1", True), ("2", True)} <= set(flagged(messages))
+    assert sorted(each.body for each in messages) == [str(number) for number in range(6)]
     assert keeper.disconnected.wait(30)  # it finds itself fenced, and its clients must go elsewhere
     assert keeper.messages.empty()
     for each in messages:
