@@ -33,8 +33,8 @@ run: setup ## start everything on this machine and keep it running until Ctrl-C
 demo: setup ## run a small order business against a running Sluice (FOR=120 seconds)
 	@$(PYTHON) manage.py demo --seconds $(FOR)
 
-test: setup browser clients activemq ## all tests, or a part of them (T=tests/supervisor), by two processes (N=0: by this one)
-	@$(PYTHON) -m pytest -n $(N) --dist loadscope --no-loadscope-reorder $(T) || {
+test: setup browser clients activemq ## all tests, or a part of them (T=tests/supervisor), by two processes (N=0: by this one); it says which took longest
+	@$(PYTHON) -m pytest -n $(N) --dist loadscope --no-loadscope-reorder --durations=15 $(T) || {
 	  echo "what failed, again by itself: a deadline missed while others worked is no fault, anything else fails again"
 	  $(PYTHON) -m pytest --last-failed --last-failed-no-failures none $(T)
 	}
@@ -97,12 +97,12 @@ $(JOLOKIAJS)/.installed: tests/monitoring/jolokiajs/package-lock.json | $(STOMPJ
 	@npm ci --prefix tests/monitoring/jolokiajs --no-audit --no-fund --loglevel=error
 	touch $@
 
-# Out of Debian's package, which would start a server when it is installed.
+# Out of Debian's package, which would start a server when it is installed: the checker, and the server for the tests.
 $(PROMTOOL): | $(INSTALLED)
 	@mkdir -p $(@D)
 	cd $(@D)
 	apt-get -qq download prometheus || { $(APT) update && apt-get -qq download prometheus; }
-	dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x --strip-components=3 ./usr/bin/promtool
+	dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x --strip-components=3 ./usr/bin/promtool ./usr/bin/prometheus
 	rm prometheus_*.deb
 
 $(STOMP_PY_8)/.installed: tests/clients/stomp.py-8.txt $(INSTALLED)

@@ -24,17 +24,19 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analytics import durable, key_index
 from analytics.compaction import COMPRESSION
-from analytics.files import REMOVED, archived, data_files, hour_folders
+from analytics.files import HOUR_US, REMOVED, archived, data_files, hour_folders
 from analytics.places import START, place_of
 from brokerapp.recording.schema import VERSION
 
@@ -182,8 +184,9 @@ def _by_hour(events: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     """The events by hour folder."""
     if not events.num_rows:
         return
-    hours = pc.floor_temporal(events["ts"], unit="hour")
-    different = pc.unique(hours).sort()
+    hours = events["ts"].cast(pa.int64()).to_numpy() // HOUR_US
+    first, last = int(hours.min()), int(hours.max())
+    different = range(first, last + 1) if first == last else np.unique(hours).tolist()
     for hour in different:
-        folder = hour.as_py().strftime("day=%Y-%m-%d/hour=%H")
-        yield folder, events if len(different) == 1 else events.filter(pc.equal(hours, hour))
+        folder = datetime.fromtimestamp(hour * HOUR_US / 1e6, UTC).strftime("day=%Y-%m-%d/hour=%H")
+        yield folder, events if first == last else events.filter(pa.array(hours == hour))

@@ -8,11 +8,18 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from analytics.words import duration
+
 #: Okabe and Ito's colours, those with the most contrast on light and dark ground first.
 COLORWAY = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 #: More series than colours cannot be told apart; the rest is summed.
 MAX_SERIES = len(COLORWAY) - 1
 OTHERS = "all others"
+#: The unit of delays. They read in units of their own: 240 ms, 3.2 s, 2 h.
+MILLISECONDS = "milliseconds"
+#: Where an axis of delays has its marks, in milliseconds; and units that a linear one takes from so many on.
+_MARKS = (0.01, 0.1, 1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 360_000_000)
+_DELAY_UNITS = ((3_600_000, 3, "hours"), (60_000, 3, "minutes"), (1000, 2, "seconds"))
 #: Pixels: of a bar, of what is around them, and of the lowest chart of bars.
 BAR, AROUND, SHORTEST = 26, 96, 170
 
@@ -21,19 +28,26 @@ def over_time(times: Sequence[str], series: Mapping[str, Sequence[float]], unit:
     """Stacked areas over time, the greatest series first, the small ones summed; `times` are ISO 8601."""
     figure = go.Figure()
     for name, values in greatest(series).items():
-        figure.add_scatter(x=list(times), y=values, name=name, mode="lines", stackgroup="one", line={"width": 1})
-    return _plain(figure, x={"type": "date"}, y={"title": {"text": unit}, "rangemode": "tozero"})
+        figure.add_scatter(
+            x=list(times), y=values, name=name, mode="lines", stackgroup="one", line={"width": 1},
+            hovertemplate=_said(f"%{{y:,}} {unit}"),
+        )  # fmt: skip
+    return _over_time(figure, unit)
 
 
 def lines(
     times: Sequence[str], series: Mapping[str, Sequence[float | None]], unit: str, dashed: Sequence[str] = ()
 ) -> dict[str, Any]:
     """A line each over time, in the order given; None is a gap, and those named in `dashed` are only compared with."""
-    figure = go.Figure()
-    for name, values in list(series.items())[: len(COLORWAY)]:
-        line = {"width": 2, "dash": "dot" if name in dashed else "solid"}
-        figure.add_scatter(x=list(times), y=list(values), name=name, mode="lines", line=line)
-    return _plain(figure, x={"type": "date"}, y={"title": {"text": unit}, "rangemode": "tozero"})
+    figure, drawn = go.Figure(), dict(list(series.items())[: len(COLORWAY)])
+    size, unit_drawn = _delay_unit(drawn) if unit == MILLISECONDS else (1, unit)
+    for name, values in drawn.items():
+        figure.add_scatter(
+            x=list(times), y=[each if each is None else each / size for each in values] if size > 1 else list(values),
+            name=name, mode="lines", line={"width": 2, "dash": "dot" if name in dashed else "solid"},
+            **_hover(values, unit, "y"),
+        )  # fmt: skip
+    return _over_time(figure, unit_drawn)
 
 
 def bars(
@@ -43,10 +57,15 @@ def bars(
     """Horizontal bars for each name, the first name on top, side by side or stacked; delays want a log axis."""
     figure = go.Figure()
     for name, values in series.items():
-        figure.add_bar(y=list(names), x=list(values), name=name, orientation="h", showlegend=len(series) > 1)
+        figure.add_bar(
+            y=list(names), x=list(values), name=name, orientation="h", showlegend=len(series) > 1,
+            **_hover(values, unit, "x", at="%{y}"),
+        )  # fmt: skip
     height = max(SHORTEST, BAR * len(names) * (1 if stacked else max(1, len(series) * 0.6)) + AROUND)
     figure.update_layout(barmode="stack" if stacked else "group", bargap=0.35, height=round(height))
     axis = {"title": {"text": unit}} | ({"type": "log", "dtick": 1} if log else {"rangemode": "tozero"})
+    if log and unit == MILLISECONDS:
+        axis |= {"title": None, "tickvals": list(_MARKS), "ticktext": [duration(each * 1000) for each in _MARKS]}
     return _plain(figure, x=axis, y={"autorange": "reversed", "automargin": True})
 
 
@@ -57,6 +76,43 @@ def greatest(series: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
     if rest := [series[name] for name in ordered[MAX_SERIES:]]:
         shown[OTHERS] = [sum(values) for values in zip(*rest, strict=True)]
     return shown
+
+
+def before_and_after(
+    times: Sequence[str], pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], unit: str
+) -> dict[str, Any]:
+    """For each name two lines of one colour: dotted as it is, solid as it would be."""
+    figure = go.Figure()
+    for number, (name, (before, after)) in enumerate(pairs.items()):
+        colour = COLORWAY[number % len(COLORWAY)]
+        for values, words, dash in ((before, f"{name}, today", "dot"), (after, name, "solid")):
+            figure.add_scatter(
+                x=list(times), y=list(values), name=words, mode="lines", legendgroup=name,
+                line={"width": 1.5, "dash": dash, "color": colour}, **_hover(values, unit, "y"),
+            )  # fmt: skip
+    return _over_time(figure, unit)
+
+
+def _hover(values: Sequence[float | None], unit: str, axis: str, at: str = "") -> dict[str, Any]:
+    """What a pointer on a mark reads: the value with its unit, when or where it is, whose it is."""
+    if unit != MILLISECONDS:
+        return {"hovertemplate": _said(f"%{{{axis}:,}} {unit}", at)}
+    words = [None if each is None else duration(each * 1000) for each in values]
+    return {"customdata": words, "hovertemplate": _said("%{customdata}", at)}
+
+
+def _said(value: str, at: str = "") -> str:
+    return f"<b>{value}</b><br>{at or '%{x|%-d %b, %H:%M}'}<extra>%{{fullData.name}}</extra>"
+
+
+def _delay_unit(series: Mapping[str, Sequence[float | None]]) -> tuple[int, str]:
+    """The unit in which delays of this size are drawn, and its length in milliseconds."""
+    greatest = max((each for values in series.values() for each in values if each is not None), default=0)
+    return next(((size, name) for size, least, name in _DELAY_UNITS if greatest >= least * size), (1, MILLISECONDS))
+
+
+def _over_time(figure: go.Figure, unit: str) -> dict[str, Any]:
+    return _plain(figure, x={"type": "date"}, y={"title": {"text": unit}, "rangemode": "tozero"})
 
 
 def _plain(figure: go.Figure, *, x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
@@ -71,18 +127,3 @@ def _plain(figure: go.Figure, *, x: dict[str, Any], y: dict[str, Any]) -> dict[s
     plain = json.loads(figure.to_json())
     plain["layout"].pop("template", None)  # its colours would fight the page's
     return plain
-
-
-def before_and_after(
-    times: Sequence[str], pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], unit: str
-) -> dict[str, Any]:
-    """For each name two lines of one colour: dotted as it is, solid as it would be."""
-    figure = go.Figure()
-    for number, (name, (before, after)) in enumerate(pairs.items()):
-        colour = COLORWAY[number % len(COLORWAY)]
-        for values, words, dash in ((before, f"{name}, today", "dot"), (after, name, "solid")):
-            figure.add_scatter(
-                x=list(times), y=list(values), name=words, mode="lines", legendgroup=name,
-                line={"width": 1.5, "dash": dash, "color": colour},
-            )  # fmt: skip
-    return _plain(figure, x={"type": "date"}, y={"title": {"text": unit}, "rangemode": "tozero"})

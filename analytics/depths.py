@@ -22,6 +22,11 @@ class Course:
     went: list[int]
     bytes_came: int = 0
 
+    @property
+    def message_bytes(self) -> float:
+        """Of a message that came, on average; 0 when none did."""
+        return self.bytes_came / sum(self.came) if self.bytes_came else 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Outlook:

@@ -21,7 +21,7 @@ from analytics.extent import began_us, rows_within
 from analytics.leases import reading
 from analytics.outcome import AnalysisFailed, RunCancelled
 from analytics.question import Question
-from analytics.request import AnalysisRequest
+from analytics.request import AnalysisRequest, Window
 from analytics.results import Findings
 from analytics.runs import Runs
 from analytics.session import SparkUnavailable, connected, interrupt_elsewhere, is_alive
@@ -51,20 +51,20 @@ class Execution:
         self._runs = Runs(environment)
         self._step, self._title, self._part = 0, "", 0.0
         self._rows: dict[str, int] = {}
+        self._recorded_since_us: int | None = None
         self._began = time.time()
 
     def run(self) -> dict[str, Any]:
         """The stored result."""
         started = time.monotonic()
-        now_us = time.time_ns() // 1000
-        window = self._request.window_at(now_us)
         self._unarchived = self._reachable_stream()
-        as_of_us = self._as_of_us(now_us)
+        window, as_of_us = self._window()
         session = self._session()
         with reading(self._environment.archive):
+            self._recorded_since_us = began_us(self._environment.archive)
             rows = rows_within(self._environment.archive, window)
             self._rows = {} if rows is None else {"rows": rows}
-            findings = self._findings(session, window)
+            findings = self._findings(session, window.up_to(as_of_us))
         return results.store(
             self._environment.results,
             self._run_id,
@@ -73,6 +73,7 @@ class Execution:
             as_of_us=as_of_us,
             definition=analysis_for(self._request).version,
             seconds=time.monotonic() - started,
+            began_us=self._recorded_since_us,
         )
 
     def _reachable_stream(self) -> tuple[str, str] | None:
@@ -89,11 +90,22 @@ class Execution:
             stream.close()
         return place
 
-    def _as_of_us(self, now_us: int) -> int | None:
-        """The moment up to which all traffic is read. Asked before reading: what comes meanwhile is a gift."""
-        if self._unarchived is not None:
-            return now_us - NODE_DELAY_US
-        return BrokerArchive(self._environment.archive, self._environment.broker_name).as_of_us
+    def _window(self) -> tuple[Window, int | None]:
+        """What is asked about, and the moment up to which all of it can be read; None when nobody knows it.
+
+        With the store at hand a window that ends now ends where everything is known, and of one that ended just now
+        what nodes still hold back is waited for.
+        """
+        now_us = time.time_ns() // 1000
+        if self._unarchived is None:
+            archive = BrokerArchive(self._environment.archive, self._environment.broker_name)
+            return self._request.window_at(now_us), archive.as_of_us
+        known_us = now_us - NODE_DELAY_US
+        window = self._request.window_at(known_us)
+        if known_us < window.until_us <= now_us:
+            time.sleep((window.until_us - known_us) / 1e6)
+            known_us = window.until_us
+        return window, known_us
 
     def _session(self) -> SparkSession:
         try:
@@ -101,7 +113,7 @@ class Execution:
         except SparkUnavailable as error:
             raise AnalysisFailed(f"Spark is not available: {error}") from error
 
-    def _findings(self, session: SparkSession, window: results.Window) -> Findings:
+    def _findings(self, session: SparkSession, window: Window) -> Findings:
         self._runs.note_session(self._run_id, session.session_id)
         session.registerProgressHandler(self._progress)
         session.addTag(self._run_id)
@@ -122,7 +134,7 @@ class Execution:
             self._runs.ended(self._run_id)
         return findings
 
-    def _question(self, session: SparkSession, window: results.Window) -> Question:
+    def _question(self, session: SparkSession, window: Window) -> Question:
         routing, trial = self._request.routing, self._request.trial
         return Question(
             window=window,
@@ -130,7 +142,7 @@ class Execution:
             parameters=self._analysis.values(self._request.parameters),
             routing=None if routing is None else from_json(routing),
             trial=None if trial is None else Trial.from_json(trial),
-            began_us=began_us(self._environment.archive),
+            began_us=self._recorded_since_us,
         )
 
     def _collect(self, title: str, frame: DataFrame) -> pa.Table:

@@ -78,7 +78,14 @@ DAY = window("24h", *_HOURS, days=7)
 DAYS = window("7d", ("24h", "last 24 hours"), ("7d", "last 7 days"), ("30d", "last 30 days"), ("90d", "last 90 days"))
 WEEKS = number("weeks", "Weeks back", 1, 1, 8, "with more than one, their mean is what is compared with")
 PERCENTILE = one_of("percentile", "Percentile", "p95", ("p50", "half"), ("p95", "95 %"), ("p99", "99 %"))
-LIMIT = number("limit", "Limit of a queue", 100_000, 0, 1_000_000_000, "messages; 0 for none")
+LIMIT = number(
+    "limit",
+    "Limit of a queue",
+    100_000,
+    0,
+    1_000_000_000,
+    "messages; 0 for none; the bytes that policies leave a queue count anyhow",
+)
 QUIET = number("minutes", "Minutes without work", 5, 1, 1440, "from then on a consumer counts as stuck or idle")
 DESTINATION = Parameter(
     "destination",

@@ -115,7 +115,13 @@ def _dress(axes: Any, layout: Mapping[str, Any], named: Sequence[str]) -> None:
             locator = AutoDateLocator(maxticks=7)
             axis.set_major_locator(locator)
             axis.set_major_formatter(ConciseDateFormatter(locator))
-        if axis.get_scale() == "log":
+        if said.get("tickvals"):
+            shown = axis.get_view_interval()
+            marks = [
+                each for each in zip(said["tickvals"], said["ticktext"], strict=True) if shown[0] <= each[0] <= shown[1]
+            ]
+            axis.set_ticks([value for value, _ in marks], [text for _, text in marks])
+        elif axis.get_scale() == "log":
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.get_offset_text().set(size=7.5, color=_SOFT)
         title = said.get("title") or {}

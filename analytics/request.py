@@ -39,6 +39,10 @@ class Window:
         """How long it is."""
         return (self.until_us - self.since_us) / 1e6
 
+    def up_to(self, us: int | None) -> Window:
+        """The part before a moment; the first microsecond where that is none. All of it where nobody knows a moment."""
+        return self if us is None else Window(self.since_us, max(self.since_us + 1, min(self.until_us, us)))
+
 
 @dataclass(frozen=True, slots=True)
 class AnalysisRequest:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from brokerapp.definitions import Composite, Definitions, VirtualTopic
+from brokerapp.definitions import Composite, Definitions, PolicyEntry, VirtualTopic
 from brokerapp.destination import Destination
-from brokerapp.engine.destination_map import matches
+from brokerapp.engine.destination_map import matches, specificity
 from brokerapp.stats import DEAD_LETTERS
 
 
@@ -61,6 +61,12 @@ def unmatched(definitions: Definitions, sent_to: Iterable[str]) -> list[tuple[st
         if not any(_reaches(place, pattern) for place in places):
             found.append((each.id, str(pattern)))
     return found
+
+
+def policy_of(definitions: Definitions, destination: Destination) -> PolicyEntry | None:
+    """The most specific policy entry for a destination."""
+    found = [each for each in definitions.policies if _reaches(destination, each.destination)]
+    return max(found, key=lambda each: specificity(each.destination.name), default=None)
 
 
 def keeps_dead_letters(definitions: Definitions | None) -> Callable[[str], bool]:

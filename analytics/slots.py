@@ -26,6 +26,16 @@ def starts(window: Window, slot: int) -> list[int]:
     return list(range(first, -(-window.until_us // 1_000_000), slot))
 
 
+def whole(window: Window, slot: int) -> list[int]:
+    """Those that lie in the window as a whole: what is counted in a part of one looks like less than it was.
+
+    All of them where no two do.
+    """
+    found = starts(window, slot)
+    inside = [each for each in found if window.since_us <= each * 1_000_000 <= window.until_us - slot * 1_000_000]
+    return inside if len(inside) > 1 else found
+
+
 def moments(seconds: Iterable[int]) -> list[str]:
     """Seconds since the epoch as ISO 8601, for charts."""
     return pc.strftime(pa.array(list(seconds), pa.timestamp("s", "UTC")), "%Y-%m-%dT%H:%M:%SZ").to_pylist()
@@ -34,8 +44,8 @@ def moments(seconds: Iterable[int]) -> list[str]:
 def series(
     rows: pa.Table, column: str, window: Window, slot: int, *, by: str = "destination", at: str = "slot"
 ) -> tuple[list[str], dict[str, list[float]]]:
-    """Times and, for each value of `by` that has any, the values at each; zero where there is no row."""
-    begins = starts(window, slot)
+    """Times and, for each value of `by` that has any, the values at each whole slot; zero where there is no row."""
+    begins = whole(window, slot)
     place = {start: index for index, start in enumerate(begins)}
     seconds = pc.divide(rows[at].cast(pa.int64()), 1_000_000).to_pylist()
     found: dict[str, list[float]] = {}

@@ -84,6 +84,11 @@ def client(name: str) -> str:
     return f"an unnamed client ({name})" if _GIVEN.fullmatch(name) else name
 
 
+def client_label(name: str) -> str:
+    """The same in a table or a chart."""
+    return f"unnamed ({name})" if _GIVEN.fullmatch(name) else name
+
+
 def sentence(*parts: str) -> str:
     """Clauses that say something, as one sentence; an id at its beginning keeps its small letter."""
     text = "; ".join(filter(None, parts))

@@ -22,6 +22,9 @@ class Connect:
     shares_client_id: bool  #: with all who say so too
     headers: dict[str, str]  #: of the CONNECTED frame, but for `session`
     bridge: str | None = None  #: the broker whose bridge it is; None: it is an ordinary client
+    duplex: bool = False  #: a bridge that takes messages to there, too
+    cluster: str | None = None  #: what that broker was told of the cluster, whose link it is; None: it is none
+    reconnect: str | None = None  #: whether, or for how long, its temporary destinations wait for it
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from brokerapp import clock
 from brokerapp.actions import (
@@ -18,6 +18,7 @@ from brokerapp.actions import (
     Action,
     Begin,
     Commit,
+    Connect,
     Send,
     SendRun,
     Settle,
@@ -27,6 +28,7 @@ from brokerapp.actions import (
 )
 from brokerapp.advisories import Advisories
 from brokerapp.bounds import Bounds
+from brokerapp.bridging import Bridging
 from brokerapp.browsing import Browsing
 from brokerapp.client import Client
 from brokerapp.committer import Committer
@@ -56,9 +58,11 @@ from brokerapp.producers import Producers
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
 from brokerapp.quotas import Quotas
+from brokerapp.reconnecting import BELONGS, Reconnecting
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recovery import Recovery
 from brokerapp.redelivering import Redelivering
+from brokerapp.rivals import Rivals
 from brokerapp.runs import Runs
 from brokerapp.scheduling import Scheduling
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
@@ -73,6 +77,9 @@ from brokerapp.subscribing import Subscribing
 from brokerapp.temporaries import Temporaries
 from brokerapp.timers import Timers
 from brokerapp.transactions import Transactions
+
+if TYPE_CHECKING:
+    from brokerapp.cluster.cluster import Cluster
 
 #: Milliseconds between two looks for remembered selectors that nobody used for too long.
 SELECTOR_EXPIRY_MS = 10_000
@@ -120,12 +127,15 @@ class Broker:
         self.bounds = Bounds(self)
         self.flow = FlowControl(self)
         self.quotas = Quotas(settings.memory_limit)
+        self.bridging, self.rivals = Bridging(self), Rivals(self)
         self.slow_consumers = SlowConsumers(self)
         self.durables, self.recovery = Durables(self), Recovery(self)
         self.delivery.remember, self.delivery.lose = self.recovery.published, self.failures.lose
-        self.temporaries, self.creation, self.inactivity = Temporaries(self), Creation(self), Inactivity(self)
+        self.temporaries, self.reconnecting = Temporaries(self), Reconnecting(self)
+        self.creation, self.inactivity = Creation(self), Inactivity(self)
         if settings.selector_cache is not None and settings.selector_cache.expire_after:
             self.timers.every(SELECTOR_EXPIRY_MS, self._expire_selectors, clock.now_ms())
+        self.cluster: Cluster | None = None  #: the one it is in
         self.advisories = Advisories(self)
         self.delivery.advisories = self.advisories
         stats.crowded = self.inactivity.bound_topics
@@ -166,21 +176,36 @@ class Broker:
         for state in states:
             self._recover(state, last)
         if not self.homes.others:
-            Leftovers(self).clear(last)
+            Leftovers(self, self.inactivity.recovered).clear(last)
         if self.settings.statistics:
             Statistics(self)
 
     def _recover(self, state: LogState, last: int) -> None:
         kind = state.attributes.get("kind")
-        if kind == Kind.TOPIC:
+        if BELONGS in state.attributes:
+            self._recover_temporary(state, last)
+        elif kind == Kind.TOPIC:
             self.creation.recover(Destination.parse(state.name))
         else:
             (self.durables if kind in (SUBSCRIPTION, DISCARDED) else self.queues).recover(state, last)
+            if (destination := Destination.parse(state.name)).is_temporary and destination in self.queues:
+                self.temporaries.learn(destination)
+
+    def _recover_temporary(self, state: LogState, last: int) -> None:
+        """A temporary destination whose client may reconnect."""
+        destination = Destination.parse(state.name)
+        if destination.is_queue:
+            self.queues.kept[destination] = {BELONGS: state.attributes[BELONGS]}
+            self.queues.recover(state, last)
+        if self.homes.lives_elsewhere(owner_of(state.name)):
+            self.temporaries.learn(destination)
+        else:
+            self.reconnecting.recover(destination, state.attributes)
 
     def learn(self, name: str, attributes: str | None) -> None:
         """Another node declared a log, or described it anew; or it is gone (None)."""
         described = json.loads(attributes) if attributes else {"kind": DISCARDED}
-        kind, log = described["kind"], self.queues.get(name)
+        kind, log = described.get("kind"), self.queues.get(name)
         if kind == DISCARDED:
             self._unlearn(name)
         elif kind == Kind.TOPIC or log is None:
@@ -240,6 +265,14 @@ class Broker:
 
     # -- clients
 
+    def admit(self, client: Client, connect: Connect) -> Mapping[type[Action], Callable[[Client, Any], None]]:
+        """Who does what this client asks, where that is not `perform`. Raises ProtocolError when it may not come in."""
+        if self.cluster is not None:
+            return self.cluster.admit(client, connect)
+        if connect.cluster is not None:
+            raise ProtocolError(f"{self.name} is in no cluster")
+        return {}
+
     def connect(self, client: Client, steal: bool = False) -> None:
         """A client is there. Where another one has its client id, that one must go if the newcomer may `steal` it.
 
@@ -254,6 +287,10 @@ class Broker:
                 each.sink.close()
         self._client_ids.setdefault(client.client_id, set()).add(client)
         self.clients[client.id] = client
+        if client.reconnect_ms:
+            self.reconnecting.returned(client)
+            if self.cluster is not None:
+                self.cluster.lodging.returned(client)
         client.share = self.quotas.share
         self.quotas.divide(len(self.clients))
         self.advisories.connected(client)
@@ -272,10 +309,14 @@ class Broker:
             self.subscribing.end(client, subscription)
         self.producers.left(client)
         self.temporaries.end(client)
+        self.bridging.left(client)
         self.advisories.disconnected(client)
+        if client.member and self.cluster is not None:
+            self.cluster.left(client)
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
         """A client says good-bye: it goes when all that it asked before is done, and before its receipt does."""
+        client.left = True
 
         def done() -> None:
             if client.waiting:

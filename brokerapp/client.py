@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.access import ANONYMOUS, Principal
+from brokerapp.engine.crossing import Tally
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.routing import Route
 from brokerapp.engine.subscription import Subscription
@@ -93,6 +94,11 @@ class Client:
     shares_client_id: bool = False  #: whether others may have the same one
     principal: Principal = ANONYMOUS
     internal: bool = False  #: a part of the broker, which may do everything
+    member: str = ""  #: the broker of the cluster whose link it is
+    reconnect_ms: int = 0  #: how long its temporary destinations wait for it when its connection breaks
+    left: bool = False  #: it said good-bye
+    bridge: str = ""  #: the broker whose bridge it is; "": an ordinary client
+    tally: Tally | None = None  #: of a bridge
     protocol_version: str = ""
     connected_ms: int = 0
     subscriptions: dict[str, Subscription] = field(default_factory=dict)

@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import json
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -62,6 +62,10 @@ class CommitStore(Protocol):
     async def recover_some(self, logs: Sequence[str]) -> tuple[int, list[LogState]]: ...
 
     async def next_due(self) -> int | None: ...
+
+    async def keep_record(
+        self, session: str, id: str, version: int, changed: Mapping[str, str], *, anew: bool = False
+    ) -> None: ...
 
 
 @dataclass(slots=True)
@@ -184,6 +188,12 @@ class Committer:
     def prioritize(self, log: str, after: int, callback: Callable[[int], None]) -> None:
         """Give places by priority to the next entries after this number of a log; see the store's."""
         self.ask(lambda store: store.prioritize(log, self._session, after), callback)
+
+    def keep_record(
+        self, id: str, version: int, changed: Mapping[str, str], anew: bool, then: Callable[[], None]
+    ) -> None:
+        """Keep a change of the cluster's record, after everything submitted so far; see the store's."""
+        self.ask(lambda store: store.keep_record(self._session, id, version, changed, anew=anew), lambda _done: then())
 
     @property
     def busy(self) -> bool:

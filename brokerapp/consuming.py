@@ -150,19 +150,36 @@ class Consuming:
 
     def part(self, subscription: Subscription) -> None:
         """Consume no longer; what it holds goes back to its place."""
+        self.take_back(subscription.unacked.values())
+        subscription.unacked.clear()
+        self.withdraw(subscription)
+
+    def withdraw(self, subscription: Subscription) -> None:
+        """Consume no longer; what it holds it keeps."""
         for queue in subscription.destinations:
             if queue.is_queue and queue.is_pattern:
                 self._patterns.remove(queue.name, subscription)
-        self.take_back(subscription.unacked.values())
-        subscription.unacked.clear()
         for log in subscription.logs:
-            if log.away:
-                self.abroad.part(subscription, log)
-            else:
-                self.part_from(subscription, log)
+            self._leave(subscription, log)
         subscription.logs.clear()
         if subscription.abroad:
             self.abroad.forget(subscription)
+
+    def detach(self, subscription: Subscription, log: MessageLog) -> None:
+        """Consume from one of its logs no longer; what it holds of it goes back."""
+        held = {key: entry for key, entry in subscription.unacked.items() if entry.log == log.name}
+        for key in held:
+            del subscription.unacked[key]
+        subscription.credit += len(held)
+        self.take_back(held.values())
+        subscription.logs.remove(log)
+        self._leave(subscription, log)
+
+    def _leave(self, subscription: Subscription, log: MessageLog) -> None:
+        if log.away:
+            self.abroad.part(subscription, log)
+        else:
+            self.part_from(subscription, log)
 
     def part_from(self, subscription: Subscription, log: MessageLog) -> None:
         """Consume a log that is at home here no longer."""

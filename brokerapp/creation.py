@@ -6,6 +6,7 @@ Those an operator made, or the configuration names, are *declared*: they stay un
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from brokerapp.definitions import Composite, PolicyEntry
@@ -83,6 +84,11 @@ class Creation:
     def unlearn(self, topic: Destination) -> None:
         """Another node's operator deleted the topic."""
         self._topics.discard(topic)
+
+    def declared(self) -> Iterator[Destination]:
+        """What operators made, or the configuration names."""
+        yield from (log.destination for log in self._broker.queues if self.is_declared(log.destination))
+        yield from list(self._topics)
 
     def is_declared(self, destination: Destination) -> bool:
         """Whether an operator made it."""

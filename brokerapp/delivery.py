@@ -20,25 +20,27 @@ from brokerapp.engine.destination_map import DestinationMap
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.eviction import OLDEST, evict
 from brokerapp.engine.message_log import MessageLog
+from brokerapp.engine.remote_entry import ELSEWHERE, RemoteEntry
 from brokerapp.engine.subscription import Subscription
 from brokerapp.engine.window import PAGE
 from brokerapp.message import Copy, Message, Sizes
 from brokerapp.recording.recorder import Recorder
-from brokerapp.recording.schema import ACK, DISPATCH, DROP
+from brokerapp.recording.schema import ACK, BRIDGE_FORWARD, DISPATCH, DROP
 from brokerapp.stats import Stats
 from brokerapp.store import StoredEntry
 
 if TYPE_CHECKING:
     from brokerapp.advisories import Advisories
     from brokerapp.nodes.homes import Homes
+    from brokerapp.nodes.words import Consumer
 
 #: Topics whose subscribers are remembered: their names come from clients.
 MAX_REMEMBERED = 10_000
 MAX_REMEMBERED_SUBSCRIBERS = 1_000_000
 _original = attrgetter("original")
 _expires = attrgetter("message.expires")
-#: What the names of topics begin with, among those of logs.
-_TOPICS = (f"{Kind.TOPIC}://", f"{Kind.TEMP_TOPIC}://")
+#: What the names of topics begin with, among those of logs, and of what other brokers keep.
+_TOPICS = (f"{Kind.TOPIC}://", f"{Kind.TEMP_TOPIC}://", ELSEWHERE)
 #: Whether a consumer may read (or create) a destination: a pattern matches also what it may not.
 May = Callable[[Subscription, str, Destination], bool]
 
@@ -153,17 +155,19 @@ class Delivery:
         if log.ready:  # what its credit did not reach
             self.touched[log] = None
         client.sink.deliver(subscription, entries, ())
-        self.acked(log, entries, client.client_id, now_us)
+        self.acked(log, entries, client, now_us)
         self._committer.settle(entries)
 
-    def acked(self, log: MessageLog, entries: list[Entry], consumer: str, now_us: int) -> None:
+    def acked(self, log: MessageLog, entries: list[Entry], client: Client | Consumer, now_us: int) -> None:
         """A consumer is done with these messages of a queue."""
         log.settled(entries)
         counts = log.counts
         counts.DequeueCount += len(entries)
         counts.DequeueBytes += sum([entry.message.size for entry in entries])
         self._stats.changed.add(counts)
-        self._record(ACK, log, entries, consumer, now_us)
+        if client.bridge:
+            self._record(BRIDGE_FORWARD, log, entries, client.client_id, now_us)
+        self._record(ACK, log, entries, client.client_id, now_us)
         if self.advisories.watching:
             self.advisories.consumed(log.destination, entries)
 
@@ -278,12 +282,31 @@ class Delivery:
         pending = subscription.pending
         while pending and subscription.ready:
             entry = _next_pending(subscription)
+            if isinstance(entry, RemoteEntry):
+                self._give_remote(subscription, entry, now_us // 1000)
+                continue
             if 0 < entry.message.expires <= now_us // 1000:
                 self.lose(entry, "expired", subscription.client.client_id, expired=True)
                 continue
             self._give_from_topic(subscription, entry, now_us)
         if not pending:
             self.waiting.pop(subscription, None)
+
+    def _give_remote(self, subscription: Subscription, entry: RemoteEntry, now_ms: int) -> None:
+        """Hand over what another broker keeps, counts and records."""
+        if 0 < entry.message.expires <= now_ms:
+            entry.keeper.late(entry)
+            return
+        client: Client = subscription.client
+        ack_ids: Sequence[str] = ()
+        if subscription.ack_mode == "auto":
+            entry.keeper.accepted(entry)
+        else:
+            subscription.credit -= 1
+            ack_ids = self.ack_ids(subscription, [entry])
+        client.delivered += 1
+        self.dirty[client] = None
+        client.sink.deliver(subscription, (entry,), ack_ids)
 
     def _give_from_topic(self, subscription: Subscription, entry: Entry, now_us: int) -> None:
         topic = Destination.parse(entry.shown)
@@ -318,7 +341,9 @@ class Delivery:
         if self.advisories.watching:
             self.advisories.consumed(topic, (entry,))
         original = native(entry.original or entry.shown)
-        self._recorder.event(ACK, now_us, entry.message, entry.log, original, subscription.client.client_id, None)
+        client: Client = subscription.client
+        for kind in (BRIDGE_FORWARD, ACK) if client.bridge else (ACK,):
+            self._recorder.event(kind, now_us, entry.message, entry.log, original, client.client_id, None)
 
 
 def entry_of(log: str, stored: StoredEntry) -> Entry:
@@ -355,5 +380,5 @@ def _next_pending(subscription: Subscription) -> Entry:
 
 
 def from_log(entry: Entry) -> bool:
-    """Whether an entry came from a message log (else straight from a topic)."""
+    """Whether an entry came from a message log of this broker (else straight from a topic, or from another broker)."""
     return not entry.log.startswith(_TOPICS)

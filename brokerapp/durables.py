@@ -156,10 +156,25 @@ class Durables:
             if not may(principal, "read", topic):
                 raise AccessDenied(f"the {found.subscription} keeps {topic}, which this user may not read")
 
-    def create(self, subscription: NamedSubscription) -> Durable:
-        """Let it exist. Raises RequestRefused when it does already, SelectorSyntaxError."""
+    def known_as(self, wanted: NamedSubscription) -> Durable | None:
+        """The one of this identity, whatever it keeps."""
+        return self._by_key.get(wanted.key)
+
+    def check_free(self, subscription: NamedSubscription) -> None:
+        """Raise RequestRefused when there is one of this identity."""
         if subscription.key in self._by_key:
             raise RequestRefused(f"there is a {subscription} already")
+
+    def would_change(self, wanted: NamedSubscription) -> bool:
+        """Whether claiming it makes one, or one that keeps something else. Raises RequestRefused as `claim` does."""
+        if wanted.durable and self._broker.settings.reject_durable_consumers:
+            raise RequestRefused("there are no durable subscriptions on this broker (rejectDurableConsumers)")
+        found = self._by_key.get(wanted.key)
+        return found is None or not self._is_as(wanted, found)
+
+    def create(self, subscription: NamedSubscription) -> Durable:
+        """Let it exist. Raises RequestRefused when it does already, SelectorSyntaxError."""
+        self.check_free(subscription)
         queues = self._broker.queues
         names = (subscription.log(generation) for generation in itertools.count(1))
         free = next(each for each in names if each not in queues and str(each) not in self._discarded)

@@ -2,6 +2,8 @@
 
 One is idle that has no messages, no consumers and no subscribers, and to which nothing was sent since it was looked at
 last; a connection that once sent there does not count, as in ActiveMQ over STOMP. What operators declared stays.
+Where the broker says how long auto-created destinations live (Open MQ's clusters), those go too, also when the broker
+starts and finds nothing in them; a connection that once sent there keeps them while it is open.
 """
 
 from __future__ import annotations
@@ -11,13 +13,20 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from brokerapp import clock
+from brokerapp.definitions import VirtualTopic
 from brokerapp.destination import Destination, Kind
+from brokerapp.engine.consumer_queues import topic_behind
+from brokerapp.engine.life_cycles import Origin, Use, ends_at_restart, ends_when_idle
+from brokerapp.engine.message_log import MessageLog
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
 
 #: Milliseconds an idle destination is kept when its policy does not say.
 DEFAULT_TIMEOUT_MS = 60_000
+#: Looks within the time after which auto-created destinations go, and the shortest time between two, milliseconds.
+LOOKS = 4
+SHORTEST_PERIOD_MS = 100
 #: Milliseconds between looks at the number of topics, where no policy's destinations are to be removed.
 BOUND_PERIOD_MS = 60_000
 #: Destinations looked at in one step, and milliseconds between steps: bounds how long clients wait for one.
@@ -34,15 +43,19 @@ class Inactivity:
 
     def watch(self) -> None:
         """Look from now on."""
-        period = self._broker.settings.schedule_period_for_destination_purge
-        now_ms = clock.now_ms()
+        settings, now_ms = self._broker.settings, clock.now_ms()
+        period = settings.schedule_period_for_destination_purge
+        if settings.auto_destroy_after > 0:
+            often = max(SHORTEST_PERIOD_MS, settings.auto_destroy_after // LOOKS)
+            period = min(period, often) if period > 0 else often
         if period > 0:
             self._broker.timers.every(period, self.sweep, now_ms)
         self._broker.timers.every(BOUND_PERIOD_MS, self.bound_topics, now_ms)
 
     def sweep(self) -> None:
         """Look at all destinations, and remove those whose time has come."""
-        if any(policy.gc_inactive_destinations for policy in self._broker.topology.definitions.policies):
+        policies = self._broker.topology.definitions.policies
+        if self._broker.settings.auto_destroy_after or any(policy.gc_inactive_destinations for policy in policies):
             limit = self._broker.settings.max_purged_destinations_per_sweep
             self._step(iter(self._broker.stats.known()), limit if limit > 0 else -1)
 
@@ -58,17 +71,51 @@ class Inactivity:
             self._broker.timers.at(clock.now_ms() + STEP_PAUSE_MS, lambda: self._step(destinations, left))
 
     def _is_due(self, destination: Destination) -> bool:
-        """Whether it is idle for as long as its policy says."""
+        """Whether it is idle for as long as its policy says; or unused, for as long as clients' own are kept."""
         policy = self._broker.topology.policy_for(destination)
-        if policy is None or not policy.gc_inactive_destinations or not self._is_idle(destination):
+        by_policy = policy is not None and policy.gc_inactive_destinations
+        if not (by_policy or self._broker.settings.auto_destroy_after) or not self._is_idle(destination):
             self._idle.pop(destination, None)
             return False
+        idle_ms = self._idle_ms(destination)
+        if by_policy:
+            timeout = policy.inactive_timeout_before_gc
+            return idle_ms >= (DEFAULT_TIMEOUT_MS if timeout is None else timeout)
+        use = Use(producers=self._broker.stats.of(destination).ProducerCount)
+        if not use.is_none:
+            self._idle.pop(destination, None)
+        kept, limit = self._is_subscription(destination), self._broker.settings.auto_destroy_after
+        return not kept and ends_when_idle(Origin.AUTO, use, idle_ms, limit)
+
+    def _idle_ms(self, destination: Destination) -> int:
+        """Since when it was found idle, and nothing sent there."""
         numbers, now_ms = self._broker.stats.of(destination), clock.now_ms()
         since, sent = self._idle.setdefault(destination, (now_ms, numbers.EnqueueCount))
         if sent != numbers.EnqueueCount:
             since, _ = self._idle[destination] = (now_ms, numbers.EnqueueCount)
-        timeout = policy.inactive_timeout_before_gc
-        return now_ms - since >= (DEFAULT_TIMEOUT_MS if timeout is None else timeout)
+        return now_ms - since
+
+    def _is_subscription(self, destination: Destination) -> bool:
+        """Whether it gets copies of what is sent elsewhere: somebody subscribed by it."""
+        if not destination.is_queue:
+            return False
+        topology, name = self._broker.topology, destination.name
+        return topology.bindings.of(name) is not None or any(
+            topic_behind(each, name) is not None
+            for each in topology.definitions.virtual_destinations
+            if isinstance(each, VirtualTopic)
+        )
+
+    def recovered(self, log: MessageLog) -> None:
+        """A queue as it is after a restart, without what was not persistent: an empty one goes if clients made it."""
+        destination = log.destination
+        if not self._broker.settings.auto_destroy_after or destination.kind is not Kind.QUEUE:
+            return
+        declared = self._broker.creation.is_declared(destination)
+        origin = Origin.ADMIN if declared else Origin.AUTO
+        is_subscription = self._is_subscription(destination)
+        if ends_at_restart(origin, log.depth, is_subscription=is_subscription) and self._is_idle(destination):
+            self._remove(destination)
 
     def _is_idle(self, destination: Destination) -> bool:
         if destination not in self._broker.stats or self._broker.creation.is_declared(destination):

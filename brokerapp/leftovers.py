@@ -9,6 +9,7 @@ through.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from brokerapp.delivery import entry_of
@@ -25,17 +26,23 @@ CAUSE = "it is not persistent, and the node it was sent to is gone"
 class Leftovers:
     """Drops, when a node starts, what the last one left that is not persistent. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, broker: Broker, then: Callable[[MessageLog], None]) -> None:
+        self._broker, self._then = broker, then  # told of each log that holds nothing of the kind (any more)
         self._logs: deque[MessageLog] = deque()  # that were not looked through, the first one is under way
         self._last = 0
 
     def clear(self, last: int) -> None:
         """Drop what has a number up to this one."""
         if not self._broker.committer.temp:
+            for log in list(self._broker.queues):
+                self._then(log)
             return
         self._last = last
-        self._logs.extend(log for log in self._broker.queues if log.depth)
+        for log in list(self._broker.queues):
+            if log.depth:
+                self._logs.append(log)
+            else:
+                self._then(log)
         for log in self._logs:
             log.stopped.add(CAUSE)
         self._read(0)
@@ -60,6 +67,8 @@ class Leftovers:
             log.stopped.discard(CAUSE)
             self._broker.delivery.touched[log] = None
             self._logs.popleft()
+            if self._broker.queues.holds(log):
+                self._then(log)
             self._read(0)
 
         self._broker.committer.read(log.name, after, PAGE, found)

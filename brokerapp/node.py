@@ -16,6 +16,11 @@ from dataclasses import dataclass, field
 from brokerapp.allocator import keep_freed_memory
 from brokerapp.broker import Broker
 from brokerapp.clock import now_ms
+from brokerapp.cluster.applying import Applying
+from brokerapp.cluster.cluster import Cluster
+from brokerapp.cluster.links import Links
+from brokerapp.cluster.recording import read_record
+from brokerapp.cluster.terms import ClusterTerms
 from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
@@ -24,11 +29,13 @@ from brokerapp.errors import Fenced, StoreUnavailable
 from brokerapp.in_force import InForce
 from brokerapp.listeners import Listen, Listeners
 from brokerapp.network.connections import Connections
-from brokerapp.network.terms import Terms
+from brokerapp.network.definition import NetworkConnector
+from brokerapp.network.desk import NetworkDesk, Registry
+from brokerapp.network.telling import network_stats
 from brokerapp.nodes.membership import Membership
 from brokerapp.recording.recorder import NoRecorder, Recorder
 from brokerapp.reporting import Reporting
-from brokerapp.requests import answer
+from brokerapp.requests import Desk, answer
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.stats import Stats
 from brokerapp.stomp.endpoint import Authenticate
@@ -76,7 +83,9 @@ class NodeConfig:
     trace: bool = True  #: record what happens to messages
     settings: Settings = DEFAULT_SETTINGS
     alone: bool = False  #: nobody else can use this store, so a former node need not be waited for
-    network: tuple[Terms, ...] = ()  #: connectors to other brokers
+    cluster: ClusterTerms | None = None  #: the one it is in
+    network: tuple[NetworkConnector, ...] = ()  #: connectors to other brokers, unless the store knows others
+    network_at_once: bool = False  #: no connector waits for the first attempt of another
     node: str = ONLY_NODE  #: its name among the nodes of the broker
     node_timeout_ms: int = NODE_TIMEOUT_MS  #: without a beat after which it is taken for dead
     link_host: str = "127.0.0.1"  #: where other nodes of the broker reach it
@@ -95,6 +104,8 @@ class Node:
         self._in_force = InForce(self._store)
         self._tasks: list[asyncio.Task] = []
         self._pumping = False
+        self._applying: Applying | None = None
+        self.cluster_links: Links | None = None
 
     # -- life
 
@@ -117,11 +128,19 @@ class Node:
             await self._store.clear_stats()
         self.broker.homes.pump = self._request_pump
         self._listeners = Listeners(self.broker, self._authenticate, self._request_pump)
+        registry = Registry(self._store)
+        connectors = await registry.begin(config.network, config.impose)
+        self.network = Connections(self._listeners.own, connectors, at_once=config.network_at_once)
+        self._network_desk = NetworkDesk(self.network, registry)
         snapshot, beat = await self._store.snapshot(), self.membership.beat
-        self._reporting = Reporting(self.broker, self._store, self._listeners, self._limits, snapshot, beat)
+        self._reporting = Reporting(
+            self.broker, self._store, self._listeners, self._limits, snapshot, beat, lambda: network_stats(self.network)
+        )
         await self._reporting.beat()  # from here on operators ask us instead of changing the store themselves
         if alone:
             self.broker.recover(await self._found(), last)
+        if config.cluster is not None:
+            await self._join(config.cluster)
         self._reporting.note_depths()
         work_by_name = {
             "committer": self._committer.run,
@@ -133,17 +152,33 @@ class Node:
             "moves": self.membership.move,
             "requests": self._serve,
         }
+        if self._applying is not None:
+            work_by_name["applying"] = self._applying.run
         for name, work in work_by_name.items():
             self._tasks.append(asyncio.create_task(self._guard(name, work), name=name))
         if not alone:
             await self._find_place(last)
-        for destination in config.destinations:
-            self.broker.creation.declare(destination)
+        if config.cluster is None:
+            for destination in config.destinations:
+                self.broker.creation.declare(destination)
         await self._listen()
-        self.network = Connections(self.config.broker, self._listeners.own, self.config.network)
+        await self.network.announce(self._listeners.announced)
         self.network.start()
+        if self.cluster_links is not None:
+            self.cluster_links.start()
         self.broker.url = next(iter(self.addresses), "")
         await self._reporting.beat()
+
+    async def _join(self, terms: ClusterTerms) -> None:
+        """Be a broker of its cluster."""
+        record = read_record(*await self._store.cluster_record())
+        desk = Desk(self.broker, self._committer, self._request_pump, self._refresh)
+        self._applying = Applying(self.broker, desk)
+        self.broker.cluster = Cluster(
+            self.broker, terms, record, self.config.destinations, self._applying, self._request_pump
+        )
+        self.broker.cluster.recording.begin()
+        self.cluster_links = Links(self.config.broker, self.broker.cluster)
 
     async def _make_broker(self, definitions: Definitions) -> Broker:
         """The broker, which knows its limits and how much the store holds."""
@@ -219,6 +254,8 @@ class Node:
     async def stop(self) -> None:
         """Stop cleanly: no new work, everything asked is stored, then good-bye."""
         await self.network.stop()
+        if self.cluster_links is not None:
+            await self.cluster_links.stop()
         self._listeners.stop()
         self.broker.delivery.stopped = True
         self.broker.flow.close()
@@ -324,7 +361,9 @@ class Node:
                 if (node := self._should_answer(request)) is not None:
                     await self._store.hand_on(request, node)
                     continue
-                reply = await answer(self.broker, self._committer, self._request_pump, self._refresh, request)
+                reply = await answer(
+                    self.broker, self._committer, self._request_pump, self._refresh, request, self._network_desk.verbs
+                )
                 await self._store.answer(request["id"], reply)
 
     def _should_answer(self, request: dict) -> str | None:

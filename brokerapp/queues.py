@@ -34,13 +34,18 @@ class Queues(Logs):
         self._declared: set[str] = set()  # by operators
         #: Whether a temporary queue is of a client of another node.
         self.lives_elsewhere: Callable[[str], bool] = lambda _log: False
+        #: What the store is to know of temporary queues that are there after a restart: see reconnecting.py.
+        self.kept: dict[Destination, dict[str, Any]] = {}
         #: Told of a queue that came to be while the broker runs.
         self.came: Callable[[MessageLog], None] = _nobody
 
     def recover(self, state: LogState, last: int) -> None:
         """A queue as the last node left it; `last` is the number of the last message."""
-        if Destination.parse(state.name).is_temporary and not self.lives_elsewhere(state.name):
-            self._committer.discard(state.name)
+        if (queue := Destination.parse(state.name)).is_temporary and not self.lives_elsewhere(state.name):
+            if queue in self.kept:
+                self.restore(state, last)
+            else:
+                self._committer.discard(state.name)
             return
         log = self.restore(state, last)
         queue = log.destination
@@ -147,7 +152,7 @@ class Queues(Logs):
 
     def _attributes(self, queue: Destination, paused: bool = False) -> dict[str, Any]:
         """What is to be known of a queue after a restart."""
-        attributes: dict[str, Any] = {"kind": queue.kind}
+        attributes: dict[str, Any] = {"kind": queue.kind, **self.kept.get(queue, {})}
         if (binding := self.topology.bindings.of(queue.name)) is not None:
             attributes |= binding.to_json()
         if str(queue) in self._declared:
@@ -161,6 +166,10 @@ class Queues(Logs):
         if selectors := self.remembering.entries_of(str(queue)):
             attributes["selectors"] = selectors
         return attributes
+
+    def redescribe(self, log: MessageLog) -> None:
+        """The store is to know other things of it."""
+        self._describe(log)
 
     def _describe(self, log: MessageLog) -> None:
         self.describe(log, self._attributes(log.destination, log.paused))

@@ -15,6 +15,7 @@ from brokerapp.clock import now_ms
 from brokerapp.destination import Destination
 from brokerapp.errors import StoreUnavailable
 from brokerapp.listeners import Listeners
+from brokerapp.network_stats import NetworkStats
 from brokerapp.peers import connection_of
 from brokerapp.recording.choice import EVERYTHING, Choice, choice, chosen
 from brokerapp.recording.depths import Depths
@@ -39,9 +40,10 @@ class Reporting:
         limits: Limits,
         snapshot: int,
         beat: Callable[[Mapping[str, Any]], Awaitable[None]],
+        network: Callable[[], NetworkStats],
     ) -> None:
         self._broker, self._store, self._listeners, self._limits = broker, store, listeners, limits
-        self._snapshot, self._beat = snapshot, beat
+        self._snapshot, self._beat, self._network = snapshot, beat, network
         self._stats, self._recorder, self._depths = broker.stats, broker.recorder, Depths(broker.recorder)
         self._started_ms = now_ms()
 
@@ -76,6 +78,7 @@ class Reporting:
                 **memory, "message_limit": self._limits.total, "temp_limit": self._limits.temp or self._limits.total,
                 "temp_used": self._broker.committer.temp,
             },
+            network=self._network().to_json(),
         )  # fmt: skip
         whereabouts = {"host": socket.gethostname(), "pid": os.getpid()}
         await self._beat({**status.to_json(), **whereabouts})

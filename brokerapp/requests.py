@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from brokerapp.broker import Broker
+from brokerapp.cluster.record import Change
 from brokerapp.committer import Committer
 from brokerapp.delivery import entry_of
 from brokerapp.destination import Destination, Kind
@@ -115,6 +116,7 @@ class Desk:
         wanted = Destination.parse(destination)
         if wanted.kind is Kind.SUBSCRIPTION:
             raise RequestRefused(f"{wanted} is the log of a subscription: create that by its topic and name")
+        await self._record(Change.of_destination(wanted))
         self._broker.creation.declare(wanted)
         await self._committer.barrier()
 
@@ -123,9 +125,15 @@ class Desk:
         wanted = NamedSubscription.from_attributes(attributes)
         if not wanted.durable:
             raise RequestRefused(f"a {wanted} is there while it has consumers")
-        durable = self._broker.durables.create(wanted)
+        self._broker.durables.check_free(wanted)
+        await self._record(Change.of_subscription(wanted))
+        durable = self._broker.durables.known_as(wanted) or self._broker.durables.create(wanted)
         await self._committer.barrier()
         return durable.log.name
+
+    async def cluster(self) -> dict[str, Any] | None:
+        """The cluster as this broker sees it; None: it is in none."""
+        return self._broker.cluster.status().to_json() if self._broker.cluster is not None else None
 
     async def forget_waiting(self, job: str) -> None:
         """Let a message that waits until it is due be delivered no more."""
@@ -138,37 +146,93 @@ class Desk:
         """Remove a queue or subscription with all it holds, or a topic; refused while it has consumers."""
         wanted = Destination.parse(destination)
         if not wanted.is_queue:
-            return self._delete_topic(wanted)
+            return await self._delete_topic(wanted)
         log = self._broker.queues.find(wanted)
         if wanted.kind is Kind.SUBSCRIPTION:
             return await self._delete_subscription(log)
         return await self._delete_queue(log)
 
-    def _delete_topic(self, topic: Destination) -> int:
+    async def _delete_topic(self, topic: Destination) -> int:
         if self._broker.delivery.subscribers(topic):
             raise RequestRefused(f"{topic} has subscribers")
         if durables := self._broker.durables.of_topic(topic):
             raise RequestRefused(f"{topic} has the {durables[0].subscription}")
+        await self._record_end(topic)
         self._broker.delete_topics([topic])
         return 0
 
     async def _delete_subscription(self, log: MessageLog) -> int:
-        self._broker.durables.remove(self._broker.durables.of_log(log))
+        durable = self._broker.durables.of_log(log)
+        if durable.subscription.durable and not durable.active:
+            await self._record(Change.of_subscription(durable.subscription, False))
+        if self._broker.queues.holds(log):
+            self._broker.durables.remove(durable)
         await self._committer.barrier()
         return log.depth
 
     async def _delete_queue(self, log: MessageLog) -> int:
+        _check_unused(log)
+        await self._record_end(log.destination)
+        return await self._remove(log)
+
+    async def _remove(self, log: MessageLog) -> int:
+        """Empty a queue, and remove it; how many messages."""
         removed = 0
         for _ in range(DELETE_ATTEMPTS):
-            if log.consumers or log.in_flight:
-                raise RequestRefused(f"{log.destination} has consumers")
+            _check_unused(log)
             removed += await self._purge(log)
             await self._committer.barrier()
+            if not self._broker.queues.holds(log):
+                return removed
             if not (log.depth or log.coming or log.consumers or self._committer.brings_to(log.name)):
                 self._broker.delete(log)
                 await self._committer.barrier()
                 return removed
         raise RequestRefused(f"{log.destination} goes on getting messages: stop its producers first")
+
+    # -- what is so everywhere in a cluster
+
+    async def _record(self, change: Change) -> None:
+        """Let the record of the broker's cluster say so first, if it is in one. Raises RequestRefused."""
+        if self._broker.cluster is None:
+            return
+        done = asyncio.get_running_loop().create_future()
+        self._broker.cluster.change(change, lambda why_not: done.done() or done.set_result(why_not))
+        if why_not := await done:
+            raise RequestRefused(why_not)
+
+    async def _record_end(self, destination: Destination) -> None:
+        """The same for a destination that is to go; one that no operator made is in no record: the others are told."""
+        if self._broker.cluster is not None and not self._broker.creation.is_declared(destination):
+            self._broker.cluster.destroyed(destination)
+            return
+        await self._record(Change.of_destination(destination, False))
+
+    async def destroy(self, destination: Destination) -> None:
+        """Remove a destination with all it holds, whoever consumes from it: it is gone in the whole cluster."""
+        if not destination.is_queue:
+            self._broker.delete_topics([destination])
+        elif (log := self._broker.queues.get(str(destination))) is not None:
+            self._broker.subscribing.dismiss(log, RequestRefused(f"{destination} was deleted by an operator"))
+            await self._remove(log)
+
+    async def set_subscription(self, wanted: NamedSubscription, exists: bool) -> None:
+        """Let a durable subscription exist as it is wanted, or no longer, whoever consumes it."""
+        durable = self._broker.durables.known_as(wanted)
+        if durable is not None and not (exists and durable.subscription.keeps_the_same_as(wanted)):
+            why = RequestRefused(f"the {durable.subscription} was deleted, or keeps something else now")
+            self._broker.subscribing.dismiss(durable.log, why)
+            self._broker.durables.remove(durable)
+            durable = None
+        if exists and durable is None:
+            self._broker.durables.create(wanted)
+        await self._committer.barrier()
+
+
+def _check_unused(log: MessageLog) -> None:
+    """Raise RequestRefused when a queue has consumers."""
+    if log.consumers or log.in_flight:
+        raise RequestRefused(f"{log.destination} has consumers")
 
 
 async def answer(
@@ -177,8 +241,9 @@ async def answer(
     pump: Callable[[], None],
     refresh: Callable[[], Awaitable[None]],
     request: dict[str, Any],
+    others: Mapping[str, Callable[..., Awaitable[Any]]],
 ) -> dict[str, Any]:
-    """The reply to a request: {"result": ...} or {"error": sentence, "code": code}."""
+    """The reply to a request: {"result": ...} or {"error": sentence, "code": code}. `others` are further verbs."""
     desk, peers = Desk(broker, committer, pump, refresh), PeersDesk(broker, pump)
     transfers, steps = Transfers(broker), Steps(broker)
     verbs: dict[str, Callable[..., Awaitable[Any]]] = {
@@ -192,6 +257,7 @@ async def answer(
         "groups": desk.groups,
         "forget_groups": desk.forget_groups,
         "forget_selectors": desk.forget_selectors,
+        "cluster": desk.cluster,
         "peers": peers.peers,
         "offline": peers.offline,
         "close_connection": peers.close_connection,
@@ -205,6 +271,7 @@ async def answer(
         "routes": Sending(broker).routes,
         "explain": Explaining(broker).explain,
         "circumstances": Explaining(broker).circumstances,
+        **others,
     }
     verb = verbs.get(request["verb"])
     if verb is None:

@@ -64,6 +64,9 @@ class Settings:
     schedule_period_for_destination_purge: int = 0  #: milliseconds between looks for inactive destinations; 0: none
     max_purged_destinations_per_sweep: int = 0  #: of those, removed at once; 0: any number
     delete_all_messages_on_startup: bool = False  #: begin with an empty store
+    auto_destroy_after: int = 0  #: auto-created destinations nobody used for so long go, milliseconds; 0: none does
+    reconnect_window: int = 50_000  #: how long clients that may reconnect are waited for, unless they say, milliseconds
+    bridge_groups: frozenset[str] | None = None  #: who may be a bridge of another broker; None: see bridging.py
     selector_cache: SelectorCacheSettings | None = None  #: None: former consumers' selectors are not remembered
 
 

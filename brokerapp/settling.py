@@ -12,9 +12,10 @@ from brokerapp.client import Client
 from brokerapp.delivery import from_log
 from brokerapp.destination import Destination
 from brokerapp.engine.entry import Entry
+from brokerapp.engine.remote_entry import RemoteEntry
 from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import RequestRefused
-from brokerapp.recording.schema import DROP
+from brokerapp.recording.schema import BRIDGE_REFUSE, DROP
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
@@ -69,7 +70,7 @@ class Settling:
         queues = self._broker.queues
         away = [e for _, _, e in settled if (log := queues.get(e.log)) is not None and log.away]
         if away:
-            self._broker.homes.abroad.settle(away, subscription.client.client_id)
+            self._broker.homes.abroad.settle(away, subscription.client)
         known = set(map(id, away))
         return [each for each in settled if id(each[2]) not in known]
 
@@ -88,7 +89,7 @@ class Settling:
             if not entries:
                 break
             self._give_back_credit(subscription, entries)
-            self._broker.delivery.acked(log, entries, client.client_id, now_us)
+            self._broker.delivery.acked(log, entries, client, now_us)
             self._broker.committer.settle(entries)
             ack_ids = [ack_id for ack_id, entry in zip(ack_ids, found, strict=True) if entry is None]
         for each in SettleRun(ack_ids):
@@ -112,13 +113,27 @@ class Settling:
             if from_log(entries[0]):
                 log = self._broker.queues.get(name)
                 if log is not None and log.away:
-                    self._broker.homes.abroad.settled(name, entries, subscription.client.client_id)
+                    self._broker.homes.abroad.settled(name, entries, subscription.client)
                 elif log is not None:  # else it was removed meanwhile, with all it held
-                    self._broker.delivery.acked(log, entries, subscription.client.client_id, now_us)
+                    self._broker.delivery.acked(log, entries, subscription.client, now_us)
                 continue
             for entry in entries:
+                if isinstance(entry, RemoteEntry):
+                    entry.keeper.accepted(entry)
+                    continue
                 self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
                 self._broker.delivery.account_topic_ack(subscription, entry, now_us)
+
+    def late(self, client: Client, ack_id: str) -> None:
+        """Another broker of the cluster finds a message past its time, before its consumer there had it."""
+        held = client.held(ack_id, None)
+        if held is None:
+            return
+        subscription, key = held
+        entry = subscription.unacked.pop(key)
+        self._give_back_credit(subscription, 1)
+        if (log := self._broker.queues.get(entry.log)) is not None:
+            self._broker.failures.expire(log, entry)
 
     def _reject(self, client: Client, subscription: Subscription, key: str) -> None:
         """One message failed: see Redelivering; straight from a topic it is dropped, as in ActiveMQ."""
@@ -126,6 +141,8 @@ class Settling:
         subscription.credit += 1
         self._broker.delivery.resume(subscription)
         cause = f"rejected by {client.client_id} (NACK)"
+        if client.bridge:
+            self._broker.failures.record(BRIDGE_REFUSE, time.time_ns() // 1000, entry, client.client_id, None)
         if from_log(entry):
             log = self._broker.queues[entry.log]
             if log.away:
@@ -133,6 +150,8 @@ class Settling:
                 self._broker.homes.abroad.reject(log.name, entry, client.client_id)
             else:
                 self._broker.redelivering.reject(log, entry, client.client_id)
+        elif isinstance(entry, RemoteEntry):
+            entry.keeper.rejected(entry)
         else:
             self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
             self._broker.failures.record(DROP, time.time_ns() // 1000, entry, client.client_id, cause)

@@ -188,6 +188,7 @@ class NodeStatus:
     connections: list[dict[str, Any]] = field(default_factory=list)  #: ConnectionStats
     trace: dict[str, Any] = field(default_factory=dict)  #: recorded, dropped and pending trace events
     store: dict[str, Any] = field(default_factory=dict)  #: fsync policy, bytes used, limit
+    network: dict[str, Any] = field(default_factory=dict)  #: NetworkStats
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

@@ -85,6 +85,8 @@ class Storing:
         client.ended_unit(request.size)
         if request.settled:
             self._broker.settling.account(request.settled)
+        if request.repeated and client.tally is not None:
+            client.tally.repeated += len(request.repeated)
         if request.dropped or request.repeated:
             self._leave_out(placed, request.dropped, request.repeated)
         self.happened(placed, seq, request.given)
@@ -143,6 +145,8 @@ class Storing:
                     self.stored([each.message], [len(each.stored)], group, str(each.destination), seq, given, moved_us)
                 seq += 1
             for copy in each.route.topics:
+                if self._broker.bridging.is_repeated(each.message, copy.destination, each.sender):
+                    continue
                 if not self._broker.temporaries.is_gone(copy.destination):
                     self._broker.delivery.publish(each.message, copy, each.sender)
 

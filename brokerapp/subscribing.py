@@ -12,13 +12,22 @@ from brokerapp.bounds import MESSAGE_BYTES
 from brokerapp.client import Client
 from brokerapp.delivery import from_log
 from brokerapp.destination import Destination, Kind
-from brokerapp.engine.crossing import Crossing
+from brokerapp.engine.crossing import Crossing, Tally
 from brokerapp.engine.eviction import pending_limit
+from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.patience import topic_bound_of
+from brokerapp.engine.remote_entry import RemoteEntry
 from brokerapp.engine.subscription import MAX_PENDING_BYTES, Subscription
 from brokerapp.errors import RequestRefused
 from brokerapp.named_subscription import NamedSubscription
-from brokerapp.network_path import PATH_HEADER, TO_HEADER, TTL_HEADER, read_path
+from brokerapp.network_path import (
+    CONSUMERS_HEADER,
+    PATH_HEADER,
+    SUPPRESS_HEADER,
+    TO_HEADER,
+    TTL_HEADER,
+    read_path,
+)
 from brokerapp.recording.schema import REDELIVER
 from brokerapp.selectors import Selector, compile_selector
 
@@ -29,6 +38,8 @@ MAX_DIGITS = 9  #: of a number among the options
 PRIORITIES = range(-128, 128)  #: of consumers, which ActiveMQ's clients send as one byte
 USUAL_PRIORITY = 0
 _IS_NUMBER = re.compile(rf"[+-]?[0-9]{{1,{MAX_DIGITS}}}").fullmatch
+#: The option by which a broker of the cluster says for which client it consumes a named subscription.
+CLIENT_OPTION = "sluice.clientId"
 #: What ActiveMQ lets a consumer hold unacknowledged when nobody says otherwise.
 DEFAULT_PREFETCH = {
     Kind.QUEUE: 1000, Kind.TEMP_QUEUE: 1000, Kind.TOPIC: 32767, Kind.TEMP_TOPIC: 32767, Kind.SUBSCRIPTION: 100,
@@ -55,9 +66,9 @@ class Subscribing:
         if subscribe.browser:
             self._broker.browsing.check(subscribe, targets)
         selector = compile_selector(subscribe.selector) if subscribe.selector else None
-        if (crossing := _crossing(subscribe.options, selector)) is not None:
-            selector = crossing
-        wanted, retroactive = _named(client, subscribe, targets), _is_true(subscribe.options, "retroactive")
+        wanted = named_subscription(client, subscribe, targets)
+        retroactive = _is_true(subscribe.options, "retroactive")
+        crossing = _crossing(client, subscribe.options, selector)
         by_default = self._prefetch(targets[0], wanted is not None)
         if subscribe.browser:
             by_default = self._broker.browsing.prefetch(targets[0])
@@ -66,16 +77,21 @@ class Subscribing:
             raise RequestRefused(f"activemq.prefetchSize:{prefetch} is less than nothing")
         name = subscription_name(subscribe.id, subscribe.destination)
         if (old := client.subscriptions.get(name)) is not None:
+            same = crossing is not None and old.crossing is not None and targets == old.destinations
+            if same and crossing.goes_on(old.crossing):
+                self._broker.rivals.is_for(old, crossing.consumers)
+                self._broker.barrier(client, subscribe.receipt)
+                return
             self.end(client, old)
         self._broker.quotas.check_subscription(len(client.subscriptions) + 1, client.patterns + _patterns(targets))
         durable = self._broker.durables.claim(wanted, retroactive) if wanted else None
         client.keys += 1
         subscription = Subscription(
             subscribe.id, name, str(client.keys), client, targets, subscribe.ack_mode,
-            prefetch, None if durable else selector, subscribe.transformation,
+            prefetch, None if durable else crossing or selector, subscribe.transformation,
             priority=_priority(subscribe.options),
             exclusive=self._exclusive(targets[0], subscribe.options), no_local=_is_true(subscribe.options, "noLocal"),
-            retroactive=retroactive,
+            retroactive=retroactive, crossing=crossing,
         )  # fmt: skip
         self._bound_pending(subscription, _number(subscribe.options, "maximumPendingMessageLimit", 0))
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
@@ -89,16 +105,37 @@ class Subscribing:
             return
         if durable is not None:
             self._broker.durables.join(subscription, durable)
+        elif not self._broker.rivals.admits(subscription):
+            self._broker.barrier(client, subscribe.receipt)
+            return
         else:
             self._join(subscription)
             self._broker.recovery.subscribed(subscription, retroactive)
+        self._started(subscription)
+        self._broker.homes.when_sure(
+            lambda: self._broker.barrier(client, subscribe.receipt, lambda: self._start(subscription))
+        )
 
-        def start() -> None:
-            subscription.started = True
-            self._broker.delivery.resume(subscription)
-
+    def _started(self, subscription: Subscription) -> None:
+        """It is served from now on."""
         self._broker.advisories.consumer_started(subscription)
-        self._broker.homes.when_sure(lambda: self._broker.barrier(client, subscribe.receipt, start))
+        if self._broker.cluster is not None:
+            self._broker.cluster.consumption.started(subscription)
+
+    def _start(self, subscription: Subscription) -> None:
+        subscription.started = True
+        self._broker.delivery.resume(subscription)
+
+    def rest(self, subscription: Subscription) -> None:
+        """It is given nothing more, and keeps what it holds until it acknowledges that, or ends."""
+        self._broker.consuming.withdraw(subscription)
+        self._stopped(subscription)
+
+    def rise(self, subscription: Subscription) -> None:
+        """It is given messages, after a rest or for the first time."""
+        self._join(subscription)
+        self._started(subscription)
+        self._start(subscription)
 
     def _join(self, subscription: Subscription) -> None:
         for target in subscription.destinations:
@@ -170,11 +207,12 @@ class Subscribing:
             self._broker.quotas.subscriptions -= 1
         client.by_key.pop(subscription.key, None)
         client.read_or_not()
+        is_resting = self._broker.rivals.left(subscription)
         if subscription.browse is not None:
             subscription.browse.stop()
             self._broker.advisories.consumer_stopped(subscription)
             return
-        held = subscription.unacked.values()
+        held = [each for each in subscription.unacked.values() if not isinstance(each, RemoteEntry)]
         now_us = time.time_ns() // 1000
         for entry in held:
             log = self._broker.queues.get(entry.log)
@@ -187,12 +225,29 @@ class Subscribing:
         self._broker.consuming.part(subscription)
         if subscription.durable is not None:
             self._broker.durables.parted(subscription.durable)
-        else:
-            self._part(subscription)
-        self._broker.advisories.consumer_stopped(subscription)
+        if not is_resting:
+            self._stopped(subscription)
         for each in subscription.destinations:
             if each.is_temporary:
                 self._broker.temporaries.give_back(client, subscription.name, each)
+
+    def _stopped(self, subscription: Subscription) -> None:
+        """It was served, and is no more."""
+        if subscription.durable is None:
+            self._part(subscription)
+        self._broker.advisories.consumer_stopped(subscription)
+        if self._broker.cluster is not None:
+            self._broker.cluster.consumption.stopped(subscription)
+
+    def dismiss(self, log: MessageLog, why: RequestRefused) -> None:
+        """A log goes: who consumes from it and nothing else consumes no longer, and is told why."""
+        for subscription in list(log.consumers):
+            if len(subscription.destinations) > 1 or subscription.destinations[0].is_pattern:
+                self._broker.consuming.detach(subscription, log)
+                continue
+            client: Client = subscription.client
+            self.end(client, subscription)
+            self._broker.refuse(client, why, None)
 
     def _part(self, subscription: Subscription) -> None:
         for target in subscription.destinations:
@@ -209,10 +264,15 @@ class Subscribing:
         self._broker.advisories.listeners_changed()
 
 
-def _named(client: Client, subscribe: Subscribe, topics: tuple[Destination, ...]) -> NamedSubscription | None:
+def named_subscription(
+    client: Client, subscribe: Subscribe, topics: tuple[Destination, ...]
+) -> NamedSubscription | None:
     """The named subscription that is to be consumed; None for one that has no name. Raises RequestRefused."""
     options = subscribe.options
     name = options.get("subscriptionName")
+    client_id = client.client_id if client.named else ""
+    if client.member:  # another broker consumes for a client of its own
+        client_id = options.get(CLIENT_OPTION, "")
     by_default = str(client.shares_client_id).lower()  # as in Artemis: who shares the id shares what is kept for it
     shared = options.get("shared", by_default).lower() == "true"
     if name is None:
@@ -220,18 +280,20 @@ def _named(client: Client, subscribe: Subscribe, topics: tuple[Destination, ...]
             raise RequestRefused("activemq.shared without activemq.subscriptionName: a shared subscription has a name")
         return None
     return NamedSubscription(
-        client.client_id if client.named else "", name, topics, subscribe.selector,
+        client_id, name, topics, subscribe.selector,
         no_local=_is_true(options, "noLocal"), shared=shared, durable=options.get("durable", "true").lower() == "true",
         groups=tuple(sorted(client.principal.groups)),
     )  # fmt: skip
 
 
-def _crossing(options: Mapping[str, str], selector: Selector | None) -> Crossing | None:
+def _crossing(client: Client, options: Mapping[str, str], selector: Selector | None) -> Crossing | None:
     """What the bridge of another broker takes; None for other consumers."""
     if TO_HEADER not in options:
         return None
-    ttl = _number(options, TTL_HEADER, 1)
-    return Crossing(options[TO_HEADER], ttl, read_path(options.get(PATH_HEADER, "")), selector)
+    ttl, path = _number(options, TTL_HEADER, 1), read_path(options.get(PATH_HEADER, ""))
+    consumers = frozenset(read_path(options.get(CONSUMERS_HEADER, "")))
+    yields = options.get(SUPPRESS_HEADER) == "true"
+    return Crossing(options[TO_HEADER], ttl, path, selector, client.tally or Tally(), consumers, yields)
 
 
 def _patterns(targets: Iterable[Destination]) -> int:

@@ -2,17 +2,21 @@
 
 A client calls them by names of its own choice; the broker gives each a name nobody else has, by which anybody may send
 to it, and consume from it, as long as it is there. One of another broker of the network is here under the same name as
-long as a bridge from there consumes it.
+long as a bridge from there consumes it, one of another broker of the cluster as long as that has it. Those of a client
+that may reconnect wait for it: see reconnecting.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from brokerapp.client import Client
 from brokerapp.destination import Destination, Kind, check_name
+from brokerapp.engine.life_cycles import Ending, grace_ms
 from brokerapp.errors import LimitExceeded, RequestRefused
 from brokerapp.nodes.members import owner_of
+from brokerapp.reconnecting import Belonging, belonging
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
@@ -29,6 +33,7 @@ class Temporaries:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._producers: dict[Destination, dict[Client, None]] = {}  # of each that exists, who sent to it
+        self._belonging: dict[Destination, Belonging] = {}  # of those that are at home here
         self._lent: dict[Destination, set[tuple[Client, str]]] = {}  # of each of another broker, who consumes it
 
     def __contains__(self, destination: Destination) -> bool:
@@ -49,9 +54,43 @@ class Temporaries:
         destination = Destination(kind, f"ID:{self._broker.name}-{client.id}:{number}")
         self._broker.require(client, "admin", destination)
         self._begin(destination)
-        client.temporaries[kind, name] = destination
-        client.own_names[destination.stomp] = f"/{kind}/{name}"
+        belongs = belonging(client, kind, name)
+        self._broker.reconnecting.keep(destination, belongs)
+        self._settle(client, destination, belongs)
         return destination
+
+    def _settle(self, client: Client, destination: Destination, belongs: Belonging) -> None:
+        """It is this client's own, and so at home here."""
+        client.temporaries[belongs.kind, belongs.name] = destination
+        client.own_names[destination.stomp] = f"/{belongs.kind}/{belongs.name}"
+        self._belonging[destination] = belongs
+        if self._broker.cluster is not None:
+            self._broker.cluster.temporary_is_here(destination, belongs)
+
+    def adopt(self, client: Client, destination: Destination, belongs: Belonging) -> None:
+        """What waited for a client that came back, here or at another broker, is its own again."""
+        if (belongs.kind, belongs.name) not in client.temporaries:
+            if destination not in self._belonging:
+                self._broker.reconnecting.keep(destination, belongs)
+            self._settle(client, destination, belongs)
+
+    def restore(self, destination: Destination, belongs: Belonging) -> None:
+        """One that a former node of this broker had."""
+        self._producers[destination] = {}
+        self._belonging[destination] = belongs
+        if not destination.is_queue:
+            self._broker.stats.of(destination)
+
+    def at_home(self) -> Iterator[tuple[Destination, Belonging]]:
+        """Those whose client is, or was, connected to this broker, and whose they are."""
+        return iter(self._belonging.items())
+
+    def lodge(self, destination: Destination) -> None:
+        """One that is at home at another broker of the cluster is here, too, from now on."""
+        self._belonging.pop(destination, None)
+        self._broker.reconnecting.stop(destination)
+        if destination not in self._producers:
+            self._begin(destination)
 
     def _begin(self, destination: Destination) -> None:
         self._producers[destination] = {}
@@ -87,7 +126,7 @@ class Temporaries:
             consumers.discard((client, subscription))
             if not consumers:
                 del self._lent[destination]
-                self._remove(destination)
+                self.remove(destination)
 
     def is_gone(self, destination: Destination) -> bool:
         """Whether it is a temporary destination that is there no more, or never was."""
@@ -114,15 +153,31 @@ class Temporaries:
     def end(self, client: Client) -> None:
         """The client is gone, and all that was its own."""
         for destination in client.temporaries.values():
-            self._remove(destination)
+            belongs = self._belonging.get(destination)
+            if belongs is None:  # its client came back somewhere else
+                continue
+            grace = grace_ms(Ending.LEFT if client.left else Ending.LOST, belongs.window_ms)
+            if grace:
+                self._broker.reconnecting.wait(destination, belongs, grace)
+            else:
+                self.remove(destination)
         client.temporaries.clear()
         client.own_names.clear()
 
-    def _remove(self, destination: Destination) -> None:
+    def remove(self, destination: Destination) -> None:
+        """It is gone, with all it holds."""
+        if destination not in self._producers:
+            return
+        was_at_home = self._belonging.pop(destination, None) is not None
+        if was_at_home and self._broker.cluster is not None:
+            self._broker.cluster.temporary_is_gone(destination)
+        if not destination.is_queue and was_at_home:
+            self._broker.committer.remove(str(destination))
         for producer in self._producers.pop(destination):
             producer.producing_to.discard(destination)
         if destination.is_queue:
             self._broker.queues.discard(self._broker.queues.find(destination))
+            self._broker.queues.kept.pop(destination, None)
             mirror = self._broker.topology.mirror_of(destination)
             if mirror is not None and not self._broker.delivery.subscribers(mirror):
                 self._broker.delete_topics([mirror])

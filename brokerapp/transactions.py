@@ -9,6 +9,7 @@ from brokerapp.client import MAX_TRANSACTION_ACTIONS, MAX_TRANSACTIONS, Client, 
 from brokerapp.delivery import from_log
 from brokerapp.destination import Destination
 from brokerapp.engine.entry import Entry
+from brokerapp.engine.remote_entry import RemoteEntry
 from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import RequestRefused
 
@@ -85,7 +86,7 @@ class Transactions:
                 held.setdefault(subscription, {})[key] = entry
             elif from_log(entry):
                 homeless.append(entry)
-            else:
+            elif not isinstance(entry, RemoteEntry):  # which goes back where it is kept
                 self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
         for subscription, entries in held.items():
             subscription.hold_again(entries)

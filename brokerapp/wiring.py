@@ -5,15 +5,16 @@ from __future__ import annotations
 import hmac
 from dataclasses import replace
 
+from brokerapp.cluster.terms import check
 from brokerapp.config import Authentication, BrokerConfig, Grant, TransportConnector, default_config
-from brokerapp.config.connector_options import conventions_of, limits_of, tls_options_of
+from brokerapp.config.connector_options import DISCOVERY_URI, conventions_of, limits_of, tls_options_of
 from brokerapp.connector import CARRIERS, KeyStore, TlsStores, is_loopback
 from brokerapp.destination import ANY_REST, NAMED_KINDS, Destination
 from brokerapp.engine.access import Principal
+from brokerapp.engine.life_cycles import AUTO_DESTROY_AFTER_MS
 from brokerapp.environment import Environment
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.listeners import Listen
-from brokerapp.network.terms import terms_of
 from brokerapp.node import Node, NodeConfig
 from brokerapp.settings import Settings
 from brokerapp.stomp.endpoint import Authenticate
@@ -21,6 +22,8 @@ from brokerapp.stomp.tls import server_context
 
 #: Groups of an installation's users whose programs may produce and consume, everywhere: administrators, and programs.
 PRODUCING_AND_CONSUMING = frozenset({"admin", "client"})
+#: Those that may join a broker to this one.
+BRIDGING = frozenset({"admin"})
 INSTALLATION_GRANTS = tuple(
     Grant(destination, read=PRODUCING_AND_CONSUMING, write=PRODUCING_AND_CONSUMING, admin=PRODUCING_AND_CONSUMING)
     for destination in (*(Destination(kind, ANY_REST) for kind in NAMED_KINDS), None)
@@ -32,7 +35,9 @@ async def start_node(environment: Environment, authenticate: Authenticate | None
     config = _installed(environment)
     if problems := listens(config)[1]:
         raise ConfigurationRefused("; ".join(problems))
-    node = Node(node_config(config, environment.redis_url, alone=environment.owns_store), authenticate)
+    wanted = node_config(config, environment.redis_url, alone=environment.owns_store)
+    wanted = replace(wanted, settings=replace(wanted.settings, bridge_groups=BRIDGING))
+    node = Node(wanted, authenticate)
     await node.start()
     return node
 
@@ -65,8 +70,11 @@ def node_config(
 
     `impose`: its definitions replace those of the store when the file changed.
     """
+    broker, cluster = name or config.name, config.cluster
+    if cluster is not None:
+        check(cluster, broker)
     return NodeConfig(
-        broker=name or config.name,
+        broker=broker,
         redis_url=redis_url,
         listen=listens(config)[0],
         definitions=config.definitions,
@@ -100,10 +108,21 @@ def node_config(
             selector_cache=config.selector_cache,
             time_stamping=config.time_stamping,
             force_persistency=config.force_persistency,
+            auto_destroy_after=auto_destroy_after(config),
+            reconnect_window=config.reconnect_window,
         ),
         alone=alone,
-        network=tuple(terms_of(each)[0] for each in config.network_connectors if not each.uri.startswith("multicast:")),
+        cluster=cluster,
+        network=config.network_connectors,
+        network_at_once=config.network_connector_start_async,
     )
+
+
+def auto_destroy_after(config: BrokerConfig) -> int:
+    """Milliseconds without use after which auto-created destinations go; 0: they stay, as in ActiveMQ."""
+    if config.auto_destroy_after is None:
+        return AUTO_DESTROY_AFTER_MS if config.cluster is not None else 0
+    return max(0, config.auto_destroy_after)
 
 
 def listens(config: BrokerConfig) -> tuple[tuple[Listen, ...], tuple[str, ...]]:
@@ -129,6 +148,7 @@ def _listen(connector: TransportConnector, config: BrokerConfig) -> Listen:
         tls=server_context(config.tls, tls_options_of(connector)) if carrier.tls else None,
         limits=limits_of(connector),
         conventions=replace(conventions_of(connector)[0], path_separator=config.path_separator),
+        discovery=dict(connector.attributes).get(DISCOVERY_URI, ""),
     )
 
 

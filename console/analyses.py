@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+
 from analytics.catalogue import ANALYSES, Analysis, analysis_for
-from analytics.request import AnalysisRequest
+from analytics.request import AnalysisRequest, seconds_of
 from brokerapp.definitions_json import to_json
-from brokerapp.errors import StoreUnavailable
+from brokerapp.destination import ANY_REST, Destination
+from brokerapp.errors import InvalidDestination, StoreUnavailable
+from console.access import Verb, require
 from console.gateway import gateway
+from console.models import AnalysisRun
+from console.rights import Scope, Sees, everything
+
+#: Runs looked at for who may know of some only.
+LOOKED_AT = 1_000
 
 
 def catalogue() -> list[Analysis]:
@@ -25,6 +36,12 @@ def request_for(kind: str, given: Mapping[str, str]) -> tuple[str, dict[str, str
     return analysis.title, parameters
 
 
+def choice_for(analysis: Analysis, seconds: float) -> str:
+    """The shortest window offered with this question that reaches so far back; else the longest; "" without any."""
+    offered = [value for each in analysis.parameters if each.name == "window" for value, _ in each.choices]
+    return next((each for each in offered if seconds_of(each) >= seconds), offered[-1] if offered else "")
+
+
 def with_routing(request: Mapping[str, Any]) -> dict[str, Any]:
     """The request with the definitions in force now, where the analysis asks for them and the broker answers."""
     analysis = ANALYSES.get(request["kind"])
@@ -34,6 +51,36 @@ def with_routing(request: Mapping[str, Any]) -> dict[str, Any]:
         return {**request, "routing": to_json(gateway().definitions())}
     except StoreUnavailable:  # what needs no definitions is still found
         return dict(request)
+
+
+def scope_of(kind: str, parameters: Mapping[str, Any]) -> tuple[Destination, ...]:
+    """What a question is about, as patterns of destinations: everything, unless its answer stays within some."""
+    analysis = ANALYSES.get(kind)
+    stays = analysis is not None and analysis.stays_within and parameters.get("destination")
+    try:
+        return Scope.parse(parameters["destination"] if stays else ANY_REST).destinations
+    except InvalidDestination:  # what nobody can have a scope for
+        return Scope(ANY_REST).destinations
+
+
+def is_readable(run: AnalysisRun, sees: Sees) -> bool:
+    """Whether somebody may know of a run: they see all that it is about."""
+    return sees is everything or all(map(sees, scope_of(run.kind, run.request)))
+
+
+def readable(found: QuerySet[AnalysisRun], sees: Sees) -> QuerySet[AnalysisRun]:
+    """Those of the runs that somebody may know of; who does not see everything: of the latest ones."""
+    if sees is everything:
+        return found
+    return found.filter(pk__in=[run.pk for run in found[:LOOKED_AT] if is_readable(run, sees)])
+
+
+def run_for(request: HttpRequest, run_id: str) -> AnalysisRun:
+    """The run, for somebody who sees all that it is about. Raises Http404, PermissionDenied."""
+    run = get_object_or_404(AnalysisRun, id=run_id)
+    for place in scope_of(run.kind, run.request):
+        require(request, Verb.SEE, place)
+    return run
 
 
 def words_for(kind: str, parameters: Mapping[str, Any]) -> str:

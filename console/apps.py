@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from django.apps import AppConfig
 
 
@@ -25,6 +27,11 @@ class RecordingConfig(AppConfig):
 
     name = "console"
     label = "console"
+
+    def import_models(self) -> None:
+        """The one table it writes."""
+        self.models = self.apps.all_models[self.label]
+        self.models_module = import_module("console.audit_entry")
 
     def ready(self) -> None:
         from console import operations

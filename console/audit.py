@@ -6,12 +6,13 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
-
-from django.http import HttpRequest
+from typing import TYPE_CHECKING, Any
 
 from brokerapp.errors import BrokerError, StoreUnavailable
-from console.models import AuditEntry
+from console.audit_entry import AuditEntry
+
+if TYPE_CHECKING:  # its import takes longer than a verb of brokerctl
+    from django.http import HttpRequest
 
 logger = logging.getLogger(__name__)
 

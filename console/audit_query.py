@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 from urllib.parse import urlencode
@@ -17,6 +16,7 @@ from django.db.models import Q, QuerySet
 from django.http import QueryDict
 
 from brokerapp.destination import ANY_ELEMENT, ANY_REST, SEPARATOR, is_pattern
+from console import zones
 from console.models import AuditEntry
 
 PAGE_SIZE = 50
@@ -38,6 +38,7 @@ class AuditQuery:
     until: str = ""
     before: str = ""  #: entries older than this id
     after: str = ""  #: entries newer than this id
+    zone: str = ""  #: by whose clock the times are; UTC without one
 
     @staticmethod
     def read(data: QueryDict) -> AuditQuery:
@@ -53,16 +54,16 @@ class AuditQuery:
     @property
     def filters(self) -> dict[str, str]:
         """What narrows it down."""
-        names = (each.name for each in fields(self) if each.name not in ("before", "after"))
+        names = (each.name for each in fields(self) if each.name not in ("before", "after", "zone"))
         return {name: value for name in names if (value := getattr(self, name))}
 
     @property
     def wrong(self) -> dict[str, str]:
         """What cannot be understood, by field."""
         problems = {
-            name: f"{value!r} is no time: write 2026-11-21 or 2026-11-21T14:30, in UTC"
+            name: f"{value!r} is no time: write 2026-11-21 or 2026-11-21T14:30"
             for name in ("since", "until")
-            if (value := getattr(self, name)) and _time(value) is None
+            if (value := getattr(self, name)) and zones.read(value, self.zone) is None
         }
         if self.outcome and self.outcome not in AuditEntry.Outcome.values:
             problems["outcome"] = f"{self.outcome!r} is not one of {', '.join(AuditEntry.Outcome.values)}"
@@ -80,9 +81,9 @@ class AuditQuery:
             found = found.filter(Q(who__icontains=self.q) | Q(action__icontains=self.q) | Q(object__icontains=self.q))
         if self.object:
             found = found.filter(_about(self.object))
-        if since := _time(self.since):
+        if since := zones.read(self.since, self.zone):
             found = found.filter(time__gte=since)
-        if until := _time(self.until):
+        if until := zones.read(self.until, self.zone):
             found = found.filter(time__lt=until)
         return found
 
@@ -105,14 +106,6 @@ class AuditPage:
     entries: list[AuditEntry]
     has_newer: bool
     has_older: bool
-
-
-def _time(text: str) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _about(text: str) -> Q:

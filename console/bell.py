@@ -15,6 +15,7 @@ from django.utils import timezone
 from console import figures
 from console.access import AnyUser, Verb, may, touched, visible
 from console.alerts import showing
+from console.analyses import readable
 from console.models import AnalysisRun, UserSetting
 from console.repair import jobs
 from console.repair.models import Job
@@ -89,14 +90,14 @@ def _ended(user: AnyUser) -> list[Item]:
     """What somebody asked for that took its time, latest first. What they saw happen they are not told again."""
     setting = UserSetting.objects.filter(user=user).first()
     looked = setting.bell_seen if setting else None
-    name, since = user.get_username(), timezone.now() - TOLD_FOR
-    found = sorted((item for ends in _ENDS for item in ends(name, since)), key=lambda item: item.when, reverse=True)
+    since = timezone.now() - TOLD_FOR
+    found = sorted((item for ends in _ENDS for item in ends(user, since)), key=lambda item: item.when, reverse=True)
     return [replace(item, is_new=looked is None or item.when > looked) for item in found]
 
 
-def _jobs(name: str, since: datetime) -> Iterator[Item]:
+def _jobs(user: AnyUser, since: datetime) -> Iterator[Item]:
     took_time = Q(expected__gt=jobs.FEW) | ~Q(approved_by="")
-    for each in Job.objects.filter(took_time, asked_by=name, finished__gt=since)[:MAX_SHOWN]:
+    for each in Job.objects.filter(took_time, asked_by=user.get_username(), finished__gt=since)[:MAX_SHOWN]:
         detail = each.note or f"{figures.counted(each.done, 'message')} done"
         if each.failed:
             detail += f", {figures.whole(each.failed)} failed"
@@ -104,13 +105,15 @@ def _jobs(name: str, since: datetime) -> Iterator[Item]:
         yield Item(each.name, detail, reverse("job", args=[each.id]), each.finished, "good" if good else "look")
 
 
-def _runs(name: str, since: datetime) -> Iterator[Item]:
-    for each in AnalysisRun.objects.filter(asked_by=name, finished__gt=since)[:MAX_SHOWN]:
+def _runs(user: AnyUser, since: datetime) -> Iterator[Item]:
+    found = AnalysisRun.objects.filter(asked_by=user.get_username(), finished__gt=since)
+    for each in readable(found, visible(user))[:MAX_SHOWN]:
         state = "good" if each.state == AnalysisRun.State.DONE else "look"
         yield Item(each.title, each.sentence or each.reason, reverse("run", args=[each.id]), each.finished, state)
 
 
-def _drafts(name: str, since: datetime) -> Iterator[Item]:
+def _drafts(user: AnyUser, since: datetime) -> Iterator[Item]:
+    name = user.get_username()
     decided = Draft.objects.filter(author=name, changed__gt=since).exclude(state__in=Draft.LIVING)
     for each in decided.exclude(decided_by=name)[:MAX_SHOWN]:
         is_applied = each.state == Draft.State.APPLIED
@@ -119,4 +122,4 @@ def _drafts(name: str, since: datetime) -> Iterator[Item]:
 
 
 #: Sorts of work that come to an end, each with how those of one user are found.
-_ENDS: tuple[Callable[[str, datetime], Iterator[Item]], ...] = (_jobs, _runs, _drafts)
+_ENDS: tuple[Callable[[AnyUser, datetime], Iterator[Item]], ...] = (_jobs, _runs, _drafts)

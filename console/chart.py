@@ -9,7 +9,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import reverse
 
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, Kind
 from brokerapp.errors import BrokerError, InvalidDestination
 from brokerapp.snapshot import DestinationStats
 from console import figures, history, past
@@ -55,6 +55,7 @@ def _chart(
         "end": window.end * 1000,
         "seconds": window.seconds,
         "live": window.is_live,
+        "keeps": destination is None or destination.kind is Kind.QUEUE,  # a topic has rates and no depth
         "gap": round(window.resolution.step * GAP * 1000),
         "thin": round(window.seconds / PLACES * 1000),
         "url": _url(destination) + window.query,

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 
-from console import bell
+from console import bell, zones
 from console.access import Verb, may, rights_of, roles_of
 from console.commands import allowed
 from console.models import UserSetting
@@ -18,7 +18,7 @@ def house(request: HttpRequest) -> dict[str, Any]:
     """Context of every page."""
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
-        return {"theme": "auto", "broker": settings.SLUICE.broker_name}
+        return {"theme": "auto", "zone": zones.UTC, "broker": settings.SLUICE.broker_name}
     rights = rights_of(user)
     setting = UserSetting.objects.filter(user=user).first() or UserSetting()
     return {
@@ -27,6 +27,7 @@ def house(request: HttpRequest) -> dict[str, Any]:
         "theme": setting.theme,
         "themes": UserSetting.Theme.choices,
         "single_keys": setting.single_keys,
+        "zone": zones.current(),
         "commands": allowed(rights),
         "broker": settings.SLUICE.broker_name,
         "outbox": settings.MAIL_OUTBOX,

@@ -10,6 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from brokerapp.errors import BrokerError, DestinationNotFound, StoreUnavailable
+from console import naming
+from console.access import visible
 
 logger = logging.getLogger(__name__)
 
@@ -37,5 +39,11 @@ class BrokerErrorMiddleware:
         status, title = next((status, title) for kind, status, title in _ANSWERS if isinstance(exception, kind))
         reference = secrets.token_hex(4)
         logger.warning("%s %s: %s [%s]", request.method, request.path, exception, reference)
-        page = {"title": title, "sentence": str(exception), "status": status, "reference": reference}
+        page = {"title": title, "sentence": _said(request, exception), "status": status, "reference": reference}
         return render(request, "failure.html", page, status=status)
+
+
+def _said(request: HttpRequest, refused: BrokerError) -> str:
+    """The sentence, as far as who asked may know what it names."""
+    user = getattr(request, "user", None)
+    return naming.said(str(refused), visible(user)) if user is not None else str(refused)

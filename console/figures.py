@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.utils import timezone
 
-from analytics.words import MINUS
+from analytics.words import MINUS, client_label
 
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _SPANS = ((86400, "day", "d"), (3600, "hour", "h"), (60, "minute", "min"))
@@ -91,8 +91,9 @@ def change(value: float) -> str:
 
 
 def moment(text: str) -> str:
-    """Mar 5, 06:07:08 (of ISO 8601)"""
-    return f"{datetime.fromisoformat(text):%b %-d, %H:%M:%S}"
+    """Mar 5, 06:07:08 (of ISO 8601), by the clock of whoever reads"""
+    found = datetime.fromisoformat(text)
+    return f"{timezone.localtime(found if found.tzinfo else found.replace(tzinfo=UTC)):%b %-d, %H:%M:%S}"
 
 
 def milliseconds(value: float) -> str:
@@ -113,6 +114,13 @@ _UNITS: dict[str, Callable[[Any], str]] = {
     "ms": milliseconds,
     "time": moment,
 }
+
+
+def cell(value: Any, column: Mapping[str, str]) -> str:
+    """A cell of a result's table as its column has it: a client that gave no name is called unnamed."""
+    if column.get("about") == "client" and isinstance(value, str):
+        return client_label(value)
+    return figure(value, column["unit"])
 
 
 def figure(value: Any, unit: str) -> str:

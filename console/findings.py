@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from console import figures
 #: Rows of a table that a page shows.
 SIZE = 25
 #: What stands below the heading of a column in this unit.
-UNITS = {"messages": "messages", "bytes": "bytes", "rate": "a second"}
+UNITS = {"messages": "messages", "bytes": "size", "rate": "a second"}
 _TEXTS = ("", "time")
 
 
@@ -31,6 +31,7 @@ class Cell:
     url: str
     label: str
     is_number: bool
+    is_time: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def _page(result: Mapping[str, Any], table: Mapping[str, Any], number: int, fold
         id=id,
         title=table["title"],
         heads=[_head(each, sort, url) for each in columns],
-        rows=[[_cell(value, each, result["window"]) for value, each in zip(row, columns, strict=True)] for row in rows],
+        rows=[cells(row, columns, result["window"]) for row in rows],
         total=total,
         first=start + 1,
         previous=url(page=at - 1 if at > 2 else "") if at > 1 else "",
@@ -106,10 +107,21 @@ def _head(column: Mapping[str, str], sort: str, url: Any) -> Head:
     return Head(column["label"], UNITS.get(column["unit"], ""), number, url(sort=next_sort, page=""), order)
 
 
+def cells(row: Sequence[Any], columns: Sequence[Mapping[str, str]], window: Mapping[str, int]) -> list[Cell]:
+    """A row of a result's table as a page has it."""
+    return [_cell(value, column, window) for value, column in zip(row, columns, strict=True)]
+
+
 def _cell(value: Any, column: Mapping[str, str], window: Mapping[str, int]) -> Cell:
-    text = figures.figure(value, column["unit"])
+    text = figures.cell(value, column)
     link = link_to(column.get("about", ""), value, window) if isinstance(value, str) else ""
-    return Cell(text.removeprefix("queue://") if link else text, link, column["label"], column["unit"] not in _TEXTS)
+    return Cell(
+        text.removeprefix("queue://") if link else text,
+        link,
+        column["label"],
+        column["unit"] not in _TEXTS,
+        column["unit"] == "time",
+    )
 
 
 def link_to(about: str, name: str, window: Mapping[str, int]) -> str:

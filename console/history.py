@@ -20,6 +20,8 @@ WINDOWS: dict[str, tuple[str, int]] = {
     "30d": ("30 d", 30 * 86400),
 }  # fmt: skip
 DEFAULT = "15m"
+#: Parameters of a URL that say it.
+OF_WINDOW = frozenset({"window", "from", "to"})
 #: The shortest window that a brush may choose, seconds.
 SHORTEST = 60
 
@@ -74,8 +76,8 @@ class Window:
 
     @property
     def start_text(self) -> str:
-        """When it begins, as the pages of messages want it: UTC, to the second."""
-        return f"{datetime.fromtimestamp(self.start, UTC):%Y-%m-%dT%H:%M:%S}"
+        """When it begins, as the pages of messages want it: to the second, whatever their zone."""
+        return f"{datetime.fromtimestamp(self.start, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _resolution(start: int, end: int, now: float) -> Resolution:

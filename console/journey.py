@@ -4,12 +4,14 @@ copies stand. Pure."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from analytics.trace import Event
 from brokerapp.destination import Destination
 from brokerapp.errors import InvalidDestination
+from console import naming
+from console.rights import Sees, everything
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,25 @@ class Journey:
         if len(states) == 1 or set(states) == {"failed", "dead"}:
             return f"It {_ONE[states[-1] if len(states) == 1 else 'dead']}."
         return f"Of its {len(states)} copies " + ", ".join(parts) + "."
+
+    def seen_by(self, sees: Sees) -> Journey:
+        """What of it somebody may know of: the steps at places they see, without the names of others."""
+        if sees is everything:
+            return self
+        return replace(
+            self,
+            steps=[
+                replace(each, detail=naming.joined(each.detail, sees) if each.kind == "deed" else each.detail)
+                for each in self.steps
+                if each.place is None or sees(each.place)
+            ],
+            copies=[
+                replace(each, detail=naming.joined(each.detail, sees)) if each.state == "taken" else each
+                for each in self.copies
+                if sees(each.place)
+            ],
+            sent_to=self.sent_to if self.sent_to and sees(self.sent_to) else None,
+        )
 
     @property
     def waits(self) -> bool:

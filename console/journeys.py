@@ -7,34 +7,38 @@ from brokerapp.errors import BrokerError
 from console import trace
 from console.gateway import gateway
 from console.journey import Deed, Journey, journey
+from console.repair.jobs import LEAVING
 from console.repair.models import Edit, JobOutcome
+from console.rights import Sees, everything
+from console.routing.changes import items_of
+from console.routing.sight import known
 
 #: What was done by jobs, in words, and whether the message left its queue by it.
-DEEDS = {
-    "move": ("Moved", True),
-    "copy": ("Copied", False),
-    "retry": ("Resubmitted", True),
-    "remove": ("Deleted", True),
-}
+DEEDS = {"copy": ("Copied", False)} | {action: (words.capitalize(), True) for action, words in LEAVING.items()}
 
 
-def journey_of(id: str) -> Journey:
-    """All that is known of it, wherever it was: who asks may not know of all those places."""
+def journey_of(id: str, sees: Sees = everything) -> Journey:
+    """All that is known of it, wherever it was: who asks may not know of all those places (see Journey.seen_by).
+
+    Of definitions, those that `sees` lets one know of are named.
+    """
     seen = trace.events_of([id])
     rules: dict[str, str] = {}
     sent = next((each for each in seen.events if each.kind == "enqueue"), None)
     if sent is not None:
-        rules = _rules(sent.destination, sent.properties)
+        rules = _rules(sent.destination, sent.properties, sees)
     return journey(id, seen.events, _deeds(id), rules, seen.complete)
 
 
-def _rules(sent_to: str, headers: dict[str, str]) -> dict[str, str]:
+def _rules(sent_to: str, headers: dict[str, str], sees: Sees) -> dict[str, str]:
     """By place, the definition that copies there today what is sent so."""
     try:
         [route] = gateway().routes([(Destination.parse(sent_to), headers)])
+        told = None if sees is everything else set(items_of(known(gateway().definitions(), sees)))
     except BrokerError:
         return {}
     hops = [hop for hop in route.get("hops", ()) if hop[1] and hop[4]]
+    hops = [hop for hop in hops if told is None or hop[1].partition("|")[0] in told]
     rules = ((target, rule.partition("|")[0].replace(":", " ", 1), selector) for _, rule, target, selector, _ in hops)
     return {target: f"{rule}, because {selector}" if selector else rule for target, rule, selector in rules}
 

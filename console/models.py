@@ -8,6 +8,7 @@ import uuid
 from django.conf import settings
 from django.db import models
 
+from console.audit_entry import AuditEntry
 from console.masking_rules import Rule
 from console.repair.models import Edit, Job, JobOutcome, SavedSelector, Template
 from console.reports.models import Edition, Report
@@ -29,6 +30,13 @@ __all__ = [
 ]
 
 
+class Runs(models.Manager):
+    """Runs without the definitions that trials judge, which are large: they are read when somebody asks for them."""
+
+    def get_queryset(self) -> models.QuerySet:
+        return super().get_queryset().defer("trial")
+
+
 class AnalysisRun(models.Model):
     """One execution of an analysis, from the click or the schedule to its end."""
 
@@ -47,7 +55,8 @@ class AnalysisRun(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=64)
     title = models.CharField(max_length=200)
-    request = models.JSONField(default=dict)  #: what analytics was asked, as it was sent
+    request = models.JSONField(default=dict)  #: what analytics was asked: the kind and its parameters
+    trial = models.JSONField(null=True)  #: what is judged, see analytics/whatif/trial.py; None where nothing is
     state = models.CharField(max_length=16, choices=State, default=State.QUEUED)
     stage = models.CharField(max_length=200, blank=True)  #: what it is doing, in words
     progress = models.FloatField(default=0)  #: 0 to 1
@@ -65,6 +74,8 @@ class AnalysisRun(models.Model):
     finished = models.DateTimeField(null=True)
     result = models.CharField(max_length=500, blank=True)  #: the result file, relative to the folder of results
 
+    objects = Runs()
+
     class Meta:
         ordering = ["-created"]
         indexes = [models.Index(fields=["-created"]), models.Index(fields=["state"])]
@@ -81,47 +92,6 @@ class AnalysisRun(models.Model):
     def person(self) -> str:
         """Whose turn it is when it is this run's: all reports together are one."""
         return "" if self.edition_id else self.asked_by
-
-
-class AuditEntry(models.Model):
-    """One thing somebody did or was not allowed to do. Written once, never changed."""
-
-    class Outcome(models.TextChoices):
-        """How it ended."""
-
-        DONE = "done"
-        DENIED = "denied"
-        REFUSED = "refused"
-        FAILED = "failed"
-
-    class Via(models.TextChoices):
-        """By which door."""
-
-        CONSOLE = "console"
-        API = "api"
-        BROKERCTL = "brokerctl"
-        WORKER = "worker"
-
-    time = models.DateTimeField(auto_now_add=True, db_index=True)
-    who = models.CharField(max_length=150)
-    address = models.CharField(max_length=64, blank=True)  #: from where
-    agent = models.CharField(max_length=300, blank=True)  #: the browser or program
-    via = models.CharField(max_length=16, choices=Via, default=Via.CONSOLE)
-    action = models.CharField(max_length=64)  #: a verb, e.g. `purge`
-    object = models.CharField(max_length=500)  #: what it was done to, e.g. `queue://orders`
-    before = models.JSONField(null=True)
-    after = models.JSONField(null=True)
-    outcome = models.CharField(max_length=16, choices=Outcome)
-    detail = models.TextField(blank=True)  #: why it was denied, refused or failed
-
-    class Meta:
-        # The order in which they were written; each way to filter has an index that also orders, for millions of rows.
-        ordering = ["-id"]
-        indexes = [
-            models.Index(fields=["who", "-id"], name="audit_by_who"),
-            models.Index(fields=["action", "-id"], name="audit_by_action"),
-            models.Index(fields=["outcome", "-id"], name="audit_by_outcome"),
-        ]
 
 
 class Assignment(models.Model):
@@ -190,6 +160,7 @@ class UserSetting(models.Model):
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="setting")
     theme = models.CharField(max_length=8, choices=Theme, default=Theme.AUTO)
+    zone = models.CharField(max_length=64, default="UTC")  #: the name of the time zone in which pages tell times
     bell_seen = models.DateTimeField(null=True)  #: when the bell was last opened
     single_keys = models.BooleanField(
         default=True

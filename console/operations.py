@@ -12,7 +12,7 @@ from django.db import DatabaseError
 from brokerapp.errors import BrokerError, StoreUnavailable
 from brokerapp.management.operations import Operation, operated
 from console import audit
-from console.models import AuditEntry
+from console.audit_entry import AuditEntry
 
 logger = logging.getLogger(__name__)
 

@@ -1,25 +1,13 @@
-"""Policies as pages show them: which entry holds for a destination, and what it says. Pure."""
+"""Policies as pages show them: what an entry says. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from typing import Any
 
-from brokerapp.definitions import Definitions, PolicyEntry
-from brokerapp.destination import Destination
-from brokerapp.engine.destination_map import matches, specificity
+from brokerapp.definitions import PolicyEntry
 
 _NO_OPTION = frozenset({"destination", "options"})
-
-
-def policy_of(definitions: Definitions, destination: Destination) -> PolicyEntry | None:
-    """The most specific policy entry for a destination."""
-    found = [
-        each
-        for each in definitions.policies
-        if each.destination.kind is destination.kind and matches(each.destination.name, destination.name)
-    ]
-    return max(found, key=lambda each: specificity(each.destination.name), default=None)
 
 
 def options_of(entry: PolicyEntry) -> list[tuple[str, str]]:

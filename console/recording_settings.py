@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from console.settings import *  # noqa: F403
 
-INSTALLED_APPS = ["console.apps.RecordingConfig", "django.contrib.auth", "django.contrib.contenttypes"]
+INSTALLED_APPS = ["console.apps.RecordingConfig"]

@@ -48,6 +48,7 @@ class Verb(StrEnum):
     CREATE = "create and delete destinations"
     DRAFT = "draft routing"
     ROUTE = "apply routing"
+    RECORD = "change what is recorded"
     ANALYSE = "run analyses"
     SCHEDULE = "make and schedule reports"
     ALERT = "change alerts"
@@ -76,6 +77,7 @@ ROLES_BY_VERB: dict[Verb, frozenset[Role]] = {
     Verb.CREATE: _OPERATORS,
     Verb.DRAFT: _HELPERS,
     Verb.ROUTE: _ADMIN,
+    Verb.RECORD: _ADMIN,
     Verb.ANALYSE: _HELPERS | {Role.ANALYST},
     Verb.SCHEDULE: _OPERATORS | {Role.ANALYST},
     Verb.ALERT: _OPERATORS,
@@ -86,7 +88,10 @@ ROLES_BY_VERB: dict[Verb, frozenset[Role]] = {
 }
 
 #: What may be given to somebody in a role beyond what all in the role have.
-EXTRAS: dict[Role, frozenset[Verb]] = {Role.OPERATOR: frozenset({Verb.ROUTE}), Role.SUPPORT: frozenset({Verb.BULK})}
+EXTRAS: dict[Role, frozenset[Verb]] = {
+    Role.OPERATOR: frozenset({Verb.ROUTE, Verb.RECORD}),
+    Role.SUPPORT: frozenset({Verb.BULK}),
+}
 
 #: Roles that are for everything: an admin could lift a scope, and what programs may do is the broker's own to decide.
 UNSCOPED = frozenset({Role.ADMIN, Role.CLIENT, Role.MONITOR})

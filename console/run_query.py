@@ -10,7 +10,9 @@ from django.core.paginator import Page, Paginator
 from django.db.models import F, Q, QuerySet
 from django.http import QueryDict
 
+from console.analyses import readable
 from console.models import AnalysisRun
+from console.rights import Sees, everything
 
 PAGE_SIZE = 25
 State = AnalysisRun.State
@@ -81,9 +83,9 @@ class RunQuery:
         order = expression.desc(nulls_last=True) if falls else expression.asc(nulls_last=True)
         return found.order_by(order, "-created")
 
-    def shown(self) -> Page:
-        """The page asked for."""
-        return Paginator(self.runs(), PAGE_SIZE).get_page(self.page)
+    def shown(self, sees: Sees = everything) -> Page:
+        """The page asked for, of what somebody may know of."""
+        return Paginator(readable(self.runs(), sees), PAGE_SIZE).get_page(self.page)
 
     @property
     def heads(self) -> list[tuple[str, str, str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -44,16 +45,25 @@ TOLD = ("stage", "progress", "reason", "sentence", "result", "worker", "rows")
 
 
 def start(
-    kind: str, title: str, parameters: dict[str, Any], asked_by: str, edition: Edition | None = None
+    kind: str,
+    title: str,
+    parameters: dict[str, Any],
+    asked_by: str,
+    edition: Edition | None = None,
+    trial: dict[str, Any] | None = None,
 ) -> AnalysisRun:
     """Ask for an analysis, as part of a report's edition or for itself; the run that will tell how it goes.
+
+    `trial`: what is to be judged, where the analysis judges.
 
     Raises RequestRefused when too many of this person wait.
     """
     if edition is None and AnalysisRun.objects.filter(asked_by=asked_by, state=State.QUEUED).count() >= MAX_WAITING:
         raise RequestRefused(f"{MAX_WAITING} analyses of {asked_by} wait already: cancel some, or wait for them")
     request = {"kind": kind, **parameters}
-    run = AnalysisRun.objects.create(kind=kind, title=title, request=request, asked_by=asked_by, edition=edition)
+    run = AnalysisRun.objects.create(
+        kind=kind, title=title, request=request, asked_by=asked_by, edition=edition, trial=trial
+    )
     send_next()
     run.refresh_from_db()
     return run
@@ -65,7 +75,8 @@ def send_next() -> None:
 
     for run in turns.take(settings.SLUICE):
         try:
-            ask("analytics.tasks.analyse", str(run.id), with_routing(run.request), queue="spark", task_id=str(run.id))
+            request = with_routing(run.request) | ({} if run.trial is None else {"trial": run.trial})
+            ask("analytics.tasks.analyse", str(run.id), request, queue="spark", task_id=str(run.id))
         except StoreUnavailable as error:
             _record(str(run.id), State.FAILED, {"reason": str(error)})
         notify(str(run.id))
@@ -156,12 +167,18 @@ def window_of(result: dict[str, Any]) -> tuple[datetime, datetime]:
     return tuple(datetime.fromtimestamp(window[end] / 1e6, UTC) for end in ("since_us", "until_us"))
 
 
-def cells(run_id: str, rows: tuple[str, ...]) -> dict[str, Any]:
-    """The live cells of one run (by id), or of the rows of the list of runs."""
-    line = turns.line()
+def began_of(result: dict[str, Any]) -> datetime | None:
+    """When recording began, if the window of a result begins earlier: figures are of the time since."""
+    us = result.get("began_us")
+    return datetime.fromtimestamp(us / 1e6, UTC) if us and us > result["window"]["since_us"] else None
+
+
+def cells(run_id: str, rows: tuple[str, ...], known: Callable[[AnalysisRun], bool]) -> dict[str, Any]:
+    """The live cells of one run (by id), or of the rows of the list of runs, as far as they are known."""
+    line, found = turns.line(), filter(known, _find(rows or [run_id]))
     if not rows:
-        return {name: text for run in _find([run_id]) for name, text in cells_of(run, line).items()}
-    return {f"{run.id}#{name}": text for run in _find(rows) for name, text in cells_of(run, line).items()}
+        return {name: text for run in found for name, text in cells_of(run, line).items()}
+    return {f"{run.id}#{name}": text for run in found for name, text in cells_of(run, line).items()}
 
 
 def _find(ids: list[str] | tuple[str, ...]) -> list[AnalysisRun]:

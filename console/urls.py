@@ -134,6 +134,7 @@ urlpatterns = [
     path("tokens/<int:token_id>/revoke", tokens.revoke, name="revoke-token"),
     path("theme", preferences.theme, name="theme"),
     path("keys", preferences.keys, name="keys"),
+    path("zone", preferences.zone, name="zone"),
     path("bell/seen", preferences.bell_seen, name="bell-seen"),
     path("login/", account.login, name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),

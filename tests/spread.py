@@ -4,19 +4,41 @@ from __future__ import annotations
 
 from xdist.scheduler import LoadScopeScheduling
 
-#: Folders whose tests share something that takes seconds to start, in the order in which they should begin.
-TOGETHER = ("tests/analytics/", "tests/e2e/", "tests/browser/", "tests/faults/", "tests/supervisor/")
+#: Groups of tests that are costly, in the order in which they should begin: the longest first, those that mostly wait
+#: beside those that mostly compute. Each is a folder, or modules that share what takes seconds to start.
+TOGETHER: tuple[tuple[str, ...], ...] = (
+    # An installation, started as users start it: most of the time it waits.
+    ("tests/e2e/",),
+    # A session of Spark in the tests' own process.
+    (
+        "tests/analytics/test_whatif_replay.py",
+        "tests/analytics/test_selector_column.py",
+        "tests/analytics/test_analyses_and_duckdb.py",
+        "tests/analytics/test_spark_source.py",
+        "tests/analytics/test_view.py",
+        "tests/analytics/test_versions.py",
+    ),
+    # Spark in processes of its own: a server with its worker, then a cluster.
+    ("tests/analytics/test_tasks.py", "tests/analytics/test_cluster.py"),
+    # A console that is served, and a browser.
+    ("tests/browser/",),
+    ("tests/faults/",),
+    ("tests/supervisor/",),
+)
 
 
 def group_of(nodeid: str) -> str:
-    """What a test runs in one process with: its folder, where that shares something costly, or else its module."""
-    return next((folder for folder in TOGETHER if nodeid.startswith(folder)), nodeid.partition("::")[0])
+    """What a test runs in one process with: its costly group, by what stands first in it, or else its module."""
+    return next((group[0] for group in TOGETHER if nodeid.startswith(group)), nodeid.partition("::")[0])
 
 
-def urgency(nodeid: str) -> int:
-    """Where a test stands in the order: costly folders as they are listed, then the rest."""
-    group = group_of(nodeid)
-    return TOGETHER.index(group) if group in TOGETHER else len(TOGETHER)
+def urgency(nodeid: str) -> tuple[int, int]:
+    """Where a test stands in the order: costly groups and their parts as they are listed, then the rest."""
+    for place, group in enumerate(TOGETHER):
+        for part, path in enumerate(group):
+            if nodeid.startswith(path):
+                return place, part
+    return len(TOGETHER), 0
 
 
 class Spread(LoadScopeScheduling):

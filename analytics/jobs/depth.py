@@ -10,7 +10,8 @@ from analytics.jobs import recorded_depths
 from analytics.jobs.parts import DESTINATION, Collect, nothing, table_of
 from analytics.jobs.recorded_depths import Key, recorded
 from analytics.question import Question
-from analytics.results import Column, Findings, Table
+from analytics.results import Column, Figure, Findings, Table
+from analytics.room import Room, room_of
 from analytics.slots import moments, slot_seconds
 from analytics.words import counted, duration, form, sentence, short
 
@@ -27,6 +28,7 @@ _COLUMNS = (
     Column("went", "Out", "rate"),
     Column("drained_seconds", "Empty in", "seconds"),
     Column("full_seconds", "At the limit in", "seconds"),
+    Column("limit", "Limit"),
 )
 
 
@@ -40,8 +42,11 @@ def run(question: Question, collect: Collect) -> Findings:
     recent = max(1, round((len(begins) - shown) * RECENT))
     seconds = window.until_us / 1e6 - max(begins[-recent], covered.since_us / 1e6)  # the last slot may not be over
     named = _named(known.courses, shown)
-    ahead = {label: outlook(course, seconds, recent, limit) for label, (_, course) in named.items()}
-    return _findings(named, ahead, begins[shown:], limit, known.rows_read)
+    rooms = {
+        label: room_of(name, course.message_bytes, limit, question.routing) for label, (name, course) in named.items()
+    }
+    ahead = {label: outlook(course, seconds, recent, rooms[label].messages) for label, (_, course) in named.items()}
+    return _findings(named, ahead, rooms, begins[shown:], known.rows_read)
 
 
 def _named(found: dict[Key, Course], before: int) -> dict[str, tuple[str, Course]]:
@@ -50,41 +55,56 @@ def _named(found: dict[Key, Course], before: int) -> dict[str, tuple[str, Course
     return {
         short(name) + (f" ({broker})" if several else ""): (
             name,
-            Course(course.depths[before:], course.came[before:], course.went[before:], course.bytes_came),
+            _from(course, before),
         )
         for (broker, name), course in found.items()
         if not name.startswith("topic://")
     }
 
 
+def _from(course: Course, slot: int) -> Course:
+    came = course.came[slot:]
+    return Course(course.depths[slot:], came, course.went[slot:], round(course.message_bytes * sum(came)))
+
+
 def _findings(
-    found: dict[str, tuple[str, Course]], ahead: dict[str, Outlook], begins: list[int], limit: int, rows_read: int
+    found: dict[str, tuple[str, Course]],
+    ahead: dict[str, Outlook],
+    rooms: dict[str, Room],
+    begins: list[int],
+    rows_read: int,
 ) -> Findings:
     used = {label: each for label, each in found.items() if any(each[1].depths) or any(each[1].came)}
     if not used:
         return nothing("No message waited anywhere in this window.", rows_read)
     outlooks = {label: ahead[label] for label in used}
-    rows = [_row(name, course, outlooks[label]) for label, (name, course) in used.items()]
+    rows = [_row(name, course, outlooks[label], rooms[label].words) for label, (name, course) in used.items()]
     rows.sort(key=lambda each: (-each["depth"], -each["most"], each["destination"]))
     deepest = charts.greatest({label: course.depths for label, (_, course) in used.items() if any(course.depths)})
     deepest.pop(charts.OTHERS, None)
     return Findings(
-        sentence=_sentence(outlooks, limit),
+        sentence=_sentence(outlooks, rooms),
+        headline=(
+            Figure("Waiting", sum(each.depth for each in outlooks.values()), "messages"),
+            Figure("Queues that grow", sum(each.came > each.went for each in outlooks.values())),
+            Figure("Until a limit", min((each.full_seconds for each in outlooks.values()
+                                         if each.full_seconds is not None), default=None), "seconds"),
+        ),
         rows_read=rows_read,
         charts=(("Messages waiting", charts.lines(moments(begins), deepest, "messages")),) if deepest else (),
         tables=(Table("depths", "Depths at the end of the window", _COLUMNS, table_of(rows, _COLUMNS)),),
     )  # fmt: skip
 
 
-def _row(name: str, course: Course, ahead: Outlook) -> dict[str, Any]:
+def _row(name: str, course: Course, ahead: Outlook, limit: str) -> dict[str, Any]:
     return {
         "destination": name, "depth": ahead.depth, "least": min(course.depths), "most": max(course.depths),
         "came": ahead.came, "went": ahead.went, "drained_seconds": ahead.drained_seconds,
-        "full_seconds": ahead.full_seconds,
+        "full_seconds": ahead.full_seconds, "limit": limit,
     }  # fmt: skip
 
 
-def _sentence(outlooks: dict[str, Outlook], limit: int) -> str:
+def _sentence(outlooks: dict[str, Outlook], rooms: dict[str, Room]) -> str:
     label, deepest = max(outlooks.items(), key=lambda each: each[1].depth)
     full = {name: each.full_seconds for name, each in outlooks.items() if each.full_seconds is not None}
     growing = [name for name, each in outlooks.items() if each.depth and each.came > each.went]
@@ -97,9 +117,9 @@ def _sentence(outlooks: dict[str, Outlook], limit: int) -> str:
         f"{counted(len(outlooks), 'queue')}",
         f"at the rates of late it is empty in {duration(drained * 1e6)}" if drained else "",
         f"{counted(len(growing), 'queue')} {form(len(growing), 'grows', 'grow')}" if growing else "none grows",
-        f"{soonest} reaches {counted(limit, 'message')} in {duration(full[soonest] * 1e6)}"
+        f"{soonest} reaches its limit, {rooms[soonest].words}, in {duration(full[soonest] * 1e6)}"
         if soonest and full[soonest]
-        else f"{soonest} is beyond {counted(limit, 'message')} already"
+        else f"{soonest} is at its limit, {rooms[soonest].words}, already"
         if soonest
         else "",
     )

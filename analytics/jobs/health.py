@@ -9,10 +9,10 @@ from analytics import charts
 from analytics.consumers import State, judged
 from analytics.jobs.parts import ACKED, CLIENT, DESTINATION, MAX_BARS, Collect, nothing, table_of, total
 from analytics.question import Question
-from analytics.results import Column, Findings, Table
+from analytics.results import Column, Figure, Findings, Table
 from analytics.transforms.clients import clients
 from analytics.transforms.which import of_destination
-from analytics.words import counted, duration, form, listed, sentence, short
+from analytics.words import client, client_label, counted, duration, form, listed, sentence, short
 
 STEPS = 1
 _COLUMNS = (
@@ -37,11 +37,16 @@ def run(question: Question, collect: Collect) -> Findings:
     if not consumers:
         return nothing("Nothing was given to consumers of a queue in this window.", rows_read)
     slowest = sorted(consumers, key=lambda each: -each.held_ms)[:MAX_BARS]
-    names = [each.client for each in slowest]
+    names = [client_label(each.client) for each in slowest]
     bars = {"held": [round(max(each.held_ms, 0.001), 3) for each in slowest]}
     rows = [{**asdict(each), "state": str(each.state)} for each in consumers]
     return Findings(
         sentence=_sentence(consumers, quiet),
+        headline=(
+            Figure("Consumers", len(consumers)),
+            *(Figure(str(state).capitalize(), sum(each.state == state for each in consumers))
+              for state in (State.STUCK, State.SLOW, State.BEHIND)),
+        ),
         rows_read=rows_read,
         charts=(("How long consumers hold a message", charts.bars(names, bars, "milliseconds")),),
         tables=(Table("consumers", "Consumers, the worst first", _COLUMNS, table_of(rows, _COLUMNS)),),
@@ -50,7 +55,7 @@ def run(question: Question, collect: Collect) -> Findings:
 
 def _sentence(consumers: list, quiet: float) -> str:
     states = Counter(each.state for each in consumers)
-    stuck = [each.client for each in consumers if each.state == State.STUCK]
+    stuck = [client(each.client) for each in consumers if each.state == State.STUCK]
     behind = list(dict.fromkeys(short(each.destination) for each in consumers if each.state == State.BEHIND))
     if states[State.FINE] == len(consumers):
         return sentence(
@@ -62,7 +67,7 @@ def _sentence(consumers: list, quiet: float) -> str:
         f"{duration(quiet * 1e6)} or more"
         if stuck
         else "",
-        f"{slow[0].client} is slow, it holds each message for {duration(slow[0].held_ms * 1000)}"
+        f"{client(slow[0].client)} is slow, it holds each message for {duration(slow[0].held_ms * 1000)}"
         + (f", and so {form(len(slow) - 1, 'is', 'are')} {counted(len(slow) - 1, 'other')}" if len(slow) > 1 else "")
         if slow
         else "",

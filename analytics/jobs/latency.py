@@ -20,11 +20,11 @@ from analytics.jobs.parts import (
 )
 from analytics.question import Question
 from analytics.request import Window
-from analytics.results import Findings, Table
-from analytics.slots import moments, slot_seconds, span, starts
+from analytics.results import Figure, Findings, Table
+from analytics.slots import moments, slot_seconds, span, whole
 from analytics.transforms.latency import latency
 from analytics.transforms.which import of_consumer, of_destination
-from analytics.words import duration, sentence, short
+from analytics.words import client, duration, sentence, short
 
 STEPS = 1
 #: Points of the chart over time: each has a histogram of its own.
@@ -57,6 +57,11 @@ def run(question: Question, collect: Collect) -> Findings:
     drawn = any(sum(each is not None for each in values) > 1 for values in lines[1].values())  # a point is no line
     return Findings(
         sentence=_sentence(queues, consumers, chosen),
+        headline=(
+            Figure("Acknowledged", total(queues, "acked"), "messages"),
+            *(Figure(f"{chosen} at {short(each['destination'])}", each[order] / 1000, "ms")
+              for each in queues.slice(0, 3).to_pylist()),
+        ),
         rows_read=total(queues, "acked"),
         charts=(
             ("By destination", charts.bars(names, bars, "milliseconds")),
@@ -75,7 +80,7 @@ def run(question: Question, collect: Collect) -> Findings:
 def _over_time(
     rows: pa.Table, names: list[str], chosen: str, window: Window, slot: int
 ) -> tuple[list[str], dict[str, list[float | None]]]:
-    begins = starts(window, slot)
+    begins = whole(window, slot)
     place = {start: index for index, start in enumerate(begins)}
     found: dict[str, list[float | None]] = {short(name): [None] * len(begins) for name in names}
     by_slot = percentiles(rows, ["destination", "slot"])
@@ -101,7 +106,7 @@ def _sentence(queues: pa.Table, consumers: pa.Table, chosen: str) -> str:
         f"the fastest, {short(fastest['destination'])}, needs {duration(fastest[f'{chosen}_us'])}"
         if queues.num_rows > 1
         else "",
-        f"its slowest consumer is {worst[0]['client']} with {duration(worst[0][f'{chosen}_us'])}"
+        f"its slowest consumer is {client(worst[0]['client'])} with {duration(worst[0][f'{chosen}_us'])}"
         if len(worst) > 1
         else "",
     )

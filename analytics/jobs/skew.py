@@ -8,10 +8,10 @@ from analytics import charts
 from analytics.consumers import competing
 from analytics.jobs.parts import ACKED, CLIENT, DESTINATION, MAX_BARS, Collect, nothing, table_of, total
 from analytics.question import Question
-from analytics.results import Column, Findings, Table
+from analytics.results import Column, Figure, Findings, Table
 from analytics.transforms.clients import clients
 from analytics.transforms.which import of_destination
-from analytics.words import counted, form, part, sentence, short
+from analytics.words import client, counted, form, part, sentence, short
 
 STEPS = 1
 #: From here on a share is called uneven: so many times what it would be if all had the same.
@@ -37,6 +37,11 @@ def run(question: Question, collect: Collect) -> Findings:
     member_columns = (CLIENT, DESTINATION, ACKED, _OWN, _FACTOR, _BYTES)
     return Findings(
         sentence=_sentence(queues),
+        headline=(
+            Figure("Queues with competing consumers", len(queues)),
+            Figure("Shared unevenly", sum(each["factor"] >= UNEVEN for each in queues)),
+            Figure("At most, of an even share", queues[0]["factor"], "times"),
+        ),
         rows_read=rows_read,
         charts=(("Shares of consumers", _chart([each["destination"] for each in queues[:MAX_BARS]], shared)),),
         tables=(
@@ -79,7 +84,7 @@ def _sentence(queues: list[dict[str, Any]]) -> str:
     if not uneven:
         return sentence(f"the consumers of {counted(len(queues), 'queue')} share their messages evenly")
     return sentence(
-        f"{worst['client']} takes {part(worst['share'])} of the messages of {short(worst['destination'])}, "
+        f"{client(worst['client'])} takes {part(worst['share'])} of the messages of {short(worst['destination'])}, "
         f"{worst['factor']:.2g} times an even share",
         f"{counted(len(uneven), 'queue')} of {len(queues):,} with competing consumers {are} shared unevenly",
     )

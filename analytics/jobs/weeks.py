@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -9,10 +10,9 @@ import pyarrow as pa
 from analytics import charts
 from analytics.jobs.parts import DESTINATION, Collect, nothing, table_of, total
 from analytics.question import Question
-from analytics.request import Window
-from analytics.results import Column, Findings, Table
+from analytics.results import Column, Figure, Findings, Table
 from analytics.slots import series, slot_seconds, span
-from analytics.transforms.weeks import weeks, windows_of
+from analytics.transforms.weeks import WEEK_US, weeks, windows_of
 from analytics.transforms.which import of_destination
 from analytics.words import counted, part, sentence, short
 
@@ -48,8 +48,14 @@ def run(question: Question, collect: Collect) -> Findings:
     rows = compared(found, known)
     return Findings(
         sentence=_sentence(rows, known),
+        headline=(
+            *(
+                Figure(label, sum(each[name] for each in rows), "messages")
+                for label, name in (("Arrived now", "arrived"), ("Before", "before"), ("Dead letters now", "failed"))
+            ),
+        ),
         rows_read=rows_read,
-        charts=((f"Arrived, by {span(slot)}", _chart(found, window, slot, known)),),
+        charts=((f"Arrived, by {span(slot)}", _chart(found, question, slot, known)),),
         tables=(Table("weeks", f"By destination, beside {_basis(known)}", _COLUMNS, table_of(rows, _COLUMNS)),),
     )
 
@@ -76,11 +82,21 @@ _BEFORE = {"arrived": "before", "acked": "acked_before", "failed": "failed_befor
 _NUMBERS = (*_BEFORE, *_BEFORE.values())
 
 
-def _chart(found: pa.Table, window: Window, slot: int, known: list[int]) -> dict:
+def _chart(found: pa.Table, question: Question, slot: int, known: list[int]) -> dict:
     named = found.append_column("name", pa.array([_name(week) for week in found["week"].to_pylist()]))
-    times, by_week = series(named, "arrived", window, slot, by="name")
-    ordered = {name: by_week[name] for name in (_name(0), *map(_name, known)) if name in by_week}
-    return charts.lines(times, ordered, f"messages per {span(slot)}", dashed=[_name(week) for week in known])
+    times, by_week = series(named, "arrived", question.window, slot, by="name")
+    ends = [datetime.fromisoformat(each).timestamp() + slot for each in times]
+    drawn = {
+        _name(week): _since(by_week[_name(week)], ends, (question.began_us or 0) + week * WEEK_US)
+        for week in (0, *known)
+        if _name(week) in by_week
+    }
+    return charts.lines(times, drawn, f"messages per {span(slot)}", dashed=[_name(week) for week in known])
+
+
+def _since(values: list[float], ends: list[float], began_us: int) -> list[float | None]:
+    """The values of slots that were recorded, at least their ends (seconds since the epoch); before, nobody knows."""
+    return [value if end * 1_000_000 > began_us else None for value, end in zip(values, ends, strict=True)]
 
 
 def _name(week: int) -> str:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from analytics import charts
 from analytics.results import Column, Findings, Table
+from analytics.slots import moments
 from analytics.whatif.comparison import DRAFT, TODAY, Comparison, Target
 from analytics.whatif.conditions import Condition
 from analytics.whatif.trial import Trial
@@ -33,10 +34,10 @@ class Sample:
 
 
 def findings(
-    comparison: Comparison, trial: Trial, samples: Sequence[Sample], rows_read: int, notes: Sequence[str]
+    comparison: Comparison, trial: Trial, samples: Sequence[Sample], rows_read: int, notes: Sequence[str], since_us: int
 ) -> Findings:
-    """All that is to be said."""
-    drawn = _chart(comparison)
+    """All that is to be said; `since_us` is when the record begins."""
+    drawn = _chart(comparison, since_us)
     return Findings(
         sentence=_sentence(comparison),
         rows_read=rows_read,
@@ -249,8 +250,8 @@ def _rows(names: Sequence[str], rows: Sequence[tuple]) -> pa.Table:
 # -- the chart
 
 
-def _chart(comparison: Comparison) -> tuple[str, dict] | None:
-    """Predicted depths of the targets for which they differ most, or which end deepest."""
+def _chart(comparison: Comparison, since_us: int) -> tuple[str, dict] | None:
+    """Predicted depths of the targets for which they differ most, or which end deepest, where there is a record."""
     keeping = [each for each in comparison.targets if each.keeps]
     deepest = sorted(
         keeping, key=lambda each: (-abs(each.waiting_draft[-1] - each.waiting_today[-1]), -each.waiting_draft[-1])
@@ -258,11 +259,14 @@ def _chart(comparison: Comparison) -> tuple[str, dict] | None:
     shown = [each for each in deepest[:DRAWN] if each.waiting_draft.any() or each.waiting_today.any()]
     if not shown:
         return None
-    times = pc.strftime(pa.array(comparison.buckets.starts, pa.timestamp("s", "UTC")), "%Y-%m-%dT%H:%M:%SZ").to_pylist()
+    buckets = comparison.buckets
+    before = sum(1 for each in buckets.starts if (each + buckets.seconds) * 1_000_000 <= since_us)
     pairs = {
-        each.name: ([round(float(v)) for v in each.waiting_today], [round(float(v)) for v in each.waiting_draft])
+        each.name: tuple(
+            [round(float(v)) for v in depths[before:]] for depths in (each.waiting_today, each.waiting_draft)
+        )
         for each in shown
     }
     return "Waiting today, and predicted at the rate at which it was served", charts.before_and_after(
-        times, pairs, "messages"
+        moments(buckets.starts[before:]), pairs, "messages"
     )

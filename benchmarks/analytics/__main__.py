@@ -6,22 +6,43 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from pyspark.sql import SparkSession
 
 from analytics.request import Window
 from analytics.session import connected
 from benchmarks.analytics import archiver, oracle, server, traffic
-from benchmarks.analytics.questions import ASKED, ask_duckdb, ask_spark
+from benchmarks.analytics.questions import ASKED, Asked, ask_duckdb, ask_spark
 
 EVENTS, HOURS = 10_000_000, 24
 #: What a small archive holds, for the first result after a start.
 SMALL, SMALL_HOURS = 100_000, 3
+#: From how many events to how many time is to grow no faster than they do.
+GROWTH = (1_000_000, 50_000_000)
 ROUNDS, WARM_UP = 3, 2
 LIMIT = 4.0  #: times DuckDB's time
 FIRST_SECONDS, WARM_SECONDS = 10.0, 1.5
 PATIENCE = 240.0  #: seconds for a server to start, on a machine that does much else
+ARCHIVER, FIRST, GROWS = "archiver", "first", "growth"
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """How long something took: seconds that passed, and of the processors."""
+
+    elapsed: float
+    cpu: float
+
+    @staticmethod
+    def best(rounds: Iterable[Took]) -> Took:
+        """The least of each: on a machine that does much else only the second says something."""
+        found = list(rounds)
+        return Took(min(each.elapsed for each in found), min(each.cpu for each in found))
 
 
 def main() -> int:
@@ -30,83 +51,153 @@ def main() -> int:
     parser.add_argument("--events", type=int, default=EVENTS, help="about so many (default: %(default)s)")
     parser.add_argument("--hours", type=int, default=HOURS, help="over which they are spread (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="the best of these counts (default: %(default)s)")
-    parser.add_argument("--only", nargs="*", metavar="KIND", help="of these analyses only, or `archiver`")
-    parser.add_argument("--archive", type=Path, help="a folder to keep the events in, and to find them again")
+    kinds = [each.kind for each in ASKED]
+    parser.add_argument(
+        "--only", nargs="+", choices=(*kinds, ARCHIVER, FIRST, GROWS), metavar="WHAT",
+        help=f"these analyses only, or {ARCHIVER}, {FIRST} (result after a start), {GROWS}",
+    )  # fmt: skip
+    parser.add_argument("--archive", type=Path, help="a folder to keep archives in, and to find them again")
     arguments = parser.parse_args()
-    if arguments.only == ["archiver"]:
-        return 0 if archiver.compare() else 1
-    with tempfile.TemporaryDirectory() as folder:
-        met = bool(arguments.only) or _first_result(Path(folder) / "small")
-        met &= _compare(arguments, Path(folder))
-    return 0 if met else 1
+    wanted = arguments.only or (*kinds, ARCHIVER, FIRST, GROWS)
+    asked = [each for each in ASKED if each.kind in wanted]
+    with tempfile.TemporaryDirectory() as name:
+        folder, archives = Path(name), arguments.archive or Path(name) / "archives"
+        met = [ARCHIVER not in wanted or archiver.compare(), FIRST not in wanted or _first_result(folder / "small")]
+        if asked and (set(wanted) & set(kinds)):
+            archive = _archive(archives, arguments.events, arguments.hours)
+            met.append(_compare(asked, archive, arguments.hours, arguments.rounds, folder))
+        if GROWS in wanted:
+            met.append(_grows(asked or ASKED, archives, arguments.hours, folder))
+    print("\nall bars are met" if all(met) else "\nA BAR IS NOT MET", flush=True)
+    return 0 if all(met) else 1
+
+
+def _archive(folder: Path, events: int, hours: int) -> Path:
+    """An archive of about so many events, made if it is not there."""
+    made = folder / f"{events}-{hours}"
+    if not made.exists():
+        unfinished = made.with_suffix(".part")
+        traffic.generate(unfinished, events, hours)
+        unfinished.rename(made)
+    return made
 
 
 def _first_result(folder: Path) -> bool:
     """How long the first result takes after a start, and the next one, on a small archive."""
     archive, window = folder / "archive", traffic.window_of(SMALL_HOURS)
     traffic.generate(archive, SMALL, SMALL_HOURS)
+    before = time.monotonic()
     with server.running(folder) as (environment, _):
-        first = _timed(lambda: ask_spark(connected(environment, PATIENCE), archive, ASKED[0], window))
         ask_spark(connected(environment, PATIENCE), archive, ASKED[0], window)
-        warm = _timed(lambda: ask_spark(connected(environment, PATIENCE), archive, ASKED[0], window))
-    print(f"{SMALL:,} events: first result after the start {first:.1f} s ({FIRST_SECONDS:g} at most), ", end="")
-    print(f"warm {warm:.2f} s ({WARM_SECONDS:g} at most)\n", flush=True)
+        first = time.monotonic() - before
+        ask_spark(connected(environment, PATIENCE), archive, ASKED[0], window)
+        before = time.monotonic()
+        ask_spark(connected(environment, PATIENCE), archive, ASKED[0], window)
+        warm = time.monotonic() - before
+    print(f"\n{SMALL:,} events: first result after the start {first:.1f} s ({FIRST_SECONDS:g} at most), ", end="")
+    print(f"warm {warm:.2f} s ({WARM_SECONDS:g} at most)", flush=True)
     return first <= FIRST_SECONDS and warm <= WARM_SECONDS
 
 
-def _compare(arguments: argparse.Namespace, folder: Path) -> bool:
-    """Every analysis beside DuckDB; whether none takes longer than the limit."""
-    archive = arguments.archive or folder / "archive"
-    if not archive.exists():
-        traffic.generate(archive, arguments.events, arguments.hours)
-    today = traffic.window_of(arguments.hours)
-    whole = Window(today.since_us - traffic.WEEK_US, today.until_us)
+# -- beside DuckDB
+
+
+def _compare(asked: Sequence[Asked], archive: Path, hours: int, rounds: int, folder: Path) -> bool:
+    """Every analysis beside DuckDB, in turn; whether none takes longer than the limit."""
+    whole = _whole(hours)
     duck = oracle.connect(archive, whole)
-    events = duck.sql("SELECT count(*) FROM events").fetchall()[0][0]
-    print(f"{events:,} events, the best of {arguments.rounds}, seconds\n")
+    print(f"\n{_count(archive, hours):,} events, the best of {rounds}, seconds; {LIMIT:g} times DuckDB's at most\n")
     print(f"{'':<14}{'elapsed':^24}{'CPU time':^24}")
     print(f"{'analysis':<14}" + f"{'Spark':>8}{'DuckDB':>8}{'ratio':>8}" * 2, flush=True)
     met = True
-    with server.running(folder) as (environment, pid):
-        session = connected(environment, PATIENCE)
-        for asked in ASKED:
-            if arguments.only and asked.kind not in arguments.only:
-                continue
-            window = today if asked.kind == "weeks" else whole  # which reads the week before by itself
-            spark = _best(arguments.rounds, pid, lambda a=asked, w=window: ask_spark(session, archive, a, w))
-            duckdb = _best(arguments.rounds, None, lambda a=asked, w=window: ask_duckdb(duck, a, w))
-            met &= spark[0] <= LIMIT * duckdb[0]
-            print(f"{asked.kind:<14}{_beside(spark[0], duckdb[0])}{_beside(spark[1], duckdb[1])}", flush=True)
+    with _session(folder) as (session, pid):
+        for each in asked:
+            window = _window(each, hours)
+            sides = (
+                (pid, lambda a=each, w=window: ask_spark(session, archive, a, w)),
+                (None, lambda a=each, w=window: ask_duckdb(duck, a, w)),
+            )
+            spark, duckdb = _side_by_side(sides, rounds)
+            met &= spark.elapsed <= LIMIT * duckdb.elapsed
+            print(
+                f"{each.kind:<14}{_beside(spark.elapsed, duckdb.elapsed)}{_beside(spark.cpu, duckdb.cpu)}", flush=True
+            )
     return met
+
+
+def _side_by_side(sides: Sequence[tuple[int | None, Callable[[], Any]]], rounds: int) -> list[Took]:
+    """The best of each side, which take turns: what else the machine does then disturbs both alike."""
+    for _ in range(WARM_UP):
+        for _, work in sides:
+            work()
+    found: list[list[Took]] = [[] for _ in sides]
+    for _ in range(rounds):
+        for taken, (pid, work) in zip(found, sides, strict=True):
+            taken.append(_took(pid, work))
+    return list(map(Took.best, found))
 
 
 def _beside(ours: float, theirs: float) -> str:
     return f"{ours:>8.2f}{theirs:>8.2f}{ours / theirs:>8.1f}"
 
 
-def _best(rounds: int, pid: int | None, work: Callable[[], Any]) -> tuple[float, float]:
-    """The least time that passed, and the least CPU time of this process and the other one.
+# -- growth
 
-    On a machine that does much else only the CPU time says something.
-    """
-    for _ in range(WARM_UP):
-        work()
-    found = []
-    for _ in range(rounds):
-        before = _cpu(pid)
-        elapsed = _timed(work)
-        found.append((elapsed, _cpu(pid) - before))
-    return min(each for each, _ in found), min(each for _, each in found)
+
+def _grows(asked: Sequence[Asked], archives: Path, hours: int, folder: Path) -> bool:
+    """Whether fifty times the events take no more than fifty times as long."""
+    few, many = (_archive(archives, events, hours) for events in GROWTH)
+    factor = _count(many, hours) / _count(few, hours)
+    print(f"\ngrowth: {factor:.1f} times the events take so many times as long\n")
+    print(f"{'analysis':<14}{'few, s':>8}{'many, s':>9}{'times':>8}{'CPU':>8}", flush=True)
+    met = True
+    with _session(folder) as (session, pid):
+        for each in asked:
+            window, took = _window(each, hours), []
+            for archive, warm in ((few, WARM_UP), (many, 1)):
+                work = lambda a=archive, e=each, w=window: ask_spark(session, a, e, w)  # noqa: E731
+                for _ in range(warm):
+                    work()
+                took.append(Took.best(_took(pid, work) for _ in range(2)))
+            times, cpu = took[1].elapsed / took[0].elapsed, took[1].cpu / took[0].cpu
+            met &= times <= factor
+            print(f"{each.kind:<14}{took[0].elapsed:>8.2f}{took[1].elapsed:>9.2f}{times:>8.1f}{cpu:>8.1f}", flush=True)
+    return met
+
+
+# -- parts
+
+
+@contextmanager
+def _session(folder: Path) -> Iterator[tuple[SparkSession, int]]:
+    with server.running(folder) as (environment, pid):
+        yield connected(environment, PATIENCE), pid
+
+
+def _whole(hours: int) -> Window:
+    """Today and the week before."""
+    today = traffic.window_of(hours)
+    return Window(today.since_us - traffic.WEEK_US, today.until_us)
+
+
+def _window(asked: Asked, hours: int) -> Window:
+    """What is asked about: all there is. `weeks` reads the week before by itself."""
+    return traffic.window_of(hours) if asked.kind == "weeks" else _whole(hours)
+
+
+def _count(archive: Path, hours: int) -> int:
+    return oracle.connect(archive, _whole(hours)).sql("SELECT count(*) FROM events").fetchall()[0][0]
+
+
+def _took(pid: int | None, work: Callable[[], Any]) -> Took:
+    """CPU time of this process and the other one."""
+    cpu, start = _cpu(pid), time.monotonic()
+    work()
+    return Took(time.monotonic() - start, _cpu(pid) - cpu)
 
 
 def _cpu(pid: int | None) -> float:
     return time.process_time() + (server.cpu_seconds(pid) if pid else 0)
-
-
-def _timed(work: Callable[[], Any]) -> float:
-    start = time.monotonic()
-    work()
-    return time.monotonic() - start
 
 
 if __name__ == "__main__":

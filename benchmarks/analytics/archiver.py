@@ -1,90 +1,90 @@
-"""What the archiver takes, measured: events a second of CPU time, by stage and in all.
+"""The archiver beside the broker: events a second that a node at full load records, and that the archiver takes.
 
-The batches are those of a busy node: messages of a queue noted by tick, and copies of a fan-out. The stages are the
-archiver's own, on files of a folder of its own; reading the stream is left out, it moves a few bytes an event.
+A node of its own runs the busiest scenarios of `benchmarks/`; what it left in the trace stream the archiver then moves
+to an archive, as it does it always: read, decoded, written, synced, indexed, counted. Both handle the same events.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+import time
 from pathlib import Path
-from time import process_time
-from typing import TypeVar
 
-import pyarrow as pa
+import redis
 
-from analytics import durable
 from analytics.archive import BrokerArchive
-from analytics.archiver import FLUSH_EVENTS
-from analytics.counting import count
-from analytics.files import archived
-from analytics.places import place_of
-from analytics.rollups import Rollups
-from brokerapp.recording.cost import fan_out, in_bulk, message
-from brokerapp.recording.encoding import decode
-from brokerapp.recording.recorder import BATCH, Recorder
+from analytics.archiver import Archiver
+from analytics.stream import TraceStream
+from benchmarks.load import run
+from benchmarks.scenarios import SCENARIOS, Scenario
+from benchmarks.sluice import Sluice
+from brokerapp.data_folder import DataFolder
+from brokerapp.store.keys import trace_key
 
-BROKER = "sluice"
-#: The broker's best: a fan-out of 70,000 deliveries a second, each of which is forwarded, dispatched and acknowledged.
-BROKER_EVENTS = 200_000
 #: What the archiver is to take, times the broker's best.
 TIMES = 5
-ROUNDS = 5
-
-T = TypeVar("T")
-Case = Callable[[Recorder, list], None]
+#: Scenarios with the most events a second: of lone messages, and of copies.
+BUSIEST = ("queue", "fan-out-100")
+ROUNDS = 3
+#: Seconds within which a node has told what it recorded.
+TOLD_SECONDS = 30.0
 
 
 def compare() -> bool:
     """Print a table; whether the archiver takes enough."""
-    print(f"archiver, {FLUSH_EVENTS:,} events an append, best of {ROUNDS}, thousand events a second of CPU time\n")
-    print(f"{'case':<12}{'decode':>9}{'append':>9}{'rollups':>9}{'all':>9}{'times':>8}", flush=True)
-    met = [_compare(case) for case in (in_bulk, fan_out)]
+    print("archiver beside the broker, thousand events a second; times of the broker's best by elapsed time\n")
+    print(f"{'scenario':<14}{'events':>10}{'broker':>9}{'archiver':>10}{'of CPU':>9}{'times':>8}", flush=True)
+    met = [_compare(each) for each in SCENARIOS if each.name in BUSIEST]
     return all(met)
 
 
-def _compare(case: Case) -> bool:
-    batches, events = _batches(case)
-    best = [min(stage) for stage in zip(*(_round(batches, number) for number in range(ROUNDS)), strict=True)]
-    times = events / sum(best) / BROKER_EVENTS
-    rates = "".join(f"{events / seconds / 1000:>9,.0f}" for seconds in (*best, sum(best)))
-    print(f"{case.__name__.replace('_', ' '):<12}{rates}{times:>8.1f}", flush=True)
+def _compare(scenario: Scenario) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        node, data = Sluice(), Path(folder)
+        address = node.start(scenario, data)
+        try:
+            url, name = DataFolder(data / "data").whereabouts()
+            best = max(_recorded(scenario, node, address, url, name) for _ in range(ROUNDS))
+            events, elapsed, cpu = _archived(url, name, data / "archive")
+        finally:
+            node.stop()
+    rates = "".join(
+        f"{each / 1000:>{width},.0f}"
+        for each, width in zip((best, events / elapsed, events / cpu), (9, 10, 9), strict=True)
+    )
+    times = events / elapsed / best
+    print(f"{scenario.name:<14}{events:>10,}{rates}{times:>8.1f}", flush=True)
     return times >= TIMES
 
 
-def _batches(case: Case) -> tuple[list[bytes], int]:
-    """As many as one append takes, and how many events they hold."""
-    batches: list[bytes] = []
-    events = 0
-    while events < FLUSH_EVENTS:
-        recorder = Recorder(BROKER)
-        case(recorder, [message(len(batches) * BATCH // 4 + number) for number in range(BATCH // 4)])
-        while batch := recorder.take():
-            batches.append(batch[0])
-            events += batch[1]
-    return batches, events
+def _recorded(scenario: Scenario, node: Sluice, address: tuple[str, int], url: str, name: str) -> float:
+    """Events a second that a run recorded, until its last consumer was done."""
+    messages = scenario.messages[node.pace]
+    before = _events(url, name)
+    outcome = run(scenario, address, node.dialect, messages)
+    expected = messages + 3 * outcome.deliveries  # an enqueue each; a forward, a dispatch and an ack each copy
+    deadline = time.monotonic() + TOLD_SECONDS
+    while (events := _events(url, name) - before) < expected:
+        if time.monotonic() > deadline:
+            raise SystemExit(f"{scenario.name}: {expected:,} events were to be recorded, {events:,} were")
+        time.sleep(0.2)
+    return expected / outcome.seconds
 
 
-def _round(batches: list[bytes], number: int) -> list[float]:
-    """Seconds of CPU time of each stage."""
-    with tempfile.TemporaryDirectory() as folder:
-        archive = BrokerArchive(Path(folder), BROKER)
-        commit = replace(archive.recover(), offset=f"{1_760_000_000_000 + number}-0")
-        place = place_of(commit.offset)
-        durable.make_folder(archive.folder)
-        rollups = Rollups(archive.folder)
-        decoding, tables = _timed(lambda: [archived(decode(each), place) for each in batches])
-        events = pa.concat_tables(tables)
-        appending, _ = _timed(partial(archive.append, events, commit))
-        counting, _ = _timed(lambda: rollups.add([count(events)], place))
-        rollups.close()
-    return [decoding, appending, counting]
+def _events(url: str, name: str) -> int:
+    """What the trace stream holds."""
+    with redis.Redis.from_url(url) as store:
+        return sum(int(fields[b"n"]) for _, fields in store.xrange(trace_key(name)))
 
 
-def _timed(work: Callable[[], T]) -> tuple[float, T]:
-    start = process_time()
-    result = work()
-    return process_time() - start, result
+def _archived(url: str, name: str, archive: Path) -> tuple[int, float, float]:
+    """Events the archiver took, in which time, with how much of the processors."""
+    stream = TraceStream(url, name)
+    archiver = Archiver(stream, BrokerArchive(archive, name), lambda _: None)
+    elapsed, cpu = time.perf_counter(), time.process_time()
+    while not archiver.flush():
+        pass
+    elapsed, cpu = time.perf_counter() - elapsed, time.process_time() - cpu
+    archiver.close()
+    stream.close()
+    return BrokerArchive(archive, name).commit.events, elapsed, cpu

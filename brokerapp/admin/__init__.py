@@ -7,6 +7,7 @@ done on the store itself when no node is alive.
 from __future__ import annotations
 
 from brokerapp.admin.browsing import Browsing
+from brokerapp.admin.networks import Networks
 from brokerapp.admin.numbers import Numbers
 from brokerapp.admin.operations import Operations
 from brokerapp.admin.peers import Peers
@@ -20,6 +21,7 @@ class BrokerAdmin(Browsing, Numbers, Operations, Routing):
         super().__init__(redis_url, broker)
         self.rings = self._store.rings  #: the history: see brokerapp.history
         self.peers = Peers(self._store, self._ask)  #: who is connected, and what subscriptions keep
+        self.networks = Networks(self._ask)  #: connectors to other brokers, and bridges from them
 
     async def lease(self, name: str, holder: str, milliseconds: int) -> bool:
         """Be the one process that does something, or stay it; False while another one is."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from brokerapp.admin.door import Door
+from brokerapp.cluster.status import ClusterStatus
 from brokerapp.destination import Destination
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.selectors import compile_selector
@@ -51,6 +52,11 @@ class Operations(Door):
     async def pause(self, queue: Destination, paused: bool = True) -> None:
         """Give out nothing of a queue any more, also after a restart; or do again. What comes is kept."""
         await self._ask("pause", destination=str(queue), paused=paused)
+
+    async def cluster(self) -> ClusterStatus | None:
+        """The cluster as this broker sees it: members, master, record; None: it is in none. Needs a live node."""
+        found = await self._ask("cluster")
+        return None if found is None else ClusterStatus.from_json(found)
 
     # -- messages
 

@@ -248,18 +248,19 @@ class Advisories:
 
     # -- bridges to other brokers
 
-    def bridge_started(self, name: str, url: str, *, by_duplex: bool) -> None:
-        """A bridge to another broker works."""
-        self._existing.bridges[name] = {"createdByDuplex": by_duplex, "remoteIp": url}
-        self._tell_bridge(name, started=True)
+    def bridge_started(self, key: str, name: str, url: str, *, by_duplex: bool) -> None:
+        """A bridge to the broker of this name works; `key` tells it from other bridges."""
+        self._existing.bridges[key] = name, {"createdByDuplex": by_duplex, "remoteIp": url}
+        self._tell_bridge(key, started=True)
 
-    def bridge_stopped(self, name: str) -> None:
-        """A bridge to another broker works no more."""
-        self._tell_bridge(name, started=False)
-        del self._existing.bridges[name]
+    def bridge_stopped(self, key: str) -> None:
+        """It works no more, if it did."""
+        if key in self._existing.bridges:
+            self._tell_bridge(key, started=False)
+            del self._existing.bridges[key]
 
-    def _tell_bridge(self, name: str, *, started: bool) -> None:
-        about = self._existing.bridges[name]
+    def _tell_bridge(self, key: str, *, started: bool) -> None:
+        name, about = self._existing.bridges[key]
         document = documents.bridge_info(name, str(about["remoteIp"]))
         self._tell(topics.NETWORK_BRIDGE, lambda: document, lambda: {"started": started, **about})
 
@@ -270,7 +271,7 @@ class Advisories:
         if not self._broker.settings.advisory_support:
             return
         wanted = [each for each in listener.destinations if each.kind is Kind.TOPIC]
-        for family, existing in self._existing.news().items():
+        for family, existing in self._existing.news(to_bridge=bool(listener.client.bridge)).items():
             if not any(overlap(each.name, family) for each in wanted):
                 continue
             for name, headers, document in existing():

@@ -11,6 +11,7 @@ from brokerapp.connector import NO_STORES, TlsStores
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
 from brokerapp.engine.life_cycles import RECONNECT_WINDOW_MS
+from brokerapp.network.definition import NetworkConnector
 from brokerapp.settings import MAX_SCHEDULER_REPEAT, Discarding, SelectorCacheSettings, TimeStamping
 
 
@@ -66,19 +67,6 @@ class TransportConnector:
         host = f"[{self.host}]" if ":" in self.host else self.host
         query = "&".join(f"{name}={quote(value, _PLAIN_IN_A_URI)}" for name, value in self.options)
         return f"{self.scheme}://{host}:{self.port}" + (f"?{query}" if query else "")
-
-
-@dataclass(frozen=True, slots=True)
-class NetworkConnector:
-    """A link this broker wants to others. `options` holds the other attributes as written, under their own names."""
-
-    name: str
-    uri: str
-    dynamically_included: tuple[Destination, ...] = ()
-    statically_included: tuple[Destination, ...] = ()
-    excluded: tuple[Destination, ...] = ()
-    durable: tuple[Destination, ...] = ()
-    options: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,8 +156,10 @@ class Wants:
         return selector.matches(self._headers)
 
     def _crosses(self, crossing: Crossing) -> bool:
-        if self._gate is None:
-            return crossing.verdict(self._entry.message.path, self) is Verdict.CROSSES
+        if self._gate is None:  # a topic: it is not offered again
+            found = crossing.verdict(self._entry.message.path, self)
+            crossing.tally.too_far += found is Verdict.TOO_FAR
+            return found is Verdict.CROSSES
         return self._gate.lets(crossing, self._entry, self, self._of_bridges)
 
 

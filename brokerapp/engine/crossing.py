@@ -30,6 +30,14 @@ def _stays() -> Verdict:
 
 
 @dataclass(slots=True)
+class Tally:
+    """What a broker kept from one bridge, or had already of what that brought."""
+
+    too_far: int = 0  #: messages of topics that were not given to it, having crossed as many bridges as they may
+    repeated: int = 0  #: copies that it handed over again
+
+
+@dataclass(slots=True)
 class Rate:
     """What crossed in the present span of time."""
 
@@ -45,12 +53,21 @@ class Crossing:
     message_ttl: int  #: bridges that a message may cross
     path: Path = ()  #: of the demand: the brokers from here to the one whose consumers want it
     selector: Selector | None = None  #: theirs, where the bridge stands for one of them only
+    tally: Tally = field(default_factory=Tally)  #: of all consumers of the bridge
+    consumers: frozenset[str] = frozenset()  #: ids of those it is for, wherever they are
+    yields: bool = False  #: it stands aside while another bridge serves one of them
     rates: dict[str, Rate] = field(default_factory=dict)  #: by the log that has a limit
 
     @property
     def text(self) -> str | None:
         """The selector's."""
         return self.selector.text if self.selector is not None else None
+
+    def goes_on(self, former: Crossing) -> bool:
+        """Whether this is a former one, perhaps for other consumers: a bridge tells of them so."""
+        return (self.to, self.message_ttl, self.path, self.text) == (
+            former.to, former.message_ttl, former.path, former.text
+        )  # fmt: skip
 
     def verdict(self, path: Path, asks: Asks, returning: Callable[[], Verdict] = _stays) -> Verdict:
         """What becomes of a message that crossed this path; `returning` says so of one that came from there."""

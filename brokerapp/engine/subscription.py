@@ -62,6 +62,7 @@ class Subscription:
     retroactive: bool = False  #: asked for what topics remember
     no_local: bool = False  #: does not want what its own client sends to topics
     tested: dict[str, int] = field(default_factory=dict)  #: log -> number up to which nothing is left for it
+    crossing: Crossing | None = None  #: of the consumer of a bridge; where it has no name this is its selector, too
     took: dict[str, int] = field(default_factory=dict)  #: log -> the turn that it took last, where it matters who does
 
     def __post_init__(self) -> None:

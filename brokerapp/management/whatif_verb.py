@@ -15,9 +15,7 @@ from typing import Any
 
 from analytics.outcome import AnalysisFailed
 from analytics.request import AnalysisRequest
-from analytics.whatif.trial import Trial
 from brokerapp.admin import BrokerAdmin
-from brokerapp.config import import_definitions
 from brokerapp.environment import Environment
 from brokerapp.errors import BrokerError, RequestRefused
 
@@ -42,6 +40,9 @@ async def whatif(admin: BrokerAdmin, args: Namespace) -> Answer:
     """Judge the definitions of a file beside those in force."""
     if not args.file.is_file():
         raise RequestRefused(f"there is no file {args.file}")
+    from analytics.whatif.trial import Trial  # here, with what reads files: other verbs need not wait for them
+    from brokerapp.config import import_definitions
+
     wanted, report = import_definitions(args.file.read_bytes())
     now_us = time.time_ns() // 1000
     since_us, until_us = moment(args.since, now_us), moment(args.until, now_us) if args.until else now_us

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from brokerapp.destination import Destination, Kind
-from brokerapp.network.demand import Demand, Wanted
+from brokerapp.network.demand import Change, Demand, Wanted
 from brokerapp.network.link import Link
+from brokerapp.network.outbox import Outbox, PassedOn
 from brokerapp.network.terms import Terms
-from brokerapp.network_path import UNLIMITED
+from brokerapp.network_path import CONSUMERS_HEADER, SUPPRESS_HEADER, UNLIMITED, write_path
 from brokerapp.stomp.frames import Frame
 from brokerapp.transformations import ADVISORY_JSON
 
 logger = logging.getLogger(__name__)
+
 
 #: The subscription by which a bridge hears of consumers.
 DEMAND = "demand"
@@ -29,31 +32,42 @@ _WORDS = {Kind.QUEUE: "Queue", Kind.TOPIC: "Topic"}
 _OF_DELIVERY = frozenset({"subscription", "ack", "redelivered", "JMSXDeliveryCount", "destination"})
 
 
+def prefix_of(bridge: str) -> str:
+    """How all begins that is this bridge's on links it shares with another: subscriptions, receipts."""
+    return f"{bridge}:"
+
+
 @dataclass(slots=True)
 class BridgeNumbers:
-    """What a bridge did since it began."""
+    """What the bridges of one direction did, one after the other."""
 
     forwarded: int = 0
-    filtered: int = 0  #: messages that had crossed too many brokers, or came from there
+    forwarded_bytes: int = 0  #: of bodies
+    dropped_by_ttl: int = 0  #: messages of durable subscriptions that had crossed as many bridges as they may
+    refused: int = 0  #: messages for temporary destinations that were gone
 
 
 class Bridge:
     """Moves messages from `source` to `target`; `here` and `there` are the names of the brokers at them."""
 
-    def __init__(self, name: str, source: Link, target: Link, here: str, there: str, terms: Terms) -> None:
+    def __init__(
+        self, name: str, source: Link, target: Link, here: str, there: str, terms: Terms, outbox: Outbox,
+        numbers: BridgeNumbers,
+    ) -> None:  # fmt: skip
         self.name, self.terms, self.here, self.there = name, terms, here, there
-        self._source, self._target = source, target
+        self._source, self._target, self._outbox = source, target, outbox
+        outbox.done = self._done
         self.demand = Demand(terms, here, there)
-        self.numbers = BridgeNumbers()
-        self._prefix = f"{name}:"  # of what is this bridge's on links it shares with another
-        self._under_way: dict[str, str] = {}  # ack id of what the target has not confirmed yet -> subscription
+        self.numbers = numbers
+        self._prefix = prefix_of(name)
+        #: Ack id of what the target has not confirmed yet -> subscription, bytes of its body.
+        self._under_way: dict[str, tuple[str, int]] = {}
         self._durables: set[str] = set()  # subscriptions
         self._ending: dict[str, Wanted] = {}  # subscriptions that are over when all theirs is confirmed
 
     def start(self) -> None:
         """Consume what is wanted anyway, and hear of who consumes at the target."""
-        for each in self.demand.static():
-            self._subscribe(each)
+        self._follow(self.demand.static())
         if not self.terms.static_bridge:
             headers = {"transformation": ADVISORY_JSON, "ack": "auto"}
             self._target.subscribe(self._prefix + DEMAND, self._advisories(), self._heard, headers)
@@ -84,14 +98,21 @@ class Bridge:
             logger.warning("%s: an advisory of %s is no JSON", self.name, self.there)
             return
         if "ConsumerInfo" in document:
-            for each in self.demand.started(self._target.dialect.consumer(document["ConsumerInfo"])):
-                self._subscribe(each)
+            self._follow(self.demand.started(self._target.dialect.consumer(document["ConsumerInfo"])))
         elif "RemoveInfo" in document:
-            for each in self.demand.stopped(document["RemoveInfo"]):
-                self._end(each)
+            self._follow(self.demand.stopped(document["RemoveInfo"]))
         elif "RemoveSubscriptionInfo" in document:
-            for each in self.demand.forgotten(document["RemoveSubscriptionInfo"]):
-                self._end(each)
+            self._follow(self.demand.forgotten(document["RemoveSubscriptionInfo"]))
+
+    def _follow(self, change: Change) -> None:
+        """What comes begins before it takes over from what goes."""
+        for each in change.begin:
+            self._subscribe(each)
+        for each in change.end:
+            self._end(each)
+        if self._source.dialect.knows_rivals:
+            for each in change.other:
+                self._subscribe(each)
 
     def _end(self, wanted: Wanted) -> None:
         """Pass on nothing more for it. It is unsubscribed when what is on its way is confirmed: else that came back."""
@@ -99,7 +120,7 @@ class Bridge:
         self._unsubscribe_idle()
 
     def _unsubscribe_idle(self) -> None:
-        busy = set(self._under_way.values())
+        busy = {subscription for subscription, _ in self._under_way.values()}
         for id in [id for id in self._ending if id not in busy]:
             wanted = self._ending.pop(id)
             self._source.unsubscribe(id)
@@ -111,12 +132,20 @@ class Bridge:
             "ack": "client-individual",
             "activemq.prefetchSize": str(self.terms.prefetch_size),
             "activemq.priority": str(wanted.priority),
+            CONSUMERS_HEADER: write_path(sorted(wanted.origins)),
+            SUPPRESS_HEADER: str(self._suppresses(wanted)).lower(),
             **self._source.dialect.subscribing(self.there, self.terms.message_ttl, wanted.path, wanted.selector),
         }
         if wanted.durable:
             self._durables.add(self._prefix + wanted.id)
             headers["activemq.subscriptionName"] = self._durable_name(wanted)
         self._source.subscribe(self._prefix + wanted.id, wanted.destination.stomp, self._forward, headers)
+
+    def _suppresses(self, wanted: Wanted) -> bool:
+        """Whether it is to stand aside where another bridge serves its consumer."""
+        if wanted.destination.is_queue:
+            return self.terms.suppress_duplicate_queue_subscriptions
+        return self.terms.suppress_duplicate_topic_subscriptions
 
     def _durable_name(self, wanted: Wanted) -> str:
         return f"NC-DS_{self.here}_{wanted.destination.name}"
@@ -129,18 +158,16 @@ class Bridge:
             return  # it goes back when that is unsubscribed
         path = self._source.dialect.path_of(headers)
         if headers["subscription"] in self._durables and not self._may_cross(path):
-            self.numbers.filtered += 1
+            self.numbers.dropped_by_ttl += self.there not in path
             self._source.ack([ack])
             return
         own = self._source.dialect.received(headers)
         own = {name: value for name, value in own.items() if name not in _OF_DELIVERY}
         passed_on = self._target.dialect.sending({"destination": headers["destination"], **own}, (*path, self.here))
-        if headers.get("persistent") == "true" or self.terms.always_sync_send:
-            passed_on["receipt"] = self._prefix + ack
-            self._under_way[ack] = headers["subscription"]
-        self._target.send("SEND", passed_on, frame.body)
-        if "receipt" not in passed_on:
-            self._done(ack)
+        sure = headers.get("persistent") == "true" or self.terms.always_sync_send
+        id = f"{headers['destination']} {headers['message-id']}"
+        self._under_way[ack] = headers["subscription"], len(frame.body)
+        self._outbox.send(PassedOn(ack, id, passed_on, frame.body, sure))
 
     def _may_cross(self, path: tuple[str, ...]) -> bool:
         """A durable subscription holds what may not cross, too, and it must not pile up there.
@@ -150,19 +177,23 @@ class Bridge:
         ttl = self.terms.message_ttl
         return self.there not in path and (ttl == UNLIMITED or len(path) < ttl)
 
-    def _done(self, ack: str) -> None:
-        self.numbers.forwarded += 1
-        self._source.ack([ack])
-
-    def confirmed(self, receipt: str) -> bool:
-        """The target has what this receipt is for; whether it was this bridge that sent it."""
-        if not receipt.startswith(self._prefix):
-            return False
-        ack = receipt.removeprefix(self._prefix)
-        self._under_way.pop(ack, None)
-        self._done(ack)
+    def _done(self, acks: Sequence[str], receipt: str | None) -> None:
+        """The target has what the source knows by these; the receipt is wanted when the source has forgotten it."""
+        for each in acks:
+            subscription, size = self._under_way.pop(each, ("", 0))
+            self.numbers.forwarded += 1
+            self.numbers.forwarded_bytes += size
+            if (wanted := self.demand.wanted.get(subscription.removeprefix(self._prefix))) is not None:
+                wanted.forwarded += 1
+        self._source.ack(acks, receipt)
         if self._ending:
             self._unsubscribe_idle()
+
+    def confirmed(self, receipt: str) -> bool:
+        """What this receipt is for was done; whether it was this bridge that asked for it."""
+        if not receipt.startswith(self._prefix):
+            return False
+        self._outbox.confirmed(receipt.removeprefix(self._prefix))
         return True
 
     def refused(self, frame: Frame) -> bool:
@@ -174,13 +205,14 @@ class Bridge:
         receipt, reason = frame.headers.get("receipt-id", ""), frame.headers.get("message", "")
         if not receipt.startswith(self._prefix):
             return False
-        ack = receipt.removeprefix(self._prefix)
-        subscription = self._under_way.pop(ack, "").removeprefix(self._prefix)
-        wanted = self.demand.wanted.get(subscription)
-        if wanted is None or not wanted.destination.is_temporary:
+        ack = self._outbox.refused(receipt.removeprefix(self._prefix))
+        subscription, _ = self._under_way.pop(ack, ("", 0)) if ack is not None else ("", 0)
+        wanted = self.demand.wanted.get(subscription.removeprefix(self._prefix))
+        if ack is None or wanted is None or not wanted.destination.is_temporary:
             self._target.close(f"{self.there} does not take a message: {reason}")
             return True
         logger.warning("%s: %s does not take a message: %s", self.name, self.there, reason)
+        self.numbers.refused += 1
         self._source.send("NACK", {"id": ack})
         if self._ending:
             self._unsubscribe_idle()

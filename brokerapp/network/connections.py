@@ -1,135 +1,193 @@
-"""Connections: the network connectors of a broker, each with its bridges, which are built anew when a link breaks."""
+"""Connections: the network connectors of a broker, each with its ways to others, which can be changed while it runs."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import logging
-import ssl
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from brokerapp.network import loopback
-from brokerapp.network.activemq import ask_name
-from brokerapp.network.bridge import Bridge
-from brokerapp.network.link import Link, LinkLost
-from brokerapp.network.terms import Address, Terms
+from brokerapp.errors import ConfigurationRefused, RequestRefused
+from brokerapp.network.definition import NetworkConnector
+from brokerapp.network.discovery import Discovery
+from brokerapp.network.group import group_of
+from brokerapp.network.terms import Terms, address_of, terms_of
+from brokerapp.network.way import Way
 from brokerapp.stomp.endpoint import Endpoint
-from brokerapp.stomp.session import BRIDGE_HEADER
 
 logger = logging.getLogger(__name__)
 
+#: Brokers that one connector leads to by announcements: anybody may send those.
+MAX_FOUND = 200
 
-@dataclass(slots=True)
-class Connection:
-    """One connector's way to one broker (or, in turn, to the first of some that answers)."""
 
+@dataclass(slots=True, eq=False)
+class Connector:
+    """One network connector as it runs."""
+
+    definition: NetworkConnector
     terms: Terms
-    addresses: Sequence[Address]
-    remote: str = ""  #: the name of the broker it leads to, when that is known
-    connected_to: Address | None = None
-    last_error: str = ""
-    attempts: int = 0  #: that failed, in a row
-    bridges: list[Bridge] = field(default_factory=list)
+    running: bool  #: it is to have its bridges
+    ways: list[Way] = field(default_factory=list)
+    discovery: Discovery | None = None  #: of the brokers it leads to
 
 
 class Connections:
-    """All of one node. `endpoint` is where bridges consume from their own broker."""
+    """All of one node. `endpoint` is where bridges consume from their own broker.
 
-    def __init__(self, broker: str, endpoint: Endpoint, connectors: Sequence[Terms]) -> None:
-        self._broker, self._endpoint = broker, endpoint
-        self.all = [
-            Connection(terms, ways)
-            for terms in connectors
-            for ways in ((terms.addresses,) if terms.in_turn else [(each,) for each in terms.addresses])
-        ]
-        self._tasks: list[asyncio.Task] = []
+    Unless they start `at_once` each waits for the first attempts of the one before it.
+    """
+
+    def __init__(self, endpoint: Endpoint, definitions: Sequence[NetworkConnector], *, at_once: bool = False) -> None:
+        self.broker, self._endpoint, self._at_once = endpoint.broker, endpoint, at_once
+        self._connectors = {each.name: self._make(each) for each in definitions}
+        self._starting: asyncio.Task | None = None
+        self._announcing: list[Discovery] = []
+        self._leaving: set[asyncio.Task] = set()  # ways to brokers that are not announced any more
+
+    def __iter__(self) -> Iterator[Connector]:
+        return iter(self._connectors.values())
+
+    @property
+    def all(self) -> list[Way]:
+        """The ways of all connectors."""
+        return [way for each in self for way in each.ways]
+
+    def _make(self, definition: NetworkConnector) -> Connector:
+        terms, _ = terms_of(definition)
+        connector = Connector(definition, terms, terms.auto_start)
+        groups = (terms.addresses,) if terms.in_turn else [(each,) for each in terms.addresses]
+        connector.ways = [Way(self._endpoint, terms, each, self._told) for each in groups]
+        return connector
+
+    # -- life
+
+    async def announce(self, addresses: Mapping[str, Sequence[str]]) -> None:
+        """Let brokers of these groups, named by uris, find this one at these addresses. Raises ConfigurationRefused."""
+        for uri, announced in addresses.items():
+            discovery = Discovery(group_of(uri)[0], self.broker.name, tuple(announced))
+            try:
+                await discovery.start()
+            except OSError as error:
+                raise ConfigurationRefused(f"discoveryUri {uri}: nothing can be announced there: {error}") from error
+            self._announcing.append(discovery)
 
     def start(self) -> None:
         """Build the bridges of those connectors that start by themselves."""
-        for each in self.all:
-            if each.terms.auto_start:
-                self._tasks.append(asyncio.create_task(self._keep(each), name=f"network {each.terms.name}"))
+        self._starting = asyncio.create_task(self._start(), name="network connectors")
+
+    async def _start(self) -> None:
+        for each in self:
+            if each.running:
+                await self._start_one(each)
+
+    async def _start_one(self, connector: Connector) -> None:
+        await self._begin(connector)
+        if not self._at_once:
+            for way in connector.ways:
+                await way.tried.wait()
 
     async def stop(self) -> None:
         """Take all bridges down; what they held goes back."""
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
+        if self._starting is not None:
+            self._starting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await task
+                await self._starting
+        for each in self:
+            await self._end(each)
+        for discovery in self._announcing:
+            await discovery.stop()
 
-    async def _keep(self, connection: Connection) -> None:
-        """Have the bridge whenever it can be had."""
-        terms, loop = connection.terms, asyncio.get_running_loop()
-        for address in itertools.cycle(connection.addresses):
-            began = loop.time()
+    async def _begin(self, connector: Connector) -> None:
+        for way in connector.ways:
+            way.start()
+        if connector.terms.group is not None and connector.discovery is None:
+            connector.discovery = Discovery(
+                connector.terms.group, self.broker.name,
+                found=partial(self._found, connector), lost=partial(self._lost, connector),
+            )  # fmt: skip
             try:
-                await self._serve(connection, address)
-            except LinkLost as error:
-                if str(error) != connection.last_error:
-                    logger.warning("network connector %s: %s: %s", terms.name, address, error)
-                connection.last_error = str(error)
-            except Exception:
-                logger.exception("network connector %s failed", terms.name)
-            connection.connected_to, connection.bridges = None, []
-            lasted_ms = (loop.time() - began) * 1000
-            connection.attempts = 1 if lasted_ms >= terms.reconnecting.min_connect_time else connection.attempts + 1
-            if 0 < terms.reconnecting.max_attempts <= connection.attempts:
-                logger.error("network connector %s gives up after %d attempts", terms.name, connection.attempts)
-                return
-            await asyncio.sleep(terms.reconnecting.delay_ms(connection.attempts) / 1000)
+                await connector.discovery.start()
+            except OSError as error:
+                connector.discovery = None
+                logger.error("network connector %s finds nobody: %s", connector.terms.name, error)
 
-    async def _serve(self, connection: Connection, address: Address) -> None:
-        """Bridge as long as both links hold. Raises LinkLost when one is lost."""
-        terms = connection.terms
-        remote = await self._remote(terms, address)
+    async def _end(self, connector: Connector) -> None:
+        discovery, connector.discovery = connector.discovery, None
+        if discovery is not None:
+            await discovery.stop()
+        for each in connector.ways:
+            await each.stop()
+
+    def _found(self, connector: Connector, uri: str) -> None:
+        """A broker announces itself."""
+        address = address_of(uri)
+        if (
+            address is None
+            or len(connector.ways) >= MAX_FOUND
+            or any(address in way.addresses for way in connector.ways)
+        ):
+            return
+        logger.info("network connector %s: found %s", connector.terms.name, address)
+        way = Way(self._endpoint, connector.terms, (address,), self._told)
+        connector.ways.append(way)
+        way.start()
+
+    def _lost(self, connector: Connector, uri: str) -> None:
+        """It announces itself no more."""
+        address = address_of(uri)
+        for way in [way for way in connector.ways if address in way.addresses]:
+            connector.ways.remove(way)
+            task = asyncio.create_task(way.stop(), name=f"end of {connector.terms.name}")
+            self._leaving.add(task)
+            task.add_done_callback(self._leaving.discard)
+
+    # -- while it runs
+
+    def find(self, name: str) -> Connector:
+        """The connector of this name. Raises RequestRefused."""
         try:
-            if remote.remote == self._broker:
-                raise LinkLost(f"{address} is this broker itself")
-            connection.remote = remote.remote
-            local = await self._local(terms, connection.remote)
-            try:
-                self._build(connection, local, remote)
-                connection.connected_to, connection.last_error = address, ""
-                logger.info("network connector %s: bridge to %s (%s)", terms.name, connection.remote, address)
-                await asyncio.wait({local.lost, remote.lost}, return_when=asyncio.FIRST_COMPLETED)
-                raise LinkLost(remote.lost.result() if remote.lost.done() else f"own broker: {local.lost.result()}")
-            finally:
-                local.close()
-        finally:
-            remote.close()
+            return self._connectors[name]
+        except KeyError:
+            raise RequestRefused(f"there is no network connector {name!r}") from None
 
-    async def _remote(self, terms: Terms, address: Address) -> Link:
-        link = Link(terms.name)
-        context = ssl.create_default_context() if address.tls else None
-        try:
-            await asyncio.get_running_loop().create_connection(lambda: link, address.host, address.port, ssl=context)
-        except OSError as error:
-            raise LinkLost(error.strerror or str(error)) from error
-        login = {"login": terms.user_name, "passcode": terms.password or ""} if terms.user_name is not None else {}
-        await link.open({BRIDGE_HEADER: self._broker, "client-id": f"{terms.name}_{self._broker}_outbound", **login})
-        if not link.remote:
-            link.remote = await ask_name(link) or f"{address.host}:{address.port}"
-        return link
+    async def resume(self, name: str) -> None:
+        """Let a connector have its bridges again."""
+        connector = self.find(name)
+        connector.running = True
+        await self._begin(connector)
 
-    async def _local(self, terms: Terms, remote: str) -> Link:
-        link = Link(terms.name)
-        loopback.connect(link, self._endpoint)
-        await link.open({BRIDGE_HEADER: self._broker, "client-id": f"{terms.name}_{remote}_inbound_{self._broker}"})
-        return link
+    async def halt(self, name: str) -> None:
+        """Take the bridges of a connector down until it is resumed."""
+        connector = self.find(name)
+        connector.running = False
+        await self._end(connector)
 
-    def _build(self, connection: Connection, local: Link, remote: Link) -> None:
-        terms = connection.terms
-        bridges = [Bridge("out", local, remote, self._broker, connection.remote, terms)]
-        if terms.duplex:
-            bridges.append(Bridge("in", remote, local, connection.remote, self._broker, terms))
-        connection.bridges = bridges
-        for link, sender in ((remote, bridges[0]), (local, bridges[-1])):
-            link.receipt = lambda id, sender=sender: sender.confirmed(id) or None
-            link.refused = lambda frame, sender=sender: sender.refused(frame) or None
-        remote.drained = lambda free: local.hold(not free)
-        local.drained = lambda free: remote.hold(not free)
-        for each in bridges:
-            each.start()
+    async def put(self, definition: NetworkConnector) -> None:
+        """Have this connector, in place of the one of its name, if there is one, and running if that was.
+
+        Raises ConfigurationRefused.
+        """
+        former = self._connectors.get(definition.name)
+        connector = self._make(definition)
+        if former is not None:
+            connector.running = former.running
+            await self._end(former)
+        self._connectors[definition.name] = connector
+        if connector.running:
+            await self.resume(definition.name)
+
+    async def remove(self, name: str) -> None:
+        """Have no such connector any more."""
+        await self.halt(name)
+        del self._connectors[name]
+
+    def _told(self, way: Way, begins: bool) -> None:
+        """The bridges of a way begin, or end."""
+        advisories, key = self.broker.advisories, f"{way.terms.name} {way.addresses[0]}"
+        if begins:
+            advisories.bridge_started(key, way.remote, str(way.connected_to), by_duplex=False)
+        else:
+            advisories.bridge_stopped(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from brokerapp.errors import BrokerError, ProtocolError
@@ -92,10 +92,12 @@ class Link(asyncio.Protocol):
         self.messages.pop(id, None)
         self.send("UNSUBSCRIBE", {"id": id, **(headers or {})})
 
-    def ack(self, ids: Iterable[str]) -> None:
-        """Acknowledge what was given under these ids."""
-        for id in ids:
-            self.send("ACK", {"id": id})
+    def ack(self, ids: Sequence[str], receipt: str | None = None) -> None:
+        """Acknowledge what was given under these ids; the receipt comes when all that is stored."""
+        last = len(ids) - 1
+        for number, id in enumerate(ids):
+            wanted = {"receipt": receipt} if receipt is not None and number == last else {}
+            self.send("ACK", {"id": id, **wanted})
 
     def _flush(self) -> None:
         self._flushing = False

@@ -20,7 +20,7 @@ from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import RequestRefused
-from brokerapp.nodes.words import Word, pack, unpack
+from brokerapp.nodes.words import Consumer, Word, pack, unpack
 from brokerapp.store import Unit
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Abroad:
             "destinations": [str(each) for each in subscription.destinations],
             "credit": subscription.prefetch - held, "priority": subscription.priority,
             "exclusive": subscription.exclusive, "selector": selector.text if selector is not None else None,
-            "crossing": (selector.to, selector.message_ttl, selector.path) if crossing else None,
+            "crossing": _described(selector) if crossing else None, "bridge": client.bridge,
         }  # fmt: skip
 
     def part(self, subscription: Subscription, log: MessageLog) -> None:
@@ -157,7 +157,7 @@ class Abroad:
             return
         client.sink.deliver(subscription, entries, ())
         self.give_credit(subscription, entries)
-        self.settle(entries, client.client_id)
+        self.settle(entries, client)
 
     # -- what becomes of it
 
@@ -169,16 +169,16 @@ class Abroad:
         for home, count in counts.items():
             self._homes.tell(home, Word.CREDIT, self._keys.get(subscription, 0), count)
 
-    def settle(self, entries: Sequence[Entry], consumer: str) -> None:
+    def settle(self, entries: Sequence[Entry], client: Client) -> None:
         """They are acknowledged: the store removes them, then their homes know."""
 
         def done(*_: Any) -> None:
             for name, some in _by_log(entries).items():
-                self.settled(name, some, consumer)
+                self.settled(name, some, client)
 
         self._broker.committer.submit(Unit(settles=entries, then=done))
 
-    def settled(self, name: str, entries: Sequence[Entry], consumer: str) -> None:
+    def settled(self, name: str, entries: Sequence[Entry], client: Client) -> None:
         """The store has removed them."""
         held = self._accounts[name].held
         for entry in entries:
@@ -187,9 +187,10 @@ class Abroad:
         if log is None:
             return
         if not log.away:  # it came home meanwhile
-            self._broker.delivery.acked(log, list(entries), consumer, time.time_ns() // 1000)
+            self._broker.delivery.acked(log, list(entries), client, time.time_ns() // 1000)
             return
-        self._homes.tell_home(name, Word.SETTLED, name, consumer, [each.seq for each in entries])
+        consumer, numbers = Consumer(client.client_id, client.bridge), [each.seq for each in entries]
+        self._homes.tell_home(name, Word.SETTLED, name, consumer, numbers)
 
     def give_back(self, name: str, entries: Sequence[Entry]) -> None:
         """Their consumer is gone: they return to their place, flagged."""
@@ -247,6 +248,11 @@ class Abroad:
     def take_in(self, log: MessageLog) -> Account:
         """A log comes home: its consumers among our clients, and what they hold, are as any here from now on."""
         return self._accounts.pop(log.name, None) or Account()
+
+
+def _described(crossing: Crossing) -> list[Any]:
+    """What makes the like of it at a home; what it counts it counts there."""
+    return [crossing.to, crossing.message_ttl, list(crossing.path), list(crossing.consumers), crossing.yields]
 
 
 def _by_log(entries: Iterable[Entry]) -> dict[str, list[Entry]]:

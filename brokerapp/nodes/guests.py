@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from brokerapp.client import Client
 from brokerapp.destination import Destination
-from brokerapp.engine.crossing import Crossing
+from brokerapp.engine.crossing import Crossing, Tally
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_groups import group_of
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
-from brokerapp.nodes.words import Word, pack, unpack
+from brokerapp.nodes.words import Consumer, Word, pack, unpack
 from brokerapp.recording.schema import REDELIVER
 from brokerapp.selectors import compile_selector
 
@@ -90,8 +90,9 @@ class Guests:
         client = Client(f"{session}:{key}", Post(self, session, key), client_id=facts["client_id"], internal=True)
         selector = compile_selector(facts["selector"]) if facts["selector"] is not None else None
         if facts["crossing"] is not None:
-            to, message_ttl, path = facts["crossing"]
-            selector = Crossing(to, message_ttl, tuple(path), selector)
+            to, message_ttl, path, consumers, yields = facts["crossing"]
+            client.bridge = facts["bridge"]
+            selector = Crossing(to, message_ttl, tuple(path), selector, Tally(), frozenset(consumers), yields)
         destinations = tuple(map(Destination.parse, facts["destinations"]))
         guest = Subscription(
             None, facts["name"], str(key), client, destinations, "client-individual", facts["prefetch"], selector,
@@ -162,11 +163,11 @@ class Guests:
         known = self._held.get(session, {}).get(log, {})
         return [found[1] for number in numbers if (found := known.pop(number, None)) is not None]
 
-    def settled(self, session: str, name: str, consumer: str, numbers: Iterable[int]) -> None:
+    def settled(self, session: str, name: str, consumer: Sequence[str], numbers: Iterable[int]) -> None:
         """The store has removed these, as a consumer there acknowledged them."""
         entries, log = self._take(session, name, numbers), self._here(name)
         if entries and log is not None:
-            self._broker.delivery.acked(log, entries, consumer, time.time_ns() // 1000)
+            self._broker.delivery.acked(log, entries, Consumer(*consumer), time.time_ns() // 1000)
 
     def returned(self, session: str, name: str, numbers: Iterable[int], *, seen: bool) -> None:
         """These come back; without being `seen` they are as if nobody had had them."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum, auto
-from typing import Any
+from typing import Any, NamedTuple
 
 from brokerapp.engine.entry import Entry
 from brokerapp.message import Message
@@ -37,12 +37,19 @@ class Word(IntEnum):
     CEASE = auto()  # key, log
     CREDIT = auto()  # key, messages more that it may be given
     HELD = auto()  # key, log, entries
-    SETTLED = auto()  # log, client-id, numbers
+    SETTLED = auto()  # log, Consumer, numbers
     RETURNED = auto()  # log, numbers, whether their consumer may have seen them
     REJECTED = auto()  # log, client-id, number
 
     # -- from a home to a client's node
     GIVEN = auto()  # key, log, entries
+
+
+class Consumer(NamedTuple):
+    """Who acknowledged, as its home accounts for it."""
+
+    client_id: str
+    bridge: str  #: the broker whose bridge it is; "": an ordinary client
 
 
 #: What waits where the receiver has not come to the epoch yet.

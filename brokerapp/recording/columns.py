@@ -63,7 +63,8 @@ def table_of(
 
 def _different(facts: Sequence[tuple[str, int, int]]) -> tuple[np.ndarray, list[tuple[str, int, int]]]:
     """For each of the facts its place among those that are different objects, and these."""
-    objects = np.fromiter(map(id, facts), np.uint64, len(facts))
+    # Their addresses, as an array of objects holds them: asking each for its id took four times as long.
+    objects = np.frombuffer(np.fromiter(facts, object, len(facts)), np.uintp)
     _, first, places = np.unique(objects, return_index=True, return_inverse=True)
     return places, [facts[each] for each in first.tolist()]
 

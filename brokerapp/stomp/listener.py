@@ -16,6 +16,7 @@ from brokerapp.client import Client
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.access import ANONYMOUS, Principal
 from brokerapp.engine.entry import Entry
+from brokerapp.engine.life_cycles import window_ms
 from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import AuthenticationFailed, BrokerError, LimitExceeded, ProtocolError, RequestRefused
 from brokerapp.message import escape
@@ -232,9 +233,16 @@ class StompConnection(asyncio.Protocol):
 
     def _welcome(self, connect: Connect, principal: Principal) -> None:
         client = self.client
+        if connect.bridge is not None and connect.cluster is None and not client.internal:
+            self._broker.bridging.check(principal, connect.bridge)
         client.principal, client.client_id = principal, connect.client_id or client.id
         client.named, client.shares_client_id = bool(connect.client_id), connect.shares_client_id
-        self._broker.connect(client, steal=self._endpoint.limits.allow_link_stealing)
+        client.reconnect_ms = window_ms(connect.reconnect, self._broker.settings.reconnect_window)
+        self._perform |= self._broker.admit(client, connect)
+        steal = self._endpoint.limits.allow_link_stealing or bool(client.member)  # the one before is dead
+        self._broker.connect(client, steal=steal)
+        if connect.bridge is not None and not client.internal:
+            self._broker.bridging.came(client, connect.bridge, duplex=connect.duplex)
         self._session.stamp = self._stamp(connect.login, principal)
         self._out.append(self._session.connected(connect.headers, client.client_id, self._broker.name))
         self._broker.delivery.dirty[client] = None

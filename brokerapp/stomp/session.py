@@ -30,7 +30,14 @@ from brokerapp.actions import (
 from brokerapp.connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
 from brokerapp.message import escape, unescape
-from brokerapp.network_path import PATH_HEADER, TO_HEADER, TTL_HEADER, read_path
+from brokerapp.network_path import (
+    CONSUMERS_HEADER,
+    PATH_HEADER,
+    SUPPRESS_HEADER,
+    TO_HEADER,
+    TTL_HEADER,
+    read_path,
+)
 from brokerapp.stomp.frames import QUOTES, Frame, Run, encode
 from brokerapp.stomp.naming import NO_NAMES, SEND_TYPE, Naming, names_own
 from brokerapp.stomp.runs import AckFrames
@@ -48,8 +55,12 @@ HEART_BEAT_DIGITS = 9
 ACTIVEMQ_OPTION = "activemq."
 #: By which a bridge says whose it is, in CONNECT and CONNECTED.
 BRIDGE_HEADER = "sluice-broker"
+#: By which a broker of a cluster says what it was told of that, in CONNECT.
+CLUSTER_HEADER = "sluice-cluster"
+#: By which it says that it takes messages to there, too.
+DUPLEX_HEADER = "sluice-duplex"
 MESSAGE_ID = "message-id"
-CROSSING_HEADERS = (TO_HEADER, TTL_HEADER, PATH_HEADER)
+CROSSING_HEADERS = (TO_HEADER, TTL_HEADER, PATH_HEADER, CONSUMERS_HEADER, SUPPRESS_HEADER)
 #: Headers that name a durable subscription, the first that is there counts: Artemis' two, and ActiveMQ's.
 SUBSCRIPTION_NAMES = ("durable-subscription-name", "durable-subscriber-name", "activemq.subscriptionName")
 
@@ -139,10 +150,10 @@ class StompSession:
         if request is not None:
             answer["response-id"] = answer["receipt-id"] = request
         shares_client_id = headers.get("shared-client-id") == "true"
-        self.bridge = headers.get(BRIDGE_HEADER)
+        self.bridge = headers.get(BRIDGE_HEADER) or None
         return Connect(
             headers.get("login"), headers.get("passcode"), headers.get("client-id"), shares_client_id, answer,
-            self.bridge,
+            self.bridge, headers.get(DUPLEX_HEADER) == "true", headers.get(CLUSTER_HEADER), headers.get("reconnect"),
         )  # fmt: skip
 
     def _send(self, headers: dict[str, str], frame: Frame) -> Action:

@@ -16,7 +16,9 @@
 {B}:due            zset    job -> when it is due, milliseconds since the epoch
 {B}:jobs           hash    job -> its record: what is to be sent then
 {B}:audit          zset    what was handed over, by log -> SEQ when it was kept, see functions/handing_over.lua
+{B}:cluster        hash    id, version, `=NAME` -> JSON: the copy of the record of the broker's cluster
 {B}:definitions    hash    version -> JSON, `current` -> version, `meta:VERSION` -> JSON
+{B}:connectors     string  JSON: `connectors` to other brokers, and `imported`: those the file named last
 {B}:stats          hash    destination -> JSON; `{B}:stats:changed` zset destination -> snapshot version
 {B}:nodes          hash    name of a member -> JSON of what others need to know of it
 {B}:node:NAME      string  JSON of its status, expires when it stops beating
@@ -104,8 +106,16 @@ class Keys:
         return self._key("audit")
 
     @property
+    def cluster(self) -> str:
+        return self._key("cluster")
+
+    @property
     def definitions(self) -> str:
         return self._key("definitions")
+
+    @property
+    def connectors(self) -> str:
+        return self._key("connectors")
 
     @property
     def stats(self) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from brokerapp.store import Batch, Committed, Limits
 from brokerapp.store.commit_call import commit_call, committed
+from brokerapp.store.connectors import Connectors
 from brokerapp.store.entries import Entries
 from brokerapp.store.logs import Logs
 from brokerapp.store.moments import Moments
 from brokerapp.store.nodes import Nodes
 from brokerapp.store.numbers import Numbers
+from brokerapp.store.records import Records
 from brokerapp.store.requests import Requests
 from brokerapp.store.rings import Rings
 from brokerapp.store.versions import Versions
@@ -17,7 +19,7 @@ from brokerapp.store.versions import Versions
 TRACE_BATCHES = 250
 
 
-class RedisStore(Entries, Logs, Moments, Nodes, Numbers, Requests, Versions):
+class RedisStore(Connectors, Entries, Logs, Moments, Nodes, Numbers, Records, Requests, Versions):
     """See brokerapp.store: all that is asked of a store, each part in a module of its own."""
 
     def __init__(self, url: str, broker: str) -> None:

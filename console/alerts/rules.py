@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from analytics.words import short
 from brokerapp.destination import ANY_REST, Destination, Kind
 from brokerapp.engine.destination_map import matches
 from brokerapp.history import Point, Whole
@@ -108,10 +109,15 @@ class Rule:
         """Whether this number is one to be told of."""
         return value < self.threshold if self.below else value > self.threshold
 
+    @property
+    def _which(self) -> str:
+        every = "queue" if self.meaning.kinds == (Kind.QUEUE,) else "queue or topic"
+        return f"any {every}" if self.pattern == ANY_REST else self.pattern
+
     def __str__(self) -> str:
         """`depth of orders.> above 100 messages for 5 min`"""
         meaning = self.meaning
-        of = "" if meaning.of_broker else f" of {self.pattern}"
+        of = "" if meaning.of_broker else f" of {self._which}"
         sense = "below" if self.below else "above"
         held = f" for {figures.span(self.hold)}" if self.hold else ""
         return f"{meaning.said}{of} {sense} {amount(self.metric, self.threshold)}{held}"
@@ -208,10 +214,11 @@ def concerned(rule: Rule, picture: Picture) -> list[DestinationStats]:
 
 
 def sentence(rule: Rule, subject: str, value: float) -> str:
-    """What to tell somebody: `queue://orders: depth is 1,204 messages, above 1,000 messages`."""
-    sense = "below" if rule.below else "above"
-    said = f"{rule.meaning.said} is {amount(rule.metric, value)}, {sense} {amount(rule.metric, rule.threshold)}"
-    return f"{subject}: {said}"
+    """What to tell somebody: `orders: depth is 1,204 messages, above 1,000`."""
+    sense, limit = "below" if rule.below else "above", amount(rule.metric, rule.threshold)
+    if rule.meaning.unit in ("messages", "connections"):
+        limit = limit.partition(" ")[0]
+    return f"{short(subject)}: {rule.meaning.said} is {amount(rule.metric, value)}, {sense} {limit}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,19 +6,16 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
-from django.shortcuts import get_object_or_404
 from ninja import Router, Schema, Status
 
 from console import audit, runs
-from console.access import require_everywhere, visible
-from console.analyses import catalogue, request_for
+from console.access import require, visible
+from console.analyses import catalogue, readable, request_for, run_for, scope_of
 from console.api.operations import operation
 from console.api.paging import Paged, page_of
 from console.models import AnalysisRun
-from console.rights import Verb, everything
-from console.routing import trials
+from console.rights import Verb
 
 router = Router(tags=["analyses"])
 
@@ -65,11 +62,6 @@ class RunOut(Schema):
     finished: datetime | None
     pinned: bool
 
-    @staticmethod
-    def resolve_request(run: AnalysisRun) -> dict[str, Any]:
-        """What was asked, without the definitions that a trial judges: those its draft shows."""
-        return {name: value for name, value in run.request.items() if name != "trial"}
-
 
 class Pin(Schema):
     """Whether a run is kept for ever."""
@@ -95,13 +87,16 @@ def list_analyses(request: HttpRequest) -> Any:
 @operation(router, "GET", "/runs", Verb.SEE, response=RunPage)
 def list_runs(request: HttpRequest, query: Paged) -> Any:
     """List runs, newest first."""
-    return page_of(_known(request), query)
+    return page_of(readable(AnalysisRun.objects.all(), visible(request.user)), query)
 
 
 @operation(router, "POST", "/runs", Verb.ANALYSE, response={201: RunOut})
 def start_run(request: HttpRequest, wanted: NewRun) -> Any:
     """Start an analysis."""
     title, parameters = request_for(wanted.kind, wanted.parameters)
+    for place in scope_of(wanted.kind, parameters):
+        require(request, Verb.ANALYSE, place)
+        require(request, Verb.SEE, place)
     with audit.recording(request, "analyse", wanted.kind) as change:
         run = runs.start(wanted.kind, title, parameters, request.user.get_username())
         change.after = {"run": str(run.id), **parameters}
@@ -111,14 +106,13 @@ def start_run(request: HttpRequest, wanted: NewRun) -> Any:
 @operation(router, "GET", "/runs/{uuid:run_id}", Verb.SEE, response=RunOut)
 def get_run(request: HttpRequest, run_id: UUID) -> Any:
     """One run."""
-    return get_object_or_404(_known(request), id=run_id)
+    return run_for(request, str(run_id))
 
 
 @operation(router, "GET", "/runs/{uuid:run_id}/result", Verb.SEE, response=dict[str, Any])
 def get_result(request: HttpRequest, run_id: UUID) -> Any:
     """What a run found: charts, tables and a sentence."""
-    require_everywhere(request, Verb.SEE)
-    run = get_object_or_404(AnalysisRun, id=run_id)
+    run = run_for(request, str(run_id))
     result = runs.result_of(run) if run.state == AnalysisRun.State.DONE else None
     if result is None:
         raise Http404(f"The run {run_id} has no result: it is {run.state}.")
@@ -128,7 +122,7 @@ def get_result(request: HttpRequest, run_id: UUID) -> Any:
 @operation(router, "POST", "/runs/{uuid:run_id}/cancel", Verb.ANALYSE, response=RunOut)
 def cancel_run(request: HttpRequest, run_id: UUID) -> Any:
     """Stop a run."""
-    run = get_object_or_404(_known(request), id=run_id)
+    run = run_for(request, str(run_id))
     if not run.is_final:
         with audit.recording(request, "cancel", f"run {run.id}", before={"state": run.state}):
             runs.cancel(run, request.user.get_username())
@@ -139,12 +133,6 @@ def cancel_run(request: HttpRequest, run_id: UUID) -> Any:
 @operation(router, "PUT", "/runs/{uuid:run_id}/pin", Verb.ANALYSE, response=RunOut)
 def pin_run(request: HttpRequest, run_id: UUID, wanted: Pin) -> Any:
     """Keep a run for ever, or no longer than others."""
-    run = get_object_or_404(_known(request), id=run_id)
+    run = run_for(request, str(run_id))
     runs.pin(request, run, wanted.pinned)
     return run
-
-
-def _known(request: HttpRequest) -> QuerySet[AnalysisRun]:
-    """The runs one may know of. A trial names destinations: who sees some of them only looks at its draft."""
-    found = AnalysisRun.objects.all()
-    return found if visible(request.user, Verb.SEE) is everything else found.exclude(kind=trials.KIND)

@@ -70,6 +70,7 @@ class BlastOut(Schema):
     sentence: str
     is_safe: bool
     reaches: list[ReachOut]
+    unnamed: int = Field(description="Queues and topics beside these, which you may not see")
 
 
 class RadiusOut(Schema):
@@ -107,7 +108,7 @@ def get_radius(request: HttpRequest, name: str, query: Annotated[RadiusQuery, Qu
     wish = Wish(query.action, Destination.queue(name), target, tuple(query.seq), query.selector, 0, "asked", "")
     wish.check()
     asking.check(request, wish)
-    found = asking.blast_radius(wish, asking.chosen(wish))
+    found = asking.blast_radius(request, wish, asking.chosen(wish))
     return {
         "blasts": [_blast(each) for each in found.blasts], "looked_at": found.looked_at, "of": found.of,
         "notes": found.notes, "is_safe": found.is_safe, "traced": found.traced,
@@ -122,8 +123,8 @@ def _shown(cluster: Any) -> dict[str, Any]:
 
 
 def _blast(blast: Any) -> dict[str, Any]:
-    reaches = [{"queue": str(e.destination), "processed": e.processed, "warning": e.warning} for e in blast.reaches]
+    reaches = [{"queue": str(e.destination), "processed": e.processed, "warning": e.warning} for e in blast.named]
     return {
         "target": str(blast.target) if blast.target else None, "count": blast.count, "sentence": blast.sentence,
-        "is_safe": blast.is_safe, "reaches": reaches,
+        "is_safe": blast.is_safe, "reaches": reaches, "unnamed": blast.unnamed,
     }  # fmt: skip

@@ -13,8 +13,8 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from brokerapp.errors import DefinitionRefused
-from console import audit
-from console.access import touched
+from console import audit, naming
+from console.access import touched, visible
 from console.api.analyses import RunOut
 from console.api.operations import operation
 from console.api.paging import PageQuery, page_of
@@ -26,7 +26,7 @@ from console.routing.changes import Change, between
 from console.routing.fragment import file_difference
 from console.routing.models import Draft
 from console.routing.sight import completed, known, known_changes
-from console.routing.steps import STEPS
+from console.routing.steps import STEPS, may_draft
 
 router = Router(tags=["routing"])
 #: Drafts that are looked through, the latest.
@@ -159,7 +159,8 @@ def diff_draft(request: HttpRequest, draft_id: int) -> Any:
     return {
         "version": found.current.version,
         "difference": difference(found.current, replace(found.proposed, version=found.current.version)),
-        "clashes": [each.change.id for each in found.clashes], "problem": found.problem,
+        "clashes": [each.change.id for each in found.clashes],
+        "problem": naming.said(found.problem, visible(request.user)),
         "can_apply": found.can_apply, "lines": [(each.sign, each.text) for each in lines],
     }  # fmt: skip
 
@@ -203,4 +204,5 @@ def _changes(request: HttpRequest, wanted: DraftIn) -> list[Change]:
     changes = between(base, completed(read(wanted.definitions), base, touched(request.user)))
     if not changes:
         raise DefinitionRefused(f"these definitions are those of version {wanted.version}: the draft changes nothing")
+    may_draft(request, changes)
     return changes

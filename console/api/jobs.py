@@ -128,8 +128,11 @@ def get_job(request: HttpRequest, job_id: UUID) -> Any:
 @operation(router, "GET", "/{uuid:job_id}/outcomes", Verb.BROWSE, response=OutcomePage)
 def list_outcomes(request: HttpRequest, job_id: UUID, query: Annotated[OutcomeQuery, Query()]) -> Any:
     """What became of each message of a job."""
-    found = _existing(request, job_id).outcomes.all()
-    return page_of(found.filter(outcome=query.outcome) if query.outcome else found, query)
+    found, sees = _existing(request, job_id).outcomes.all(), visible(request.user)
+    page = page_of(found.filter(outcome=query.outcome) if query.outcome else found, query)
+    for row in page["items"]:
+        row.detail = jobs.detail_of(row, sees)
+    return page
 
 
 @operation(router, "PUT", "/{uuid:job_id}/rate", Verb.RESUBMIT, response=JobOut)

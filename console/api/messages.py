@@ -14,13 +14,15 @@ from brokerapp.errors import RequestRefused
 from brokerapp.selectors import compile_selector
 from brokerapp.sending import MAX_COUNT, TestSend
 from console import audit
-from console.access import require
+from console.access import require, visible
 from console.api.destinations import of_address
 from console.api.operations import operation
 from console.gateway import gateway
 from console.masking import MaskedMessage, check_selector, masked
 from console.repair import editing
 from console.rights import Verb
+
+UNNAMED = "How many there are beside these, which you may not see"
 
 router = Router(tags=["messages"])
 sending = Router(tags=["messages"])  #: what is not about one queue
@@ -99,6 +101,7 @@ class Sent(Schema):
     id: str = Field(description="message-id of the first")
     count: int
     queues: list[str] = Field(description="That messages like it come to now")
+    unnamed: int = Field(description=UNNAMED)
 
 
 class Edited(Schema):
@@ -106,6 +109,7 @@ class Edited(Schema):
 
     id: str
     places: list[str]
+    unnamed: int = Field(description=UNNAMED)
 
 
 @operation(router, "GET", "/{path:name}/messages", Verb.BROWSE, of_address, response=BrowsePageOut)
@@ -133,9 +137,10 @@ def get_message(request: HttpRequest, name: str, seq: int) -> Any:
 def edit_message(request: HttpRequest, name: str, seq: int, wanted: Changed) -> Any:
     """Send a message in place of one, which goes in the same moment."""
     queue = Destination.queue(name)
-    return editing.send_instead(
+    answer = editing.send_instead(
         request, queue, editing.to_edit(request, queue, seq), wanted.message(), wanted.reason.strip()
     )
+    return {"id": answer["id"], **_places(request, answer["places"], "places")}
 
 
 @operation(sending, "POST", "/messages", Verb.SEND, response={201: Sent})
@@ -149,7 +154,15 @@ def send_messages(request: HttpRequest, wanted: Outgoing) -> Any:
     with audit.recording(request, "send", targets[0], before=about) as change:
         answer = gateway().send(message.to_json(), wanted.count, request.user.get_username())
         change.after = {"first": answer["id"], "queues": answer["queues"]}
-    return Status(201, {"id": answer["id"], "count": answer["count"], "queues": answer["queues"]})
+    sent = {"id": answer["id"], "count": answer["count"], **_places(request, answer["queues"], "queues")}
+    return Status(201, sent)
+
+
+def _places(request: HttpRequest, places: list[str], name: str) -> dict[str, Any]:
+    """Those one may know of under this name, and how many more there are."""
+    sees = visible(request.user)
+    named = [each for each in places if sees(Destination.parse(each))]
+    return {name: named, "unnamed": len(places) - len(named)}
 
 
 def _shown(message: MaskedMessage) -> dict[str, Any]:

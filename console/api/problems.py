@@ -22,6 +22,8 @@ from brokerapp.errors import (
     SelectorSyntaxError,
     StoreUnavailable,
 )
+from console import naming
+from console.access import visible
 from console.api.auth import TooMany
 
 logger = logging.getLogger(__name__)
@@ -68,7 +70,7 @@ def install(api: NinjaAPI) -> None:
     def refused(request: HttpRequest, error: BrokerError) -> HttpResponse:
         status = next(status for kind, status in _STATUS if isinstance(error, kind))
         more = {"position": error.position} if isinstance(error, SelectorSyntaxError) else {}
-        return answer(request, status, str(error), error.code, **more)
+        return answer(request, status, naming.said(str(error), visible(request.user)), error.code, **more)
 
     @api.exception_handler(ValidationError)
     def invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:

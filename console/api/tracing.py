@@ -11,7 +11,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from console import audit
-from console.access import lacking, visible
+from console.access import lacking, touched, visible
 from console.api.operations import operation
 from console.journeys import journey_of
 from console.live.mirror import mirror
@@ -98,20 +98,21 @@ def search_messages(request: HttpRequest, sought: Annotated[Sought, Query()]) ->
 @operation(router, "GET", "/messages/{path:message_id}/journey", Verb.BROWSE, response=JourneyOut)
 def get_journey(request: HttpRequest, message_id: str) -> Any:
     """What became of a message."""
-    found, sees = journey_of(message_id), visible(request.user, Verb.BROWSE)
+    found, sees = journey_of(message_id, touched(request.user)), visible(request.user, Verb.BROWSE)
     places = {step.place for step in found.steps if step.place}
     if not found.steps:
         raise Http404("Nothing was recorded of this message.")
     if places and not any(map(sees, places)):
         audit.denied(request, "browse", message_id, lacking(Verb.BROWSE))
         raise PermissionDenied(lacking(Verb.BROWSE))
+    found = found.seen_by(sees)
     steps = [
         {"time": each.time, "kind": each.kind, "words": each.words, "detail": each.detail,
          "place": str(each.place) if each.place else None}
-        for each in found.steps if each.place is None or sees(each.place)
+        for each in found.steps
     ]  # fmt: skip
     copies = [
         {"place": str(each.place), "state": each.state, "since": each.since, "detail": each.detail}
-        for each in found.copies if sees(each.place)
+        for each in found.copies
     ]  # fmt: skip
     return {"id": found.id, "steps": steps, "copies": copies, "complete": found.complete}

@@ -78,6 +78,7 @@ class WayOut(Schema):
 
     steps: list[StepOut]
     places: list[PlaceOut]
+    unnamed: int = Field(description="Places beside these, which you may not see")
     untold: int = Field(description="Steps that are left out")
     problem: str
 
@@ -101,7 +102,13 @@ def preview_route(request: HttpRequest, wanted: Way) -> Any:
         {"destination": str(e.destination), "seen_as": str(e.seen_as), "exists": e.exists, "sentence": e.sentence}
         for e in found.places
     ]
-    return {"steps": list(map(_step, found.steps)), "places": places, "untold": found.untold, "problem": found.problem}
+    return {
+        "steps": list(map(_step, found.steps)),
+        "places": places,
+        "unnamed": found.unnamed,
+        "untold": found.untold,
+        "problem": found.problem,
+    }
 
 
 @operation(router, "POST", "/selector", Verb.SEE, response=ClauseOut)

@@ -18,6 +18,7 @@ from typing import Any
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from django.utils import timezone
 
 from brokerapp.errors import BrokerError
 from brokerapp.history import FINE
@@ -30,6 +31,7 @@ from console.live.sparks import sparks_soon
 from console.live.topics import CELLS, FROM_DATABASE, KNOWN, RIGHTS, Topic
 from console.rights import everything
 from console.rights_version import rights_version
+from console.zones import zone_named, zone_of
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +73,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         reader = await asyncio.to_thread(notices)
         self._stop_listening = reader.listen(lambda notice: loop.call_soon_threadsafe(self._noticed))
         self._sees = await database_sync_to_async(visible)(self.scope["user"])
+        self._zone = zone_named(await database_sync_to_async(zone_of)(self.scope["user"]))
         self._pump = asyncio.create_task(self._send_frames())
 
     async def disconnect(self, code: int) -> None:
@@ -149,7 +152,9 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     async def _cells(self, picture: Picture, text: str, topic: Topic) -> Cells:
         if topic.name not in CELLS:
             return await self._cells_from_database(text, topic)
-        cells = CELLS[topic.name](picture, topic, await self._knows(picture, topic))
+        knows = await self._knows(picture, topic)
+        with timezone.override(self._zone):
+            cells = CELLS[topic.name](picture, topic, knows)
         if topic.name == "list":
             await self._add_sparks(picture, text, topic, cells)
         return cells
@@ -180,7 +185,8 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         if now - self._read.get(text, -RUNS_RECHECK) < RUNS_RECHECK:
             return {}
         self._read[text] = now
-        return await database_sync_to_async(FROM_DATABASE[topic.name])(self.scope["user"], topic)
+        with timezone.override(self._zone):
+            return await database_sync_to_async(FROM_DATABASE[topic.name])(self.scope["user"], topic)
 
     async def _must_recheck(self) -> bool:
         """Whether anybody's rights changed, or a session may have ended by itself."""

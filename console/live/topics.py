@@ -18,6 +18,7 @@ from brokerapp.snapshot import ConnectionStats, DestinationStats
 from console import bell, figures, health, runs
 from console.access import AnyUser, Verb, visible
 from console.alerts import showing
+from console.analyses import is_readable
 from console.connections import connections_of
 from console.listing import COLUMNS, row_of, visible_of
 from console.live.frames import Cells
@@ -188,8 +189,8 @@ KNOWN: dict[str, Callable[[Picture, Sees], Container[str]]] = {
 
 
 def run_cells(user: AnyUser, topic: Topic) -> Cells:
-    """One run of an analysis, or those of the rows shown."""
-    return runs.cells(topic.argument, topic.rows)
+    """One run of an analysis, or those of the rows shown, that the user may know of."""
+    return runs.cells(topic.argument, topic.rows, lambda run: is_readable(run, visible(user)))
 
 
 def job_cells(user: AnyUser, topic: Topic) -> Cells:

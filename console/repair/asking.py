@@ -66,6 +66,7 @@ def ask(request: HttpRequest, wish: Wish) -> Job:
     if is_allowed:
         for target in jobs.targets(wish):
             require(request, wish.verb, target)
+        check_ways(blast_radius(request, wish, chosen(wish)) if wish.action == Action.RETRY else None)
     about = {"target": str(wish.target or ""), "selector": wish.selector, "messages": list(wish.seqs)[:100]}
     with audit.recording(request, wish.action, wish.queue, before=about) as change:
         is_few = is_allowed and 0 < len(wish.seqs) <= FEW
@@ -89,19 +90,33 @@ def chosen(wish: Wish) -> Chosen:
     return Chosen(page.messages, door.count(wish.queue, wish.selector or None))
 
 
-def blast_radius(wish: Wish, found: Chosen) -> Radius | None:
-    """Where the messages would come; None where they would come nowhere, or nobody said where."""
+def blast_radius(request: HttpRequest, wish: Wish, found: Chosen) -> Radius | None:
+    """Where the messages would come, as far as who asks may know; None: nowhere, or nobody said where."""
     if wish.action == Action.REMOVE or (wish.action != Action.RETRY and wish.target is None):
         return None
     stats = mirror().current().stats
-    return radius(found.sample, found.count, wish.queue, wish.target, gateway().routes, trace.processed, stats.get)
+    return radius(
+        found.sample, found.count, wish.queue, wish.target, gateway().routes, trace.processed, stats.get,
+        visible(request.user),
+    )  # fmt: skip
 
 
-def radius_of(job: Job) -> Radius | None:
+def check_ways(found: Radius | None) -> None:
+    """Raise RequestRefused where messages would return to a queue that somebody paused: it would only hide them there.
+
+    Who wants them there all the same moves them.
+    """
+    paused = [each for blast in (found.blasts if found else ()) for each in blast.reaches if each.is_paused]
+    if paused:
+        place = str(paused[0].destination) if paused[0].is_named else "a queue that you may not see"
+        raise RequestRefused(f"{place} {paused[0].warning}: resume it first, or move the messages there")
+
+
+def radius_of(request: HttpRequest, job: Job) -> Radius | None:
     """Where the messages of a job would come, as far as they are still there: what who approves it has to see."""
     seqs = tuple(job.outcomes.values_list("seq", flat=True)[:MAX_ROUTED]) if job.is_selection else ()
     wish = Wish(job.action, job.source, job.goal, seqs, job.selector)
-    return blast_radius(wish, chosen(wish))
+    return blast_radius(request, wish, chosen(wish))
 
 
 def _one_by_one(wish: Wish) -> list[BrowsedMessage]:
@@ -121,6 +136,7 @@ def control(request: HttpRequest, job: Job, action: str, rate: int = 0) -> tuple
         is_done = True
         match action:
             case "approve":
+                check_ways(radius_of(request, job) if job.action == Action.RETRY else None)
                 is_done = jobs.approve(job, by)
             case "pause":
                 is_done = jobs.pause(job, by)

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from brokerapp.destination import Destination
 from brokerapp.errors import InvalidDestination
 from brokerapp.snapshot import BrowsedMessage, DestinationStats
+from console import naming
 from console.figures import counted
+from console.rights import Sees, everything
 
 #: Messages whose ways are looked at; and of those whose trace is.
 MAX_ROUTED, MAX_TRACED = 100, 20
@@ -28,12 +30,18 @@ class Reach:
 
     destination: Destination
     stats: DestinationStats | None = None
+    is_named: bool = True  #: whether who looks may know of it; else it only counts
     processed: int = 0  #: how many of the messages were acknowledged there before
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether nothing leaves it now."""
+        return self.stats is not None and self.stats.Paused
 
     @property
     def warning(self) -> str:
         """What stands in the way there, or ""."""
-        if self.stats is not None and self.stats.Paused:
+        if self.is_paused:
             return f"is paused, with {counted(self.stats.QueueSize, 'message')}"
         if self.stats is None or not self.stats.ConsumerCount:
             return "has no consumer now"
@@ -48,14 +56,26 @@ class Blast:
     count: int = 0
     reaches: list[Reach] = field(default_factory=list)
     topics: list[tuple[Destination, int]] = field(default_factory=list)  #: with how many subscribers listen
+    unnamed_topics: int = 0  #: topics that only count
+    unnamed_listeners: int = 0  #: the subscribers of those
     error: str = ""
+
+    @property
+    def named(self) -> list[Reach]:
+        """The queues that who looks may know of."""
+        return [each for each in self.reaches if each.is_named]
+
+    @property
+    def unnamed(self) -> int:
+        """How many queues and topics there are beside those that are named."""
+        return len(self.reaches) - len(self.named) + self.unnamed_topics
 
     @property
     def sentence(self) -> str:
         """What happens to each of them."""
         if self.error:
             return f"cannot be sent: {self.error}"
-        queues, listeners = len(self.reaches), sum(count for _, count in self.topics)
+        queues, listeners = len(self.reaches), self.unnamed_listeners + sum(count for _, count in self.topics)
         done = sum(bool(each.processed) for each in self.reaches)
         also = f" and to {counted(listeners, 'subscriber')} of a topic" if listeners else ""
         if queues == 1:
@@ -101,8 +121,12 @@ Processed = Callable[[Sequence[str]], dict[str, set[str]] | None]
 def radius(
     messages: Sequence[BrowsedMessage], of: int, source: Destination, target: Destination | None,
     router: Router, processed: Processed, stats: Callable[[Destination], DestinationStats | None],
+    sees: Sees = everything,
 ) -> Radius:  # fmt: skip
-    """The ways of these messages, of `of` that were chosen: to the target, or to where each failed."""
+    """The ways of these messages, of `of` that were chosen: to the target, or to where each failed.
+
+    What who looks may not know of (`sees`) is counted and not named.
+    """
     looked_at = messages[:MAX_ROUTED]
     targets = [target or _origin(message) for message in looked_at]
     asked = [(to, _sent_again(message, source)) for message, to in zip(looked_at, targets, strict=True) if to]
@@ -113,7 +137,7 @@ def radius(
         route = next(answers) if to else {"queues": [], "topics": [], "error": "it does not say where it failed"}
         key = (to, tuple(route["queues"]), route.get("error", ""))
         if key not in blasts:
-            blasts[key] = _blast(to, route, stats)
+            blasts[key] = _blast(to, route, stats, sees)
         blast = blasts[key]
         blast.count += 1
         for reach in blast.reaches:
@@ -135,10 +159,16 @@ def _sent_again(message: BrowsedMessage, source: Destination) -> dict[str, str]:
     return kept | {"original-destination": source.stomp}
 
 
-def _blast(to: Destination | None, route: dict, stats: Callable[[Destination], DestinationStats | None]) -> Blast:
-    queues = [Destination.parse(name) for name in route["queues"]]
+def _blast(
+    to: Destination | None, route: dict, stats: Callable[[Destination], DestinationStats | None], sees: Sees
+) -> Blast:
+    reaches = [Reach(each, stats(each), sees(each)) for each in map(Destination.parse, route["queues"])]
     topics = [(Destination.parse(name), count) for name, count in route["topics"]]
-    return Blast(to, 0, [Reach(each, stats(each)) for each in queues], topics, route.get("error", ""))
+    named = [(topic, count) for topic, count in topics if sees(topic)]
+    unnamed = [count for topic, count in topics if not sees(topic)]
+    return Blast(
+        to, 0, reaches, named, len(unnamed), sum(unnamed), naming.said(route.get("error", ""), sees)
+    )  # fmt: skip
 
 
 def _notes(messages: Iterable[BrowsedMessage]) -> Iterable[str]:

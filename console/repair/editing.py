@@ -14,6 +14,7 @@ from console import audit
 from console.access import Verb, require
 from console.gateway import gateway
 from console.masking import masked
+from console.repair import jobs
 from console.repair.models import Edit
 
 
@@ -22,7 +23,7 @@ def to_edit(request: HttpRequest, queue: Destination, seq: int) -> BrowsedMessag
     require(request, Verb.READ, queue)
     found = gateway().message(queue, seq).messages
     if not found:
-        raise Http404("This message is gone: it was consumed, it expired, or somebody removed it.")
+        raise Http404(jobs.gone(queue, seq))
     shown = masked(request.user, found[0], queue)
     if shown.masked or shown.withheld:
         raise RequestRefused("parts of this message are masked for your role: whoever edits one must see all of it")

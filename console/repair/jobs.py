@@ -14,11 +14,11 @@ from django.utils import timezone
 from brokerapp.destination import Destination, is_pattern
 from brokerapp.errors import RequestRefused, StoreUnavailable
 from brokerapp.selectors import compile_selector
-from console import figures
+from console import figures, naming
 from console.gateway import gateway
 from console.ids import ids_in
 from console.repair.models import Job, JobOutcome
-from console.rights import Verb
+from console.rights import Sees, Verb
 from console.runs import notify
 from console.workers import ask
 
@@ -44,6 +44,10 @@ NEEDS: dict[str, Verb] = {
     Action.RETRY: Verb.BULK,
     Action.REMOVE: Verb.REMOVE,
 }
+
+
+#: Actions by which messages leave their queue, and what somebody did who took one, in words.
+LEAVING: dict[str, str] = {Action.MOVE: "moved", Action.RETRY: "resubmitted", Action.REMOVE: "deleted"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +214,28 @@ def forget_old() -> int:
 
 
 # -- how jobs stand
+
+
+def taken_by(queue: Destination, seq: int) -> str:
+    """Who took a message out of its queue, how and when, in words; "" where no operator did by a job."""
+    found = JobOutcome.objects.filter(job__queue=str(queue), job__action__in=LEAVING, seq=seq, outcome=Outcome.DONE)
+    row = found.select_related("job").order_by("-time").first()
+    if row is None:
+        return ""
+    return f"{row.job.asked_by} {LEAVING[row.job.action]} it {figures.ago(row.time)}"
+
+
+def gone(queue: Destination, seq: int) -> str:
+    """The sentence on a message that is not in its queue any more."""
+    who = taken_by(queue, seq)
+    return f"This message is gone: {who or 'it was consumed, it expired, or somebody removed it'}."
+
+
+def detail_of(row: JobOutcome, sees: Sees) -> str:
+    """Where a message came to, or why not, as far as somebody may know."""
+    if row.outcome == Outcome.GONE:
+        return taken_by(row.job.source, row.seq) or "a consumer took it, or it expired"
+    return naming.joined(row.detail, sees) if row.outcome == Outcome.DONE else naming.said(row.detail, sees)
 
 
 def find(ids: Sequence[str]) -> QuerySet[Job]:

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from analytics.catalogue import ANALYSES
-from brokerapp.destination import ANY_REST, Destination
-from brokerapp.errors import InvalidDestination
+from brokerapp.destination import Destination
 from console import runs
-from console.analyses import words_for
+from console.analyses import scope_of, words_for
 from console.models import AnalysisRun
 from console.reports.models import Edition, Report
-from console.rights import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +38,11 @@ class Part:
         return datetime.fromtimestamp(us / 1e6, UTC)
 
     @property
+    def began(self) -> datetime | None:
+        """When recording began, if that was in the window."""
+        return None if self.result is None else runs.began_of(self.result)
+
+    @property
     def window(self) -> tuple[datetime, datetime] | None:
         """The stretch of time it is about."""
         return None if self.result is None else runs.window_of(self.result)
@@ -58,13 +60,4 @@ def parts_of(edition: Edition) -> list[Part]:
 
 def places_of(report: Report) -> list[Destination]:
     """What the report is about, as patterns of destinations: everything, unless all questions stay within some."""
-    return [place for question in report.questions for place in _places(question)]
-
-
-def _places(question: Mapping[str, Any]) -> tuple[Destination, ...]:
-    analysis = ANALYSES.get(question["kind"])
-    stays = analysis is not None and analysis.stays_within and question.get("destination")
-    try:
-        return Scope.parse(question["destination"] if stays else ANY_REST).destinations
-    except InvalidDestination:  # what nobody can have a scope for
-        return Scope(ANY_REST).destinations
+    return [place for question in report.questions for place in scope_of(question["kind"], question)]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils import timezone
+
+from console import findings
 from console.models import Report
 from console.reports import editions
 from console.reports.content import Part, parts_of
@@ -24,7 +27,10 @@ def row_of(report: Report) -> dict[str, Any]:
     """A report in the list."""
     good = editions.last_good(report)
     sentences = [part.sentence for part in parts_of(good)] if good else []
-    return {"report": report, "latest": report.editions.first(), "good": good, "sentences": sentences}
+    return {
+        "report": report, "latest": report.editions.first(), "good": good, "sentences": sentences,
+        "is_overdue": report.due is not None and report.due <= timezone.now(),
+    }  # fmt: skip
 
 
 def shown(number: int, part: Part) -> dict[str, Any]:
@@ -34,7 +40,7 @@ def shown(number: int, part: Part) -> dict[str, Any]:
         "part": part,
         "charts": [(f"figure-{number}-{index}", chart) for index, chart in enumerate(result["charts"])],
         "tables": [
-            (table, [list(zip(row, table["columns"], strict=True)) for row in table["rows"][:ROWS]])
+            (table, [findings.cells(row, table["columns"], result["window"]) for row in table["rows"][:ROWS]])
             for table in result["tables"][:1]
         ],
     }

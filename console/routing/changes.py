@@ -26,6 +26,8 @@ from brokerapp.destination import ANY_REST, Destination
 Item = VirtualDestination | PolicyEntry | RedeliveryPolicy | Redelivery
 #: Id of the switches of redelivery, which are always there.
 SWITCHES = "redelivery"
+#: Options of a policy that say what is recorded: whoever changes these needs a right of its own.
+RECORDING = ("record_one_in", "record_properties")
 
 
 def id_of(item: Item) -> str:
@@ -88,6 +90,11 @@ def item_from_json(data: Mapping[str, Any] | None) -> Item | None:
     return next(iter(found.values()), switches)
 
 
+def _recording(item: Item | None) -> tuple:
+    """What it says of recording; nothing where it is about something else."""
+    return tuple(getattr(item, name, None) for name in RECORDING)
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One definition as it was and as it shall be; None where there is none."""
@@ -104,6 +111,19 @@ class Change:
     def what(self) -> str:
         """`new`, `changed` or `removed`."""
         return "new" if self.before is None else "removed" if self.after is None else "changed"
+
+    @property
+    def records(self) -> bool:
+        """Whether it changes what is recorded."""
+        return _recording(self.before) != _recording(self.after)
+
+    @property
+    def routes(self) -> bool:
+        """Whether it changes anything else. A policy that comes or goes does: it holds instead of others."""
+        if not isinstance(self.before, PolicyEntry) or not isinstance(self.after, PolicyEntry):
+            return True
+        before, after = (replace(each, **dict.fromkeys(RECORDING)) for each in (self.before, self.after))
+        return before != after
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from brokerapp.definitions import Composite, Definitions, MirroredQueue, VirtualDestination, VirtualTopic
+from brokerapp.definitions_json import KINDS
 from brokerapp.destination import Destination
 from brokerapp.errors import RequestRefused
 from brokerapp.selectors import compile_selector
@@ -85,6 +86,7 @@ class Preview:
     places: list[Place]
     untold: int  #: steps that are left out
     problem: str
+    unnamed: int = 0  #: places that are left out, as who asks may not know of them
 
     def reaches(self, destination: Destination) -> bool:
         """Whether a copy comes there."""
@@ -96,7 +98,7 @@ def preview_of(told: Mapping[str, Any], specimen: Specimen, definitions: Definit
     rules = {each.id: each for each in definitions.virtual_destinations}
     steps = [_step(each, rules, specimen, stats) for each in told["hops"]]
     places = [_place(Destination.parse(at), Destination.parse(seen), stats) for at, seen in told["places"]]
-    return Preview(steps, places, told["untold"], told["problem"])
+    return Preview(steps, places, told["untold"], told["problem"], told.get("unnamed", 0))
 
 
 def _step(hop: Mapping[str, Any], rules: Mapping[str, VirtualDestination], specimen: Specimen, stats: Stats) -> Step:
@@ -105,9 +107,14 @@ def _step(hop: Mapping[str, Any], rules: Mapping[str, VirtualDestination], speci
     is_strict = isinstance(rule, Composite) and rule.strict
     return Step(
         Destination.parse(hop["at"]), target, hop["depth"], hop["outcome"], rule,
-        f"{label_of(rule)} {title_of(rule)}" if rule else hop["definition"],
+        f"{label_of(rule)} {title_of(rule)}" if rule else _by(hop["definition"]),
         selector, clause_of(selector, specimen, hop["seen"], is_strict) if selector else None, target in stats,
     )  # fmt: skip
+
+
+def _by(definition: str) -> str:
+    """A binding or named subscription by its name; a definition that who asks may not know of without one."""
+    return definition if definition.partition(":")[0] not in KINDS else "a definition that you may not see"
 
 
 def clause_of(

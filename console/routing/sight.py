@@ -1,6 +1,7 @@
 """Sight: what of the routing somebody may know of who does not see every destination. Pure.
 
-A definition is known to whoever sees one of the destinations it is about; `sees` is asked of names and of patterns.
+A definition is known to whoever sees one of the destinations it is about, and all that it names by their full names;
+`sees` is asked of names and of patterns.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from typing import Any
 
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
+from console import naming
 from console.rights import Sees, everything
 from console.routing.changes import Change, Item, definitions_of, items_of, places_of
 
 
 def is_known(item: Item | None, sees: Sees) -> bool:
     """Whether somebody may know of a definition."""
-    return any(map(sees, places_of(item)))
+    places = places_of(item)
+    return any(map(sees, places)) and all(sees(place) for place in places if not place.is_pattern)
 
 
 def known(definitions: Definitions, sees: Sees) -> Definitions:
@@ -47,4 +50,5 @@ def known_way(told: Mapping[str, Any], sees: Sees) -> dict[str, Any]:
         each for each in told["hops"] if sees(Destination.parse(each["at"])) and sees(Destination.parse(each["target"]))
     ]
     places = [each for each in told["places"] if all(sees(Destination.parse(name)) for name in each)]
-    return {**told, "hops": hops, "places": places}
+    unnamed = len(told["places"]) - len(places)
+    return {**told, "hops": hops, "places": places, "unnamed": unnamed, "problem": naming.said(told["problem"], sees)}

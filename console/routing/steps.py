@@ -14,6 +14,7 @@ from console.gateway import gateway
 from console.routing import drafts
 from console.routing.changes import Change, places_of, resolved
 from console.routing.models import Draft
+from console.routing.sight import is_known
 
 #: What somebody gave with a step: `text`, `name`, `id`, `keep`.
 Said = Mapping[str, str]
@@ -21,13 +22,31 @@ Said = Mapping[str, str]
 
 def rights_for(request: HttpRequest, changes: Iterable[Change]) -> None:
     """Raise PermissionDenied unless the user may put these changes in force, wherever they reach."""
-    require(request, Verb.ROUTE)
+    changes = list(changes)
+    if not changes:
+        require(request, Verb.ROUTE)
+    _require_at(request, Verb.ROUTE, [each for each in changes if each.routes])
+    _require_at(request, Verb.RECORD, [each for each in changes if each.records])
+
+
+def _require_at(request: HttpRequest, verb: Verb, changes: list[Change]) -> None:
+    if not changes:
+        return
+    require(request, verb)
     knows = touched(request.user)
     for place in sorted({place for each in changes for item in (each.before, each.after) for place in places_of(item)}):
         if knows(place):
-            require(request, Verb.ROUTE, place)
+            require(request, verb, place)
         else:  # its name is not for them
-            require_everywhere(request, Verb.ROUTE)
+            require_everywhere(request, verb)
+
+
+def may_draft(request: HttpRequest, changes: Iterable[Change]) -> None:
+    """Raise PermissionDenied where a change is about what the user may not know of."""
+    knows = touched(request.user, Verb.DRAFT)
+    items = (item for each in changes for item in (each.before, each.after) if item is not None)
+    if not all(is_known(item, knows) for item in items):
+        require_everywhere(request, Verb.DRAFT)
 
 
 def apply_draft(request: HttpRequest, draft: Draft) -> Definitions:

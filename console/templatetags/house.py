@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from brokerapp.destination import NAMED_KINDS, Destination
 from brokerapp.errors import InvalidDestination
-from console import figures
+from console import figures, findings
 from console.alerts import rules
 
 register = template.Library()
@@ -33,6 +33,7 @@ for _filter in (
     figures.ago,
     figures.lately,
     figures.figure,
+    figures.cell,
     figures.difference,
 ):
     register.filter(_filter.__name__, _filter)
@@ -116,6 +117,12 @@ def millispan(ms: float) -> str:
 def beside(line: Any, columns: Any) -> list[tuple]:
     """Each number of a line of a comparison beside its column."""
     return list(zip(line.pairs, columns, strict=True))
+
+
+@register.filter
+def underhead(unit: str) -> str:
+    """What stands below the head of a column in this unit; nothing where each value brings its own."""
+    return findings.UNITS.get(unit, "")
 
 
 @register.filter

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
@@ -9,16 +10,17 @@ from csp.decorators import csp_update
 from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from analytics.catalogue import ANALYSES, Analysis, by_group
 from brokerapp.errors import RequestRefused
 from console import audit, findings, runs, turns
-from console.access import Verb, needs, require_everywhere
-from console.analyses import catalogue, request_for, words_for
+from console.access import Verb, needs, require, visible
+from console.analyses import catalogue, choice_for, readable, request_for, run_for, scope_of, words_for
 from console.archived import archived
 from console.assets import PLOTLY_STYLES
+from console.history import OF_WINDOW, Window
 from console.models import AnalysisRun
 
 #: Runs shown below the catalogue.
@@ -33,7 +35,7 @@ def analyses(request: HttpRequest) -> HttpResponse:
 
 
 def _page(request: HttpRequest, error: str = "") -> HttpResponse:
-    line, latest = turns.line(), AnalysisRun.objects.all()[:LATEST]
+    line, latest = turns.line(), readable(AnalysisRun.objects.all(), visible(request.user))[:LATEST]
     context = {
         "catalogue": catalogue(),
         "groups": by_group(),
@@ -50,14 +52,18 @@ def ask(request: HttpRequest, kind: str) -> HttpResponse:
     """The form of one question."""
     if kind not in ANALYSES or not ANALYSES[kind].group:
         raise Http404(f"There is no analysis {kind}.")
-    return _form(request, ANALYSES[kind], request.GET)
+    given, now = request.GET.dict(), time.time()
+    if OF_WINDOW & given.keys():
+        given["window"] = choice_for(ANALYSES[kind], int(now) - Window.read(request.GET, now).start)
+    return _form(request, ANALYSES[kind], given)
 
 
 def _form(request: HttpRequest, analysis: Analysis, given: Mapping[str, str], error: str = "") -> HttpResponse:
+    done = AnalysisRun.objects.filter(kind=analysis.kind, state=AnalysisRun.State.DONE)
     context = {
         "analysis": analysis,
         "fields": [(each, given.get(each.name) or each.default) for each in analysis.parameters],
-        "last": AnalysisRun.objects.filter(kind=analysis.kind, state=AnalysisRun.State.DONE)[:3],
+        "last": readable(done, visible(request.user))[:3],
         "error": error,
     }
     return render(request, "console/ask.html", context, status=400 if error else 200)
@@ -74,6 +80,9 @@ def start(request: HttpRequest) -> HttpResponse:
         if kind in ANALYSES:
             return _form(request, ANALYSES[kind], request.POST, str(error))
         return _page(request, str(error))
+    for place in scope_of(kind, parameters):
+        require(request, Verb.ANALYSE, place)
+        require(request, Verb.SEE, place)
     with audit.recording(request, "analyse", kind) as change:
         run = runs.start(kind, title, parameters, request.user.get_username())
         change.after = {"run": str(run.id), **parameters}
@@ -85,8 +94,7 @@ def start(request: HttpRequest) -> HttpResponse:
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def run(request: HttpRequest, run_id: str) -> HttpResponse:
     """One run: how it goes, why it failed, or what it found."""
-    require_everywhere(request, Verb.SEE)
-    found = get_object_or_404(AnalysisRun, id=run_id)
+    found = run_for(request, run_id)
     result = runs.result_of(found) if found.state == AnalysisRun.State.DONE else None
     context = {"run": found, "cells": runs.cells_of(found), "parameters": words_for(found.kind, found.request)}
     return render(request, "console/run.html", context | (_shown(result, found, request.GET) if result else {}))
@@ -100,6 +108,7 @@ def _shown(result: dict, run: AnalysisRun, query: Mapping[str, str]) -> dict:
         "since": _time(window["since_us"]),
         "until": _time(window["until_us"]),
         "fresh": _time(result.get("freshness_us")),
+        "began": runs.began_of(result),
         "files": [table["file"].removesuffix(".parquet") for table in result["tables"] if "file" in table],
         "charts": [(f"figure-{number}", chart) for number, chart in enumerate(result["charts"])],
         "tables": findings.pages(result, settings.SLUICE.results / str(run.id), query),
@@ -114,7 +123,7 @@ def _time(us: int | None) -> datetime | None:
 @needs(Verb.ANALYSE)
 def cancel(request: HttpRequest, run_id: str) -> HttpResponse:
     """Stop a run."""
-    found = get_object_or_404(AnalysisRun, id=run_id)
+    found = run_for(request, run_id)
     if found.is_final:
         messages.warning(request, "It was over already.")
     else:

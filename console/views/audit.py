@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from console import audit as trail
+from console import zones
 from console.access import Verb, needs
 from console.audit_query import FORMATS, AuditQuery, in_chunks
 from console.differences import differences
@@ -23,6 +24,8 @@ def audit(request: HttpRequest) -> HttpResponse:
     context = {
         "query": query,
         "wrong": query.wrong,
+        "since": zones.shown(query.since, query.zone),
+        "until": zones.shown(query.until, query.zone),
         "outcomes": [(each, query.url(outcome=each), each == query.outcome) for each in AuditEntry.Outcome.values],
         "all_outcomes": query.url(outcome=""),
         "rows": [(entry, differences(entry.before, entry.after)) for entry in page.entries],

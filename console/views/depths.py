@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from analytics.rollups import DEPTHS_KEPT
 from brokerapp.destination import Destination
-from console import past
+from console import past, zones
 from console.access import Verb, needs, visible
 from console.live.mirror import mirror
 
 PAGE_SIZE = 100
-#: How a moment stands in the URL and in the browser's field: to the minute, UTC.
+#: How a moment stands in the URL and in the browser's field, beside its zone: to the minute.
 _FORM = "%Y-%m-%dT%H:%M"
 #: The steps that the page offers: what they are called, and minutes.
 _STEPS = (("−1 d", -1440), ("−1 h", -60), ("−1 min", -1), ("+1 min", 1), ("+1 h", 60), ("+1 d", 1440))
@@ -32,15 +32,14 @@ class Moment:
     wrong: str = ""  #: why it was not that
 
     @staticmethod
-    def read(text: str, now: datetime) -> Moment:
+    def read(text: str, now: datetime, zone: str = "") -> Moment:
         """An hour ago without a text. A text that is no moment that can be told of says why."""
         hour_ago = (now - timedelta(hours=1)).replace(second=0, microsecond=0)
         if not text:
             return Moment(hour_ago)
-        try:
-            at = datetime.strptime(text[:16], _FORM).replace(tzinfo=UTC)
-        except ValueError:
-            return Moment(hour_ago, f"{text!r} is not a moment: expected YYYY-MM-DDThh:mm, UTC.")
+        at = zones.read(text, zone)
+        if at is None:
+            return Moment(hour_ago, f"{text!r} is not a moment: expected YYYY-MM-DDThh:mm.")
         if at > now:
             return Moment(hour_ago, "That moment is yet to come.")
         if at < now - timedelta(seconds=DEPTHS_KEPT):
@@ -49,14 +48,18 @@ class Moment:
 
     @property
     def text(self) -> str:
-        """As the URL says it."""
-        return self.at.strftime(_FORM)
+        """As the URL says it, by the clock of its reader."""
+        return _text(self.at)
 
     def steps(self, now: datetime) -> list[tuple[str, str]]:
         """Moments near this one that can be asked for: what the step is called, and the moment."""
         earliest = now - timedelta(seconds=DEPTHS_KEPT)
         moments = [(label, self.at + timedelta(minutes=minutes)) for label, minutes in _STEPS]
-        return [(label, at.strftime(_FORM)) for label, at in moments if earliest <= at <= now]
+        return [(label, _text(at)) for label, at in moments if earliest <= at <= now]
+
+
+def _text(moment: datetime) -> str:
+    return timezone.localtime(moment).strftime(_FORM)
 
 
 @require_GET
@@ -64,7 +67,7 @@ class Moment:
 def depths(request: HttpRequest) -> HttpResponse:
     """The depths at the moment `at`, beside those of now."""
     now = datetime.now(UTC)
-    moment = Moment.read(request.GET.get("at", ""), now)
+    moment = Moment.read(request.GET.get("at", ""), now, request.GET.get("zone", ""))
     found = past.rollups().depths_at(int(moment.at.timestamp()))
     stats = mirror().current().stats
 
@@ -85,6 +88,6 @@ def depths(request: HttpRequest) -> HttpResponse:
             "page": pages.get_page(request.GET.get("page")),
             "total": sum(each.depth for each in rows),
             "deepest": max((each.depth for each in rows), default=0),
-            "latest": time.strftime(_FORM, time.gmtime()),
+            "latest": _text(now),
         },
     )

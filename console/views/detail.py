@@ -14,11 +14,12 @@ from django.views.decorators.http import require_GET
 
 from analytics import charts
 from analytics.past import width_for
+from analytics.routes import policy_of
 from brokerapp.destination import Destination, Kind
 from brokerapp.errors import BrokerError
 from brokerapp.snapshot import DestinationStats
 from console import figures, history, past, policies
-from console.access import Verb, may, named, needs
+from console.access import Verb, may, named, needs, touched
 from console.assets import PLOTLY_STYLES
 from console.chart import chart_of
 from console.destinations import existing
@@ -30,6 +31,7 @@ from console.losses import losses_of
 from console.models import AuditEntry, Star
 from console.peers import consumers_of, peers_now, producers_of
 from console.routing.graph import feeders_of
+from console.routing.sight import is_known, known
 
 #: Entries of the audit trail that a page shows of one destination.
 MAX_CHANGES = 30
@@ -99,8 +101,11 @@ def _producers(request: HttpRequest, picture: Picture, stats: DestinationStats, 
 
 
 def _routing(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:
+    found, sees = gateway().definitions(), touched(request.user)
+    feeders = feeders_of(stats.destination, found)
     return {
-        "feeders": feeders_of(stats.destination, gateway().definitions()),
+        "feeders": [each for each in feeders if is_known(each.definition, sees)],
+        "unnamed": sum(not is_known(each.definition, sees) for each in feeders),
         "selectors": _remembered(stats.destination),
     }
 
@@ -114,8 +119,8 @@ def _remembered(destination: Destination) -> list[tuple[str, datetime]]:
 
 
 def _policy(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:
-    definitions = gateway().definitions()
-    entry = policies.policy_of(definitions, stats.destination)
+    definitions = known(gateway().definitions(), touched(request.user))
+    entry = policy_of(definitions, stats.destination)
     return {"policy": entry, "options": policies.options_of(entry) if entry else []}
 
 

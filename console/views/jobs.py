@@ -71,7 +71,8 @@ def detail(request: HttpRequest, job_id: str) -> HttpResponse:
     more = len(rows) > OUTCOMES
     counts = {value: job.outcomes.filter(outcome=value).count() for value in Outcome.values}
     context = {
-        "job": job, "cells": jobs.cells_of(job), "rows": rows[:OUTCOMES], "outcome": outcome, "after": after,
+        "job": job, "cells": jobs.cells_of(job), "outcome": outcome, "after": after,
+        "rows": [(row, jobs.detail_of(row, visible(request.user))) for row in rows[:OUTCOMES]],
         "next": _url(outcome=outcome, after=rows[OUTCOMES - 1].seq) if more else "",
         "outcomes": [
             (Outcome(value).label, count, _url(outcome=value), value == outcome)
@@ -79,7 +80,7 @@ def detail(request: HttpRequest, job_id: str) -> HttpResponse:
             if count
         ],
         "verb": jobs.verb_of(job), "parts": job.parts.all(),
-        "radius": asking.radius_of(job) if job.state == State.ASKED else None,
+        "radius": asking.radius_of(request, job) if job.state == State.ASKED else None,
     }  # fmt: skip
     return render(request, "console/job.html", context)
 

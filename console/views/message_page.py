@@ -15,7 +15,7 @@ from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError
 from brokerapp.snapshot import BrowsedMessage
 from console import audit
-from console.access import Verb, lacking, needs, visible
+from console.access import Verb, lacking, needs, touched, visible
 from console.bodies import readings
 from console.dead_letters import is_dead_letter_queue, pattern_of, survey
 from console.gateway import gateway
@@ -31,15 +31,14 @@ from console.searching import locate
 @needs(Verb.BROWSE)
 def message(request: HttpRequest, id: str) -> HttpResponse:
     """The page of one message; `queue` and `seq` may say where it was just seen."""
-    found = journey_of(id)
+    found = journey_of(id, touched(request.user))
     here = _copies(request, found)
     sees = visible(request.user, Verb.BROWSE)
     places = {step.place for step in found.steps if step.place} | {queue for queue, _ in here}
     if places and not any(map(sees, places)):
         audit.denied(request, "browse", id, lacking(Verb.BROWSE))
         raise PermissionDenied(lacking(Verb.BROWSE))
-    found.steps = [step for step in found.steps if step.place is None or sees(step.place)]
-    found.copies = [copy for copy in found.copies if sees(copy.place)]
+    found = found.seen_by(sees)
     here = [(queue, message) for queue, message in here if sees(queue)]
     shown = [(queue, masked(request.user, message, queue)) for queue, message in here]
     alike = _alike(here)
@@ -62,10 +61,10 @@ def fate(request: HttpRequest, id: str) -> HttpResponse:
     since = request.GET.get("since", "0")
     after = datetime.fromtimestamp(int(since) / 1000, UTC) if since.isdecimal() and len(since) < 15 else None
     sees = visible(request.user, Verb.BROWSE)
-    found = journey_of(id)
+    found = journey_of(id).seen_by(sees)
     copies = [
         copy for copy in found.copies
-        if sees(copy.place) and (after is None or copy.since >= after) and not _is_dead(copy.place)
+        if (after is None or copy.since >= after) and not _is_dead(copy.place)
     ]  # fmt: skip
     last = copies[-1] if copies else None
     over = last is not None and last.state in ("processed", "failed", "expired", "dropped")
@@ -75,12 +74,13 @@ def fate(request: HttpRequest, id: str) -> HttpResponse:
 
 
 def _recorded(request: HttpRequest, found: Journey) -> Listed | None:
-    """A message that is nowhere any more, as it was recorded when it was sent."""
-    if found.sent_to is None:
+    """A message that is nowhere any more, as it was recorded when it was sent; at a place one may know of."""
+    place = found.sent_to or next((copy.place for copy in found.copies), None)
+    if place is None:
         return None
-    headers = {"message-id": found.id, "destination": found.sent_to.stomp, **found.properties}
-    message = BrowsedMessage(0, found.id, found.sent_to.stomp, None, headers, b"", found.size)
-    return Listed(masked(request.user, message, found.sent_to))
+    headers = {"message-id": found.id, "destination": place.stomp, **found.properties}
+    message = BrowsedMessage(0, found.id, place.stomp, None, headers, b"", found.size)
+    return Listed(masked(request.user, message, place))
 
 
 Places = list[tuple[Destination, BrowsedMessage]]

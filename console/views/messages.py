@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 from django.contrib import messages as notes
@@ -17,7 +16,7 @@ from brokerapp.destination import Destination
 from brokerapp.errors import DestinationNotFound, RequestRefused, SelectorSyntaxError
 from brokerapp.selectors import compile_selector
 from brokerapp.snapshot import BrowsePage
-from console import audit
+from console import audit, zones
 from console.access import Verb, may, needs, queue_named
 from console.bodies import readings
 from console.dead_letters import is_dead_letter_queue
@@ -25,6 +24,7 @@ from console.gateway import SCAN, gateway
 from console.listed import Listed
 from console.live.mirror import mirror
 from console.masking import check_selector, masked
+from console.repair import jobs
 from console.repair.models import SavedSelector
 
 PAGE_SIZE = 50
@@ -55,9 +55,11 @@ def message(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     if not found and not request.htmx:
         if id:
             return redirect("message-page", id=id)
-        raise Http404("This message is gone: it was consumed, it expired, or somebody removed it.")
+        raise Http404(jobs.gone(destination, seq))
     panel = {"destination": destination, "seq": seq, "query": _query(request), "id": id}
-    if found:
+    if not found:
+        panel["gone"] = jobs.gone(destination, seq)
+    else:
         shown = masked(request.user, found[0], destination)
         panel |= {"row": Listed(shown), "readings": [] if shown.withheld else readings(shown.body)}
     if request.htmx:
@@ -72,7 +74,7 @@ def body(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     queue = Destination.queue(name)
     found = gateway().message(queue, seq).messages
     if not found:
-        raise Http404("This message is gone: it was consumed, it expired, or somebody removed it.")
+        raise Http404(jobs.gone(queue, seq))
     shown = masked(request.user, found[0], queue)
     if shown.withheld:
         raise RequestRefused(shown.withheld)
@@ -127,16 +129,14 @@ def _browse(destination: Destination, after: int, selector: str) -> BrowsePage:
 
 
 def _at(request: HttpRequest, queue: Destination) -> HttpResponse:
-    """Where the messages of a moment begin: `at` is a number, or a local time of the form YYYY-MM-DDTHH:MM in UTC."""
+    """Where the messages of a moment begin: `at` is a number, or a time by the clock of whoever asks."""
     text, selector = request.GET["at"].strip(), request.GET.get("selector", "").strip()
     if text.isdecimal() and len(text) < 19:
         after = max(0, int(text) - 1)
     else:
-        try:
-            moment = datetime.fromisoformat(text)
-        except ValueError:
-            raise RequestRefused(f"{text[:40]!r} is neither a number nor a time such as 2026-01-31T14:30") from None
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        moment = zones.read(text, zones.current())
+        if moment is None:
+            raise RequestRefused(f"{text[:40]!r} is neither a number nor a time such as 2026-01-31T14:30")
         after = gateway().place_at(queue, int(moment.timestamp() * 1000))
     path = reverse("messages", kwargs={"name": queue.name})
     return redirect(path + _url(selector=selector, after=after, **{"from": text}))

@@ -9,6 +9,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
 from console.models import UserSetting
+from console.zones import zone_named
 
 
 @require_POST
@@ -27,6 +28,12 @@ def keys(request: HttpRequest) -> HttpResponse:
     if choice not in ("on", "off"):
         return HttpResponseBadRequest(f"{choice!r} is neither on nor off")
     return _keep(request, single_keys=choice == "on")
+
+
+@require_POST
+def zone(request: HttpRequest) -> HttpResponse:
+    """Tell times by UTC, or by the clock of the zone that the browser named, and go back to the page."""
+    return _keep(request, zone=zone_named(request.POST.get("zone", "")).key)
 
 
 @require_POST

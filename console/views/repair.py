@@ -10,13 +10,14 @@ from django.views.decorators.http import require_http_methods
 
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError, RequestRefused
+from console import naming
 from console.access import Verb, lacking, may, needs, queue_named, visible
 from console.bodies import as_typed
 from console.figures import counted
 from console.listed import Listed
 from console.live.mirror import mirror
 from console.masking import masked
-from console.repair import asking, editing
+from console.repair import asking, editing, jobs
 from console.repair.draft import Draft
 from console.repair.jobs import FEW, MAX_SELECTION, Wish
 from console.repair.models import Job
@@ -45,13 +46,13 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
         if request.method == "POST" and not (error := _not_typed(wish, given)):
             return _asked(request, wish)
     except BrokerError as refused:
-        error, wish = str(refused), _wish(queue, given, lenient=True)
+        error, wish = naming.said(str(refused), visible(request.user)), _wish(queue, given, lenient=True)
     chosen = asking.chosen(wish)
     asking.at_once(request, wish)
     sees = visible(request.user, wish.verb)
     context = {
         "destination": queue, "wish": wish, "action": Action(wish.action), "lead": LEADS[wish.action], "error": error,
-        "chosen": chosen, "radius": asking.blast_radius(wish, chosen), "few": FEW, "given": given,
+        "chosen": chosen, "radius": asking.blast_radius(request, wish, chosen), "few": FEW, "given": given,
         "must_type": _must_type(wish),
         "may_at_once": may(request.user, wish.verb, queue), "needs": lacking(wish.verb, queue),
         "destinations": sorted(each.name for each in mirror().current().stats if each.is_queue and sees(each))[:1000],
@@ -107,7 +108,8 @@ def _asked(request: HttpRequest, wish: Wish) -> HttpResponse:
     elif is_few and not request.htmx:
         _tell(request, job)
     if request.htmx:
-        rows = list(job.outcomes.all()[:FEW]) if is_few else []
+        sees = visible(request.user)
+        rows = [(row, jobs.detail_of(row, sees)) for row in job.outcomes.all()[:FEW]] if is_few else []
         return render(request, "console/parts/acted.html", {"job": job, "rows": rows, "action": Action(job.action)})
     back = request.POST.get("back", "")
     if is_few and back.startswith("/") and not back.startswith("//"):
@@ -116,8 +118,9 @@ def _asked(request: HttpRequest, wish: Wish) -> HttpResponse:
 
 
 def _tell(request: HttpRequest, job: Job) -> None:
-    failed = [f"{row.get_outcome_display()}{f': {row.detail}' if row.detail else ''}" for row in job.outcomes.all()
-              if row.outcome != "done"]  # fmt: skip
+    sees = visible(request.user)
+    failed = [f"{row.get_outcome_display()}{f': {jobs.detail_of(row, sees)}' if row.detail else ''}"
+              for row in job.outcomes.all() if row.outcome != "done"]  # fmt: skip
     if job.done:
         messages.success(request, f"{Action(job.action).label}: done with {counted(job.done, 'message')}.")
     for each in failed[:3]:
@@ -137,12 +140,11 @@ def edit(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     if request.method == "POST":
         try:
             answer = editing.send_instead(request, queue, message, draft.message(), reason)
-            messages.success(
-                request, f"Sent as {answer['id']} to {', '.join(answer['places']) or 'nowhere: nothing keeps it'}."
-            )
+            places = ", ".join(naming.listed(answer["places"], visible(request.user)))
+            messages.success(request, f"Sent as {answer['id']} to {places or 'nowhere: nothing keeps it'}.")
             return redirect(reverse("message-page", kwargs={"id": answer["id"]}))
         except BrokerError as refused:
-            error = str(refused)
+            error = naming.said(str(refused), visible(request.user))
     context = {
         "destination": queue, "message": message, "draft": draft, "error": error, "reason": reason,
         "is_text": as_typed(message.body) is not None,

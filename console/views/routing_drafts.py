@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import BrokerError, DefinitionConflict, DefinitionRefused
-from console.access import Verb, needs, touched, visible
+from console.access import Verb, may, needs, touched, visible
 from console.gateway import gateway
 from console.live.mirror import mirror
 from console.live.picture import seen_by
@@ -43,11 +43,14 @@ def draft(request: HttpRequest, draft_id: int) -> HttpResponse:
     if found.is_living:
         standing = drafts.standing(changes, gateway().definitions())
         stats, proposed = seen_by(mirror().current(), visible(request.user)).stats, known(standing.proposed, sees)
+        applying = Verb.RECORD if changes and not any(each.routes for each in changes) else Verb.ROUTE
         told = {each.id: advice(each.after, proposed, stats) for each in changes if each.after is not None}
         context |= {
             "standing": standing,
             "clashes": [(each, rows_of_clash(each)) for each in standing.clashes],
             "clashing": {each.change.id for each in standing.clashes},
+            "applying": applying.name,
+            "can_apply": may(request.user, applying),
         }
         try:
             context["lines"] = file_difference(known(standing.current, sees), proposed, settings.SLUICE.broker_name)

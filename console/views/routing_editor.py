@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from brokerapp.definitions import Definitions
 from brokerapp.errors import DefinitionConflict, DefinitionRefused
-from console import audit
+from console import audit, naming
 from console.access import Verb, needs, touched, visible
 from console.gateway import gateway
 from console.live.mirror import mirror
@@ -29,7 +29,7 @@ from console.routing.fragment import fragment_difference, fragment_of
 from console.routing.matching import matched, targets_of
 from console.routing.models import Draft
 from console.routing.sight import is_known, known
-from console.routing.steps import apply_draft, rights_for
+from console.routing.steps import apply_draft, may_draft, rights_for
 
 #: What the editor can look like: steps with questions, or every option by ActiveMQ's names.
 LOOKS = ("guided", "expert")
@@ -111,7 +111,7 @@ def edit(request: HttpRequest, kind: str = "") -> HttpResponse:
         try:
             return _save(request, bench, form.definition())
         except DefinitionRefused as error:
-            refusal = str(error)
+            refusal = naming.said(str(error), visible(request.user))
     context = _editor(request, kind, form, bench) | {"refusal": refusal}
     return render(request, "console/routing/editor.html", context, status=400 if request.method == "POST" else 200)
 
@@ -121,6 +121,7 @@ def _save(request: HttpRequest, bench: Bench, new: Item | None) -> HttpResponse:
     change = Change(bench.existing, new)
     if change.before == change.after:
         raise DefinitionRefused("nothing is different: there is nothing to save")
+    may_draft(request, [change])
     bench.proposed(new)
     author = request.user.get_username()
     at_once = request.POST.get("do") == "apply" and bench.draft is None
@@ -143,7 +144,9 @@ def _save(request: HttpRequest, bench: Bench, new: Item | None) -> HttpResponse:
     try:
         saved = apply_draft(request, draft)
     except (DefinitionRefused, DefinitionConflict) as error:
-        messages.warning(request, f"Not applied, but kept in a draft: {error}.")
+        messages.warning(
+            request, f"Not applied, but kept in a draft: {naming.said(str(error), visible(request.user))}."
+        )
         return redirect("draft", draft_id=draft.pk)
     messages.success(request, f"In force on all nodes as version {saved.version}.")
     return redirect(reverse("routing") + f"?{urlencode(_landing(change, saved.version))}")
@@ -193,7 +196,7 @@ def _editor(request: HttpRequest, kind: str, form: Any, bench: Bench) -> dict[st
     try:
         bench.proposed(item)
     except DefinitionRefused as error:
-        return context | {"problem": str(error)}
+        return context | {"problem": naming.said(str(error), visible(request.user))}
     rest = applied(bench.seen, [Change(bench.existing, None)]) if bench.existing else bench.seen
     return context | {"advice": advice(item, known(rest, touched(request.user)), stats)}
 

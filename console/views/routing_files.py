@@ -13,13 +13,14 @@ from django.views.decorators.http import require_GET, require_http_methods
 from brokerapp.config import Outcome, export_xml, import_definitions
 from brokerapp.definitions import Definitions, Redelivery
 from brokerapp.errors import BrokerError, ConfigurationRefused
-from console import audit
-from console.access import Verb, needs, touched
+from console import audit, naming
+from console.access import Verb, needs, touched, visible
 from console.gateway import gateway
 from console.routing import drafts
 from console.routing.changes import SWITCHES, Change, between, definitions_of, items_of
 from console.routing.facts import rows_of
 from console.routing.sight import completed, known
+from console.routing.steps import may_draft
 
 #: Characters of a file that is read.
 MAX_FILE = 1_000_000
@@ -44,6 +45,7 @@ def import_file(request: HttpRequest) -> HttpResponse:
         sees = touched(request.user)
         proposed = completed(found, current, sees) if context["mode"] == "replace" else merged(current, found)
         changes = between(current, proposed)
+        may_draft(request, changes)
         if "draft" in request.POST and changes:
             return _keep(request, current, changes)
         outcomes = Counter(each.what for each in report)
@@ -53,7 +55,7 @@ def import_file(request: HttpRequest) -> HttpResponse:
             "kept": _kept(known(current, sees), proposed),
         }  # fmt: skip
     except BrokerError as error:
-        context["error"] = str(error)
+        context["error"] = naming.said(str(error), visible(request.user))
     return render(request, "console/routing/import.html", context, status=400 if context["error"] else 200)
 
 

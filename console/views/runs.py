@@ -9,13 +9,13 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib import messages
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, StreamingHttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from analytics import exports
 from console import comparing, runs, turns
-from console.access import Verb, needs, require_everywhere
-from console.analyses import catalogue, words_for
+from console.access import Verb, needs, visible
+from console.analyses import catalogue, readable, run_for, words_for
 from console.audit_query import in_chunks
 from console.models import AnalysisRun
 from console.run_query import CHIPS, RunQuery
@@ -29,7 +29,7 @@ COMPARED = 20_000
 def runs_list(request: HttpRequest) -> HttpResponse:
     """Runs, newest first; see RunQuery for what the query string may say."""
     query, line = RunQuery.read(request.GET), turns.line()
-    page = query.shown()
+    page = query.shown(visible(request.user))
     context = {
         "query": query,
         "page": page,
@@ -46,7 +46,7 @@ def runs_list(request: HttpRequest) -> HttpResponse:
 @needs(Verb.ANALYSE)
 def pin(request: HttpRequest, run_id: str) -> HttpResponse:
     """Keep a run for ever, or no longer than others."""
-    run = get_object_or_404(AnalysisRun, id=run_id)
+    run = run_for(request, run_id)
     runs.pin(request, run, not run.pinned)
     return redirect("run", run_id=run.id)
 
@@ -55,10 +55,9 @@ def pin(request: HttpRequest, run_id: str) -> HttpResponse:
 @needs(Verb.SEE)
 def compare(request: HttpRequest) -> HttpResponse:
     """Two finished runs of one kind: `run` twice, or `run` once for it and the one before."""
-    require_everywhere(request, Verb.SEE)
     asked = request.GET.getlist("run")
-    found = sorted((_run(each) for each in dict.fromkeys(asked[:2])), key=lambda run: run.created)
-    if len(asked) == 1 and (before := _before(found[0])):
+    found = sorted((_run(request, each) for each in dict.fromkeys(asked[:2])), key=lambda run: run.created)
+    if len(asked) == 1 and (before := _before(request, found[0])):
         found.insert(0, before)
     if trouble := _trouble(found, len(asked)):
         messages.error(request, trouble)
@@ -73,16 +72,17 @@ def compare(request: HttpRequest) -> HttpResponse:
     return render(request, "console/compare.html", context)
 
 
-def _run(run_id: str) -> AnalysisRun:
+def _run(request: HttpRequest, run_id: str) -> AnalysisRun:
     try:
-        return get_object_or_404(AnalysisRun, id=UUID(run_id))
+        return run_for(request, str(UUID(run_id)))
     except ValueError:
         raise Http404(f"{run_id[:40]!r} is no run") from None
 
 
-def _before(run: AnalysisRun) -> AnalysisRun | None:
+def _before(request: HttpRequest, run: AnalysisRun) -> AnalysisRun | None:
     """The latest finished run of the same question before this one."""
     done = AnalysisRun.objects.filter(kind=run.kind, state=AnalysisRun.State.DONE, created__lt=run.created)
+    done = readable(done, visible(request.user))
     return done.filter(request=run.request).first() or done.first()
 
 
@@ -118,8 +118,7 @@ def _file(run: AnalysisRun, name: str) -> Path:
 @needs(Verb.SEE)
 def download(request: HttpRequest, run_id: str, table: str, format: str) -> HttpResponse:
     """A table of a result in full."""
-    require_everywhere(request, Verb.SEE)
-    run = get_object_or_404(AnalysisRun, id=run_id)
+    run = run_for(request, run_id)
     result = runs.result_of(run)
     stored = f"{table}.parquet"
     if (

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError, InvalidDestination, RequestRefused
-from console import audit
+from console import audit, naming
 from console.access import Verb, needs, require, visible
 from console.gateway import gateway
 from console.live.mirror import mirror
@@ -37,7 +37,7 @@ def send(request: HttpRequest) -> HttpResponse:
                 return _keep(request, draft)
             sent = _send(request, draft)
         except BrokerError as refused:
-            error = str(refused)
+            error = naming.said(str(refused), visible(request.user))
     sees = visible(request.user, Verb.SEND)
     names = [each for each in sorted(mirror().current().stats) if each.name and sees(each)][:MAX_OFFERED]
     context = {
@@ -67,14 +67,17 @@ def _send(request: HttpRequest, draft: Draft) -> dict[str, Any]:
     with audit.recording(request, "send", targets[0], before=about) as change:
         answer = gateway().send(message.to_json(), count, request.user.get_username())
         change.after = {"first": answer["id"], "queues": answer["queues"]}
-    stats = mirror().current().stats
+    stats, sees = mirror().current().stats, visible(request.user)
     queues = [Destination.parse(name) for name in answer["queues"]]
+    topics = [(Destination.parse(name), listeners) for name, listeners in answer["topics"]]
     return {
         "id": answer["id"],
         "count": answer["count"],
-        "queues": [(each, stats.get(each)) for each in queues],
-        "topics": [(Destination.parse(name), listeners) for name, listeners in answer["topics"]],
-        "hops": answer["hops"],
+        "places": (len(queues), len(topics)),
+        "queues": [(each, stats.get(each)) for each in queues if sees(each)],
+        "topics": [(each, listeners) for each, listeners in topics if sees(each)],
+        "unnamed": sum(not sees(each) for each in (*queues, *(topic for topic, _ in topics))),
+        "hops": [hop for hop in answer["hops"] if sees(Destination.parse(hop[0])) and sees(Destination.parse(hop[2]))],
         "waits": any(name.startswith("AMQ_SCHEDULED_") for name in message.properties),
     }
 

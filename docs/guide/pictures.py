@@ -2,6 +2,7 @@
 
     make run                                     # in one terminal
     make demo FOR=900                            # in another; wait some minutes, so that charts have something to show
+                                                 # press Run now on the report Traffic of the hour, and wait for it
     .venv/bin/python docs/guide/pictures.py      # in a third
 
 Writes docs/guide/pictures/NAME.png, and docs/console.png for the README; names as arguments make those alone. Reads the
@@ -30,12 +31,13 @@ SETTLES = 2500
 
 @dataclass(frozen=True)
 class Picture:
-    """A page of the demo's business; `do` are keys pressed before the picture is taken."""
+    """A page of the demo's business; `follow` are links gone along from there, `do` keys pressed at the end."""
 
     name: str
     path: str
     is_dark: bool = False
     do: str = ""
+    follow: tuple[str, ...] = ()
     size: tuple[int, int] = SIZE
 
     @property
@@ -44,6 +46,8 @@ class Picture:
         return PROJECT / "docs" / "console.png" if self.name == "console" else PICTURES / f"{self.name}.png"
 
 
+#: The report that is there from the first start, as the list of reports leads to it.
+REPORT = ".report-card h2 a"
 AUDIT = "/queues/Consumer.Audit.VirtualTopic.Orders/"
 PAGES = (
     Picture("console", "/"),
@@ -59,6 +63,10 @@ PAGES = (
     Picture("kinds", "/routing/new"),
     Picture("definition", "/routing/new/virtualTopic"),
     Picture("alert", "/alerts/new"),
+    Picture("analyses", "/analytics/", size=LOW),
+    Picture("run", "/reports/", follow=(REPORT, ".part-head h2 a")),
+    Picture("report", "/reports/", follow=(REPORT,)),
+    Picture("report-form", "/reports/new"),
     Picture("palette", "/", do="Control+k", size=LOW),
 )
 
@@ -78,6 +86,9 @@ def take(page: Page, url: str, picture: Picture) -> None:
     page.set_viewport_size(dict(zip(("width", "height"), picture.size, strict=True)))
     page.goto(url + picture.path)
     page.wait_for_timeout(SETTLES)
+    for link in picture.follow:
+        page.locator(link).first.click()
+        page.wait_for_timeout(SETTLES)
     if picture.do:
         page.keyboard.press(picture.do)
         page.wait_for_timeout(SETTLES)

@@ -33,6 +33,7 @@ class Installation:
 
     def __init__(self, data: Path, store_url: str, server: dict[str, str] | None = None, **more: str) -> None:
         self.data = data
+        self.asked: list[str] = []  #: runs of the test
         self.server_variables = server  #: the environment of the Spark server, when it has one of its own
         self.variables = {
             **os.environ,
@@ -83,6 +84,7 @@ class Installation:
 
     def analyse(self, request: dict, **options) -> str:
         run_id = str(uuid.uuid4())
+        self.asked.append(run_id)
         self.send("analyse", run_id, request, **options)
         return run_id
 
@@ -107,10 +109,16 @@ class Installation:
         return [each.decode() for each in self.store.lrange(STARTED, 0, -1)]
 
     def end_of(self, run_id: str) -> tuple[str, dict]:
-        def end():
-            return next((each for each in self.told(run_id) if each[0] in ("done", "failed", "cancelled")), None)
+        return wait_until(lambda: self.end(run_id), PATIENCE)
 
-        return wait_until(end, PATIENCE)
+    def end(self, run_id: str) -> tuple[str, dict] | None:
+        """How it ended, once it has."""
+        return next((each for each in self.told(run_id) if each[0] in ("done", "failed", "cancelled")), None)
+
+    def under_way(self) -> list[str]:
+        """Runs that were asked for since this was asked, and have not ended."""
+        asked, self.asked = self.asked, []
+        return [each for each in asked if not self.end(each)]
 
     def wait_for_work(self, run_id: str) -> None:
         """Until Spark is at work for the run."""

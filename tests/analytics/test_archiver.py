@@ -9,6 +9,7 @@ from collections import Counter
 import duckdb
 import pandas
 import pytest
+from forks import PATIENCE, exit_of_archiver
 from recorded_traffic import BROKER, message, send, wait_until
 
 from analytics import archiver as archiver_module
@@ -69,6 +70,7 @@ def flush(store_url: str, archive: BrokerArchive) -> None:
 
 
 def start_archiver(variables: dict[str, str], fault: str = "") -> subprocess.Popen:
+    """The command itself, as it is supervised."""
     command = [sys.executable, "-m", "analytics.archiver"]
     return subprocess.Popen(command, env={**variables, FAULT_VARIABLE: fault}, stderr=subprocess.PIPE, text=True)
 
@@ -82,9 +84,7 @@ def test_an_archiver_killed_at_any_step_loses_and_doubles_nothing(
 ):
     # 90 minutes of traffic, so that one flush writes the files of two or three hours.
     record(store, 0, 90, step_us=60_000_000)
-    killed = start_archiver(environment_variables, fault)
-    killed.communicate(timeout=20)
-    assert killed.returncode == -signal.SIGKILL
+    assert exit_of_archiver(environment_variables, fault) == -signal.SIGKILL
 
     record(store, 90, 10)
     flush(store_url, archive)
@@ -99,10 +99,10 @@ def test_two_archivers_killed_one_after_the_other_lose_and_double_nothing(
     store, store_url, archive, environment_variables
 ):
     record(store, 0, 90, step_us=60_000_000)
-    for fault in ("committed", "published"):
-        killed = start_archiver(environment_variables, fault)
-        killed.communicate(timeout=20)
-        assert killed.returncode == -signal.SIGKILL
+    first = start_archiver(environment_variables, "committed")
+    first.communicate(timeout=PATIENCE)
+    assert first.returncode == -signal.SIGKILL
+    assert exit_of_archiver(environment_variables, "published") == -signal.SIGKILL
     flush(store_url, archive)
     assert archived(archive) == expected(range(90))
 
@@ -114,7 +114,7 @@ def test_the_archiver_archives_what_came_last_when_it_is_asked_to_stop(store, ar
         wait_until(lambda: archived(archive) == expected(range(5)))
         record(store, 5, 5)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE) == 0
     finally:
         process.kill()
         process.communicate()
@@ -126,7 +126,7 @@ def test_a_second_archiver_of_the_same_archive_refuses_to_run(store, archive, en
     try:
         wait_until(lambda: archive.as_of_us)
         second = start_archiver(environment_variables)
-        _, said = second.communicate(timeout=20)
+        _, said = second.communicate(timeout=PATIENCE)
         assert second.returncode == 1
         assert "another archiver writes to" in said
     finally:

@@ -26,7 +26,8 @@ def cluster(tmp_path):
     folder.mkdir()
     variables = {
         **os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "JAVA_HOME": str(java_home()),
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1", "SPARK_DAEMON_MEMORY": "256m",
+        # Also of the executor that the worker starts: none of them lives long enough to be compiled well.
+        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "SPARK_DAEMON_MEMORY": "256m",
     }  # fmt: skip
     address, started = f"spark://127.0.0.1:{port}", []
 

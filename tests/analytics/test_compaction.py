@@ -10,8 +10,9 @@ import duckdb
 import pandas
 import pyarrow.parquet as pq
 import pytest
+from forks import exit_of_housekeeping
 from recorded_traffic import BROKER, wait_until
-from test_archiver import FAULT_VARIABLE, archived, expected, flush, record
+from test_archiver import archived, expected, flush, record
 
 from analytics import compaction
 from analytics.archive import BrokerArchive
@@ -124,29 +125,11 @@ def test_who_listed_the_replaced_files_finds_them_for_a_while(small_files):
     assert replaced_file(before[0].path, small_files.work) is None
 
 
-ONE_STEP = """
-import sys, os
-from pathlib import Path
-from analytics.archive import BrokerArchive
-from analytics.archiver import fault_of
-from analytics.housekeeping import Bounds, Housekeeping
-archive = BrokerArchive(Path(sys.argv[1]), sys.argv[2])
-bounds = Bounds(days=float(sys.argv[4]))
-Housekeeping(archive, bounds, (), fault_of(os.environ["SLUICE_ARCHIVER_FAULT"])).step(int(sys.argv[3]))
-"""
-
-
-def housekeep(archive: BrokerArchive, variables: dict[str, str], fault: str = "", days: float = 0) -> int:
-    """Do one step in a process that ends at this fault; its exit code."""
-    command = [sys.executable, "-c", ONE_STEP, str(archive.folder.parent), BROKER, str(LATER_US), str(days)]
-    return subprocess.run(command, env={**variables, FAULT_VARIABLE: fault}, check=False, timeout=60).returncode
-
-
 @pytest.mark.parametrize("fault", ["merged", "before-exchange", "exchanged", "put-away"])
 def test_compaction_killed_at_any_step_loses_and_doubles_nothing(
     fault, small_files, store, store_url, environment_variables
 ):
-    assert housekeep(small_files, environment_variables, fault) == -signal.SIGKILL
+    assert exit_of_housekeeping(environment_variables, fault, LATER_US) == -signal.SIGKILL
     assert archived(small_files) == expected(range(11))  # also before anybody cleans up
     assert set(pandas.read_parquet(small_files.folder)["msg_id"]) == {f"ID:sluice-1:{n}" for n in range(11)}
     record(store, 11, 1)
@@ -221,7 +204,7 @@ def test_an_hour_that_is_too_old_goes_with_its_day_when_that_is_empty(small_file
 
 def test_an_hour_that_was_half_removed_when_the_archiver_was_killed_is_gone(small_files, environment_variables):
     tidy(small_files)
-    assert housekeep(small_files, environment_variables, "removed", days=8.5 / 24) == -signal.SIGKILL
+    assert exit_of_housekeeping(environment_variables, "removed", LATER_US, days=8.5 / 24) == -signal.SIGKILL
     small_files.recover()
     assert archived(small_files) == expected([10])
 

@@ -101,6 +101,7 @@ def test_slots_cover_the_window_and_keep_charts_readable():
         (words.sentence("", "one thing", "another"), "One thing; another."), (words.short("topic://t"), "topic://t"),
         (words.sentence("b2d57aad-9 is stuck"), "b2d57aad-9 is stuck."), (words.client("desk-1"), "desk-1"),
         (words.client("b2d57aad-9"), "an unnamed client (b2d57aad-9)"), (words.signed(-1204), "−1,204"),
+        (words.client_label("b2d57aad-9"), "unnamed (b2d57aad-9)"), (words.client_label("billing-1"), "billing-1"),
     ],
 )  # fmt: skip
 def test_numbers_and_names_read_well(said, words_):

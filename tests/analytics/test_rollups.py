@@ -4,8 +4,9 @@ import signal
 
 import duckdb
 import pytest
+from forks import exit_of_archiver
 from recorded_traffic import BROKER, message, send
-from test_archiver import flush, record, start_archiver
+from test_archiver import flush, record
 
 from analytics import rollups as rollups_module
 from analytics.archive import BrokerArchive
@@ -68,9 +69,7 @@ def test_rollups_count_what_duckdb_counts_in_the_files(store, store_url, archive
 @pytest.mark.parametrize("fault", ["committed", "before-rollups", "before-trim"])
 def test_an_archiver_killed_before_it_counted_counts_once(fault, store, store_url, archive, environment_variables):
     record(store, 0, 70, step_us=60_000_000)
-    killed = start_archiver(environment_variables, fault)
-    killed.communicate(timeout=20)
-    assert killed.returncode == -signal.SIGKILL
+    assert exit_of_archiver(environment_variables, fault) == -signal.SIGKILL
     record(store, 70, 10)
     flush(store_url, archive)
     agree(archive)

@@ -6,8 +6,9 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
+from forks import exit_of_archiver
 from recorded_traffic import BROKER
-from test_archiver import START_US, expected, flush, record, start_archiver
+from test_archiver import START_US, expected, flush, record
 
 from analytics import view as view_module
 from analytics.archive import BrokerArchive
@@ -58,9 +59,7 @@ def test_all_is_seen_once_beside_an_archiver_that_was_killed(
     record(store, 0, 5)
     flush(store_url, archive)
     record(store, 5, 90, step_us=60_000_000)  # two or three files
-    killed = start_archiver(environment_variables, fault)
-    killed.communicate(timeout=20)
-    assert killed.returncode == -signal.SIGKILL
+    assert exit_of_archiver(environment_variables, fault) == -signal.SIGKILL
     assert seen(look(archive, stream)) == expected(range(95))
 
 

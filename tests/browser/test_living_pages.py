@@ -34,6 +34,7 @@ def test_a_row_holds_still_while_somebody_points_at_it_or_selected_it(page_of, s
     expect(depth(page, "held.one")).to_have_text("3")
     page.mouse.move(2, 2)
     expect(depth(page, "held.one")).to_have_text("5")
+    expect(page.locator("[data-summary]")).to_have_text("1 queue changed.")
 
     page.get_by_role("checkbox", name=re.compile("held.one")).check()
     page.mouse.move(2, 2)

@@ -20,6 +20,7 @@ SAME: dict[str, set[str] | str] = {
     "theme": OF_A_BROWSER,
     "bell-seen": OF_A_BROWSER,
     "keys": OF_A_BROWSER,
+    "zone": OF_A_BROWSER,
     "queues-bulk": {"purge_queue", "pause_queue", "delete_destination"},
     "topics-bulk": {"delete_destination"},
     "new-queue": {"create_destination"},

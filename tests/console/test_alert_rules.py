@@ -96,7 +96,7 @@ def test_a_rule_reads_as_a_sentence():
     assert str(Rule(Metric.DEPTH, 1000, "orders.>", hold=300)) == "depth of orders.> above 1,000 messages for 5 min"
     assert str(Rule(Metric.STORE, 80)) == "store above 80 %"
     said = sentence(Rule(Metric.OLDEST, 60), "queue://a", 240)
-    assert said == "queue://a: oldest message is 4 min, above 1 min"
+    assert said == "a: oldest message is 4 min, above 1 min"
 
 
 # -- what it would have done

@@ -61,7 +61,7 @@ def test_it_is_pending_then_fires_then_ends_and_is_kept(db, asked):
     looks(11, 12, 99)
     firing = AlertFiring.objects.get()
     assert (firing.state, firing.worst, firing.subject) == ("firing", 99, str(A))
-    assert firing.sentence == "queue://orders.a: depth is 99 messages, above 10 messages"
+    assert firing.sentence == "orders.a: depth is 99 messages, above 10"
     looks(11, 12, 13, 0)
     firing.refresh_from_db()
     assert (firing.state, (firing.ended - firing.since).total_seconds()) == ("ended", 90)
@@ -71,7 +71,7 @@ def test_it_is_pending_then_fires_then_ends_and_is_kept(db, asked):
 def test_beside_what_was_told_stands_what_it_is_now(admin, asked):
     rule(hold=0)
     looks(203, 225)
-    assert "depth is 203 messages, above 10 messages when it fired; 225 messages now" in seen_text(admin)
+    assert "depth is 203 messages, above 10 when it fired; 225 messages now" in seen_text(admin)
 
 
 def seen_text(browser) -> str:

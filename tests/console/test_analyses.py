@@ -1,6 +1,7 @@
 """Analyses: start, progress, result, failure, cancel."""
 
 import json
+import time
 import uuid
 from datetime import timedelta
 
@@ -9,8 +10,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import escape
 
+from analytics.catalogue import ANALYSES
 from console import runs, tasks
-from console.analyses import catalogue
+from console.analyses import catalogue, choice_for
 from console.models import AnalysisRun, AuditEntry
 from tests.console.conftest import waiting_tasks
 
@@ -74,6 +76,20 @@ def test_every_question_has_a_form_that_keeps_what_was_refused(admin, db):
     assert '<option value="6h" selected>' in page
     assert 'value="queue://"' in page
     assert admin.get(reverse("ask-analysis", kwargs={"kind": "weather"})).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("seconds", "chosen"), [(900, "15m"), (901, "1h"), (7200, "6h"), (86_400, "24h"), (30 * 86_400, "7d")]
+)
+def test_a_form_begins_with_the_shortest_window_that_reaches_as_far_back_as_what_was_looked_at(seconds, chosen):
+    assert choice_for(ANALYSES["traffic"], seconds) == chosen
+
+
+def test_a_window_that_somebody_looked_at_is_asked_about(admin, db):
+    url = reverse("ask-analysis", kwargs={"kind": "traffic"})
+    now = int(time.time())
+    for query, chosen in (("window=24h", "24h"), (f"from={now - 7000}&to={now - 60}", "6h"), ("window=15m", "15m")):
+        assert f'<option value="{chosen}" selected>' in admin.get(f"{url}?{query}").content.decode()
 
 
 def test_a_run_whose_task_cannot_be_sent_has_failed_and_says_why(admin, lonely_console):

@@ -109,6 +109,29 @@ def test_support_resubmits_one_after_seeing_its_blast_radius_and_must_say_why(br
     assert (entry.who, entry.after["reason"]) == ("support", "fixed")
 
 
+def test_who_comes_too_late_is_told_who_took_the_message(browser_of, dead):
+    message = failed(dead)[0]
+    again = {"action": "retry", "seq": message.seq, "reason": "fixed"}
+    browser_of("admin").post(act("ActiveMQ.DLQ"), again)
+    support = browser_of("support")
+    said = "admin resubmitted it just now"
+    assert said in text(support.post(act("ActiveMQ.DLQ"), again, headers={"HX-Request": "true"}))
+    assert said in text(support.get(reverse("message", args=["ActiveMQ.DLQ", message.seq])))
+
+
+def test_nothing_is_sent_again_to_where_it_would_be_held(browser_of, dead):
+    gateway().pause(queue(dead), True)
+    until(lambda: mirror().current().stats[queue(dead)].Paused, "the pause in the picture")
+    try:
+        chosen = {"seq": failed(dead)[0].seq, "reason": "fixed"}
+        refused = browser_of("operator").post(act("ActiveMQ.DLQ"), {"action": "retry", **chosen})
+        assert f"queue://{dead} is paused, with 0 messages: resume it first" in text(refused)
+        moved = browser_of("admin").post(act("ActiveMQ.DLQ"), {"action": "move", "target": dead, **chosen})
+        assert moved.status_code == 302
+    finally:
+        gateway().pause(queue(dead), False)
+
+
 def test_a_retry_beyond_ones_limit_is_asked_of_an_operator(browser_of, dead, monkeypatch):
     support, operator = browser_of("support"), browser_of("operator")
     monkeypatch.setattr("console.repair.jobs.ask", lambda *_args: None)

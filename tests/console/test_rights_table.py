@@ -138,7 +138,7 @@ PAGES = [
 #: For everybody, or for everybody who is logged in.
 OPEN = {
     "login", "logout", "invitation", "account", "change-password", "end-sessions", "healthz", "readyz", "theme", "keys",
-    "bell-seen",
+    "bell-seen", "zone",
     "tokens", "revoke-token",
     *(pattern.name for pattern in allauth_urls),
 }  # fmt: skip

@@ -1,5 +1,7 @@
 """Drafts of the routing: kept, asked for, applied, in conflict; the history with revert and undo."""
 
+from dataclasses import replace
+
 import pytest
 from django.urls import reverse
 
@@ -7,6 +9,7 @@ from brokerapp.definitions import Composite, Definitions, Leg, PolicyEntry, Rede
 from brokerapp.destination import Destination
 from console.gateway import gateway
 from console.models import AuditEntry, Draft
+from console.routing import drafts
 from console.routing.changes import (
     Change,
     applied,
@@ -194,11 +197,35 @@ def test_a_right_to_apply_elsewhere_is_none_here(browser_of, defined, admin):
 
     operator = browser_of("operator", "mine.>")
     Assignment.objects.filter(user__username="operator").update(extras=["route"])
-    draft = keep(admin, "theirs.in", target="mine.x")
+    draft = keep(admin, "mine.in", target="mine.x")
+    keep(admin, "theirs.in", target="theirs.x", draft=str(draft.pk))
     assert operator.post(reverse("draft-step", kwargs={"draft_id": draft.pk, "what": "apply"})).status_code == 403
+    reaching = keep(admin, "mine.in", target="theirs.x")  # names what they may not know of
+    assert operator.post(reverse("draft-step", kwargs={"draft_id": reaching.pk, "what": "apply"})).status_code == 404
     draft = keep(admin, "mine.in", target="mine.x")
     step(operator, draft, "apply")
     assert in_force() == ["compositeQueue:mine.in"]
+
+
+def test_what_is_recorded_needs_a_right_of_its_own_and_no_other(browser_of, defined, admin):
+    from console.models import Assignment
+
+    policy, operator = PolicyEntry(Q("orders.>"), queue_prefetch=5), browser_of("operator")
+
+    def applied(before, after) -> int:
+        draft = drafts.begin("operator", "Recording", [Change(before, after)], 1)
+        return operator.post(reverse("draft-step", kwargs={"draft_id": draft.pk, "what": "apply"})).status_code
+
+    drafts.apply(drafts.begin("admin", "Policy", [Change(None, policy)], 1), "admin")
+    sampled = replace(policy, record_one_in=10)
+    for extras, wanted, status in (
+        (["route"], sampled, 403),
+        (["record"], replace(sampled, queue_prefetch=6), 403),
+        (["record"], sampled, 302),
+    ):
+        Assignment.objects.filter(user__username="operator").update(extras=extras)
+        assert applied(policy, wanted) == status
+    assert gateway().definitions().policies == (sampled,)
 
 
 def test_a_conflict_keeps_the_draft_and_shows_three_sides(admin, defined):

@@ -77,6 +77,7 @@ def started(client, draft, **given):
 
 
 def test_a_trial_takes_what_the_draft_says_and_what_is_in_force_along(draft, admin):
+    waiting_tasks("spark")  # of other tests
     run = started(admin, draft)
     [(_task, [_run, request])] = waiting_tasks("spark")
     assert (request["kind"], request["window"], request["draft"]) == ("whatif", "6h", str(draft.pk))
@@ -118,6 +119,9 @@ def test_the_comparison_shows_targets_legs_samples_and_what_is_doubtful(draft, a
 
 
 def test_who_sees_some_destinations_is_told_of_those_alone(draft, admin, browser_of, settings):
+    elsewhere = browser_of("viewer", "queue://shop.>", name="before")  # its one change names what they do not see
+    assert elsewhere.get(reverse("draft-trials", args=[draft.pk])).status_code == 404
+    drafts.add(draft, "ann", Change(None, Composite(Q("shop.too"), (Leg(Q("shop.eu")),))))
     run = started(admin, draft)
     finished(run, settings)
     page = browser_of("viewer", "queue://shop.>").get(reverse("draft-trials", args=[draft.pk])).content.decode()

@@ -27,13 +27,13 @@ from console.gateway import gateway
 from console.live.mirror import mirror
 from console.live.picture import seen_by
 from console.live.topics import RIGHTS
-from console.models import AlertFiring, AlertRule, Star
+from console.models import AlertFiring, AlertRule, AnalysisRun, Star
 from console.peers import peers_now
-from console.repair.models import Job, Template
+from console.repair.models import Job, JobOutcome, Template
 from console.routing import drafts
 from console.routing.changes import Change, definitions_of, items_of
 from tests.conftest import until
-from tests.console.conftest import make_user
+from tests.console.conftest import make_user, waiting_tasks
 from tests.console.test_live import socket
 from tests.console.test_rights_table import OPERATIONS, PAGES
 
@@ -54,7 +54,7 @@ def make_half(broker, side: str) -> dict:
     log = kept_log(NamedSubscription("c", f"of.{side}", (topic,)))
     made = Composite(Destination.queue(f"{side}.split"), (Leg(Destination.queue(f"{side}.target")),))
     policy, current = PolicyEntry(Destination.queue(f"{side}.>")), gateway().definitions()
-    items = {**items_of(current), made.id: made, policy.id: policy}
+    items = {**items_of(current), made.id: made, policy.id: policy, **straddling(side)}
     gateway().define(definitions_of(items.values(), current.version), "ada", f"Define {side}.split")
     other = Composite(Destination.queue(f"{side}.draft"), (Leg(Destination.queue(f"{side}.target")),))
     draft = drafts.begin("ada", f"Define {side}.draft", [Change(None, other)], current.version)
@@ -68,10 +68,29 @@ def make_half(broker, side: str) -> dict:
     AlertFiring.objects.create(state="ended", ended=now, **about)
     Template.objects.create(owner=User.objects.get(username="ada"), name=f"For {side}", shared=True,
                             form={"destination": f"/queue/{side}.a"})  # fmt: skip
+    AnalysisRun.objects.create(kind="traffic", title="Traffic", request={"destination": str(queue)}, state="done",
+                               sentence=f"Most came to {side}.a.", asked_by="ada")  # fmt: skip
     with recording(Actor("ada"), "purge", queue):
         pass
+    JobOutcome.objects.create(job=job, seq=1, message_id="ID:1", outcome="done",
+                              detail=f"queue://{INSIDE}.target, queue://{OUTSIDE}.target")  # fmt: skip
+    JobOutcome.objects.create(job=job, seq=2, outcome="refused", detail=f"queue://{OUTSIDE}.target is full")
+    AnalysisRun.objects.create(kind="traffic", title="Traffic", asked_by="op", request={"destination": str(queue)},
+                               state="done", sentence=f"{queue} is busy", finished=now)  # fmt: skip
+    client.send(f"/queue/{side}.a", "later", AMQ_SCHEDULED_DELAY="3600000")
     return {"queue": queue, "log": log.name, "draft": draft.pk, "job": job.id, "rule": rule.pk, "firing": firing.pk,
             "client": client}  # fmt: skip
+
+
+def straddling(side: str) -> dict[str, Composite]:
+    """What reaches from one half into both: a composite, and half of a ring that lacks one definition to be closed."""
+    other = OUTSIDE if side == INSIDE else INSIDE
+    ways = {f"{side}.both": (f"{side}.target", f"{other}.target"), f"{side}.ring": (f"{other}.ring2",)}
+    made = [
+        Composite(Destination.queue(name), tuple(Leg(Destination.queue(leg)) for leg in legs))
+        for name, legs in ways.items()
+    ]
+    return {each.id: each for each in made}
 
 
 def kept_log(subscription: NamedSubscription) -> Destination:
@@ -115,13 +134,21 @@ def _by_side() -> dict[str, str]:
     return found if len(found) == 2 and told >= set(found.values()) else {}
 
 
-def pages_of(half: dict) -> list[tuple[str, dict]]:
-    """Every page and part that is read, by its name, with what it is about."""
-    of_half = {
+#: Arguments of addresses that are numbers: those of the other half are tried too.
+PARTIAL = {"draft_id", "job_id", "rule_id", "firing_id", "connection_id"}
+
+
+def _arguments(half: dict) -> dict:
+    return {
         "name": f"{half['queue'].name}", "log": half["log"], "draft_id": half["draft"], "job_id": half["job"],
         "rule_id": half["rule"], "firing_id": half["firing"], "connection_id": half["connection"], "seq": 1,
         "number": gateway().definitions().version, "id": "ID:1",
     }  # fmt: skip
+
+
+def pages_of(half: dict) -> list[tuple[str, dict]]:
+    """Every page and part that is read, by its name, with what it is about."""
+    of_half = _arguments(half)
     return [
         (page, {name: of_half.get(name, value) for name, value in arguments.items()})
         for page, arguments, method, _ in PAGES
@@ -148,11 +175,26 @@ QUERIES = {
 
 def found_in(client: Client, url: str) -> str | None:
     """What stands around the name of the other half, if the answer has it; what was asked for does not count."""
-    response = client.get(url)
+    return _leak(client.get(url), url)
+
+
+def found_after(client: Client, url: str, form: dict, is_part: bool) -> str | None:
+    """The same of the answer to a form, and of the page that it leads to; `is_part`: to htmx."""
+    headers = {"HX-Request": "true"} if is_part else {}
+    return _leak(client.post(url, form, headers=headers, follow=True), f"POST {url} {form}")
+
+
+def told_of(client: Client, method: str, url: str, body: dict | None) -> str | None:
+    """The same of an operation of the API."""
+    answer = getattr(client, method)(f"/api/v1{url}", body, content_type="application/json")
+    return _leak(answer, f"{method.upper()} {url} {body}")
+
+
+def _leak(response, asked: str) -> str | None:
     content = b"".join(response.streaming_content) if response.streaming else response.content
-    text = f"{content.decode()} {response.headers}".replace(url, "")
+    text = f"{content.decode()} {response.headers}".replace(asked, "")
     at = text.find(OUTSIDE)
-    return None if at < 0 else f"{url} ({response.status_code}): {text[max(0, at - 80) : at + 60]!r}"
+    return None if at < 0 else f"{asked} ({response.status_code}): {text[max(0, at - 80) : at + 60]!r}"
 
 
 @pytest.fixture(autouse=True)
@@ -178,7 +220,7 @@ def test_no_page_and_no_answer_names_what_is_outside_of_the_scope(console, db):
             sides = {"draft": halves[OUTSIDE]["draft"], "side": OUTSIDE}
             urls += [f"{url}?{each.format(**sides)}" for each in QUERIES.get(page, ()) if "{side}" not in each]
     for page, arguments in pages_of(halves[OUTSIDE]):
-        if set(arguments) & {"draft_id", "job_id", "rule_id", "firing_id", "connection_id"}:
+        if set(arguments) & PARTIAL:
             urls.append(reverse(page, kwargs=arguments))
     version = gateway().definitions().version
     urls += [reverse("routing-version", args=[number]) for number in range(max(1, version - 3), version)]
@@ -193,6 +235,69 @@ def test_no_page_and_no_answer_names_what_is_outside_of_the_scope(console, db):
     listed = client.get(reverse("queues")).content.decode() + client.get(reverse("routing")).content.decode()
     assert f"{INSIDE}.a" in listed
     assert f"{INSIDE}.split" in listed
+
+
+#: A definition that closes a ring.
+RING = {"name": f"{INSIDE}.ring2", "leg_kind": "queue", "leg_name": f"{INSIDE}.ring", "leg_selector": ""}
+#: Forms that pages are given, beside an empty one: what names only what is inside, and reaches farther.
+FORMS: dict[str, list[dict]] = {
+    "act": [{"action": "move", "target": f"queue://{INSIDE}.both", "seq": "{seq}"}, {"action": "retry", "reason": "r"},
+            {"action": "copy", "target": f"queue://{INSIDE}.both"}],
+    "edit-message": [{"destination": f"/queue/{INSIDE}.both", "reason": "r", "body": "b", "encoding": "text"}],
+    "send": [{"destination": f"/queue/{INSIDE}.both", "body": "b", "encoding": "text"}],
+    "new-definition": [RING],
+    "check-definition": [RING],
+    "routing-import": [{"text": "<broker xmlns='http://activemq.apache.org/schema/core'/>", "mode": "replace"}],
+    "route-preview": [{"destination": f"queue://{INSIDE}.both", "why": f"{INSIDE}.target"}],
+    "selector-tester": [{"destination": f"queue://{INSIDE}.both", "selector": "a = 1"}],
+    "new-alert": [{"name": "n", "metric": "depth", "pattern": ">", "threshold": "0", "hold": "0"}],
+    "test-alert": [{"name": "n", "metric": "depth", "pattern": ">", "threshold": "0", "hold": "0"},
+                   {"name": "n", "metric": "depth", "pattern": SCOPE, "threshold": "0", "hold": "0"}],
+    "start-run": [{"kind": "traffic", "window": "1h"}],
+    "queues-bulk": [{"action": "pause", "name": f"{INSIDE}.a"}],
+    "control-job": [{"rate": "5"}],
+}  # fmt: skip
+#: Operations of the API that are given more than their row of the table says.
+BODIES: dict[str, dict] = {
+    "send_messages": {"destination": f"/queue/{INSIDE}.both"},
+    "preview_route": {"destination": f"queue://{INSIDE}.both"},
+    "edit_message": {"destination": f"/queue/{INSIDE}.both", "reason": "r"},
+    "start_job": {"action": "move", "queue": f"{INSIDE}.a", "target": f"queue://{INSIDE}.both"},
+    "test_alert_rule": {"metric": "depth", "pattern": ">", "threshold": 0},
+}
+
+
+def test_no_answer_to_a_form_or_an_operation_names_what_is_outside_of_the_scope(console, db):
+    halves = make_world(console)
+    inside, outside = halves[INSIDE], halves[OUTSIDE]
+    user = make_user("operator", SCOPE, name="op")
+    user.assignments.update(extras=["route"])
+    client = Client()
+    client.force_login(user)
+    client.raise_request_exception = False
+    seq = gateway().browse(inside["queue"], 0, 1, None).messages[0].seq
+    way = f"action=copy&target=queue://{INSIDE}.both"
+    seen = client.get(reverse("act", kwargs={"name": f"{INSIDE}.a"}) + f"?{way}").content.decode()
+    assert "fans out again to 2 queues" in seen
+    assert "and 1 more that you may not see" in seen
+    leaks = [found_in(client, f"/api/v1/dead-letters/{INSIDE}.a/radius?{way}")]
+    for page, arguments, method, _ in PAGES:
+        if method != "post" and page not in FORMS:
+            continue
+        for half in (inside, outside) if set(arguments) & PARTIAL else (inside,):
+            known = {**arguments, **{name: value for name, value in _arguments(half).items() if name in arguments}}
+            url = reverse(page, kwargs={**known, **({"seq": seq} if "seq" in known else {})})
+            for form in [{}, *FORMS.get(page, ())]:
+                given = {name: str(value).format(seq=seq) for name, value in form.items()}
+                leaks += [found_after(client, url, given, is_part) for is_part in (False, True)]
+    for operation, method, path, body, _ in OPERATIONS:
+        address = path.replace("queue/q", f"queue/{INSIDE}.a").replace("queues/q", f"queues/{INSIDE}.a")
+        address = address.replace("dead-letters/q", f"dead-letters/{INSIDE}.a")
+        if method != "get":
+            leaks.append(told_of(client, method, address.replace("/1/", f"/{seq}/"), BODIES.get(operation, body)))
+    for queue in ("spark", "default"):  # nobody does what was asked of workers
+        waiting_tasks(queue)
+    assert list(filter(None, leaks)) == []
 
 
 @pytest.mark.django_db(transaction=True)

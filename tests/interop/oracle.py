@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import shutil
+import socket
 from pathlib import Path
 
 import psutil
 import pytest
 
 from benchmarks.activemq import HOME, JAR
-from benchmarks.process import BrokerProcess, free_port
+from benchmarks.process import BrokerProcess
 
 #: What ActiveMQ's own distribution has in its lib, and Debian's package does not: advisories as JSON need it.
 _FOR_JSON = tuple(Path("/usr/share/java") / jar for jar in ("xstream.jar", "jettison.jar", "xpp3.jar"))
@@ -32,11 +34,20 @@ _PLAIN = """<?xml version="1.0" encoding="UTF-8"?>
 """
 
 
+def own_port() -> int:
+    """A free TCP port that the system gives to nobody else, also while nothing listens on it."""
+    while True:
+        port = random.randrange(20_000, 32_000)  # below what Linux hands out
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
+
+
 class ActiveMQ:
     """One data folder, and the processes that serve it, one after the other."""
 
     def __init__(self, folder: Path, port: int | None = None) -> None:
-        self.folder, self.port = folder, port or free_port()
+        self.folder, self.port = folder, port or own_port()
         self._process: BrokerProcess | None = None
 
     def configure(self, text: str) -> None:

@@ -6,18 +6,22 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from brokerapp.environment import PROJECT
 from tests.conftest import until
 from tests.monitoring.conftest import basic
+from tests.served import make_database
 
 HERE = Path(__file__).resolve().parent
 PASSWORD = "correct horse battery"
@@ -25,12 +29,11 @@ PASSWORD = "correct horse battery"
 PATIENCE = 60
 #: Where Debian puts Nagios' checks.
 CHECK_HTTP = Path("/usr/lib/nagios/plugins/check_http")
-#: Where `make test` puts Prometheus' checker.
-PROMTOOL = Path(sys.prefix) / "prometheus/promtool"
+#: Where `make test` puts Prometheus and its checker.
+PROMETHEUS, PROMTOOL = (Path(sys.prefix) / "prometheus" / name for name in ("prometheus", "promtool"))
 QUEUE = "org.apache.activemq:type=Broker,brokerName=localhost,destinationType=Queue,destinationName=Orders.In"
 
 _USER = f"""
-import django; django.setup()
 from django.contrib.auth.models import User
 from console.models import Assignment
 Assignment.objects.create(user=User.objects.create_user("watch", password={PASSWORD!r}), role="monitor")
@@ -59,8 +62,7 @@ def endpoint(running_broker, tmp_path_factory) -> Iterator[Endpoint]:
         "SLUICE_BROKER": running_broker.name, "DJANGO_SETTINGS_MODULE": "console.settings",
         "DATABASE_URL": f"sqlite:///{data}/console.sqlite3",
     }  # fmt: skip
-    for command in (["manage.py", "migrate", "--verbosity=0"], ["-c", _USER]):
-        subprocess.run([sys.executable, *command], cwd=PROJECT, env=variables, check=True, timeout=120)
+    make_database(variables, _USER)
     log = data / "monitor.log"
     with log.open("w") as output:
         server = subprocess.Popen(
@@ -136,10 +138,69 @@ def test_prometheus_own_checker_finds_nothing_wrong_with_the_metrics(endpoint):
     run(check, "check", "metrics", stdin=said.replace("# EOF\n", ""))
 
 
+def in_guide(beginning: str) -> str:
+    """The YAML in the guide that begins so."""
+    guide = (PROJECT / "docs/monitoring.md").read_text()
+    [found] = [each for each in re.findall(r"```yaml\n(.*?)```", guide, re.S) if each.startswith(beginning)]
+    return found
+
+
 def test_prometheus_takes_the_rules_of_the_guide(tmp_path):
     check = tool(PROMTOOL, "prometheus")
-    guide = (PROJECT / "docs/monitoring.md").read_text()
-    [rules] = [each for each in re.findall(r"```yaml\n(.*?)```", guide, re.S) if each.startswith("groups:")]
     file = tmp_path / "rules.yml"
-    file.write_text(rules)
+    file.write_text(in_guide("groups:"))
     assert "SUCCESS" in run(check, "check", "rules", str(file))
+
+
+@pytest.fixture
+def prometheus(endpoint, tmp_path) -> Iterator[Callable[[str], list]]:
+    """Prometheus itself, told what the guide says: a function from a query to its answer."""
+    program = tool(PROMETHEUS, "prometheus")
+    (tmp_path / "password").write_text(PASSWORD)
+    (tmp_path / "rules.yml").write_text(in_guide("groups:"))
+    scraped = in_guide("scrape_configs:").replace("broker.example:8161", f"127.0.0.1:{endpoint.port}")
+    scraped = re.sub(r"authorization:\n\s+\S+ \S+", "basic_auth: {username: watch, password_file: password}", scraped)
+    config = tmp_path / "prometheus.yml"
+    of_all = "global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [rules.yml]\n"
+    config.write_text(
+        of_all + scraped + scraped.partition("\n")[2].replace("sluice", "v2").replace("metrics\n", "metrics/v2\n")
+    )
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = tmp_path / "prometheus.log"
+    with log.open("w") as output:
+        server = subprocess.Popen(
+            [program, f"--config.file={config}", f"--storage.tsdb.path={tmp_path}/data",
+             f"--web.listen-address=127.0.0.1:{port}"],
+            stdout=output, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def answer(path: str) -> list:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/{path}", timeout=PATIENCE) as said:
+                return list(json.load(said)["data"].values())[-1]
+        except urllib.error.URLError:  # it does not listen yet
+            assert server.poll() is None, log.read_text()
+            return []
+
+    try:
+        yield answer
+    finally:
+        server.kill()
+        server.wait(timeout=PATIENCE)
+
+
+def test_prometheus_scrapes_both_texts_and_answers_queries(prometheus):
+    def found(query: str) -> dict[str, str]:
+        series = prometheus(f"query?query={quote(query)}")
+        return {each["metric"]["job"]: each["value"][1] for each in series}
+
+    up = {"sluice": "1", "v2": "1"}
+    until(lambda: found("up") == up, "both scraped", PATIENCE)
+    assert found('activemq_queue_queue_size{destination="Orders.In"}') == {"sluice": "2"}
+    assert found('sum by (job) (sluice_queue_messages{destination="Orders.In"})') == {"v2": "2"}
+    rules = until(lambda: [
+        rule for group in prometheus("rules") for rule in group["rules"] if rule["health"] != "unknown"
+    ], "the rules evaluated", PATIENCE)  # fmt: skip
+    assert {rule["health"] for rule in rules} == {"ok"}

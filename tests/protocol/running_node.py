@@ -50,6 +50,12 @@ class RunningNode:
         self._thread.join(PATIENCE)
         self._loop.close()
 
+    def restart(self) -> None:
+        """End it cleanly and begin again, on another port."""
+        self.do(self.node.stop)
+        self.node = self.do(self._start)
+        self.port = int(self.node.addresses[0].rpartition(":")[2])
+
     def do(self, work: Callable[[], Awaitable[T]]) -> T:
         """Run this on the node's loop."""
         return asyncio.run_coroutine_threadsafe(work(), self._loop).result(PATIENCE)

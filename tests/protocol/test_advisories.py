@@ -272,11 +272,11 @@ def test_bridges_that_start_and_stop_are_told_of_and_a_new_listener_hears_of_tho
     advisories = node.node.broker.advisories
 
     def tell():
-        advisories.bridge_started("b", "tcp://127.0.0.1:1", by_duplex=True)
+        advisories.bridge_started("key", "b", "tcp://127.0.0.1:1", by_duplex=True)
         node.node.broker.delivery.pump()
 
     def tell_of_the_end():
-        advisories.bridge_stopped("b")
+        advisories.bridge_stopped("key")
         node.node.broker.delivery.pump()
 
     node.look(tell)

@@ -20,6 +20,8 @@ from brokerapp.definitions_json import to_json, virtual_destination_to_json
 from brokerapp.destination import Destination, Kind
 from brokerapp.environment import Environment
 from brokerapp.errors import BrokerError
+from brokerapp.management.cluster_verb import cluster
+from brokerapp.management.network_verbs import NETWORK_VERBS, add_network_verbs
 from brokerapp.management.operations import telling
 from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
 from brokerapp.management.whatif_verb import add_whatif_verb, whatif
@@ -59,6 +61,7 @@ class Command(BaseCommand):
         ):
             verbs.add_parser(verb, help=text).add_argument("destination", help=DESTINATION)
         add_verbs(verbs)
+        add_network_verbs(verbs)
         waiting = verbs.add_parser("waiting", help="messages that wait until they are due, the next one first")
         waiting.add_argument("--skip", type=int, default=0, help="how many to pass over")
         waiting.add_argument("--limit", type=int, default=BROWSE_LIMIT, help="how many (default: %(default)d)")
@@ -79,6 +82,7 @@ class Command(BaseCommand):
         add_whatif_verb(verbs)
         verbs.add_parser("export", help="the definitions as an ActiveMQ XML file")
         verbs.add_parser("stats", help="the live nodes")
+        verbs.add_parser("cluster", help="the brokers of its cluster, the master and the record")
         for each in verbs.choices.values():  # the same options after the verb; SUPPRESS keeps what stands before it
             _add_common(each, dict.fromkeys(("data", "redis", "name", "json"), SUPPRESS))
 
@@ -296,11 +300,14 @@ READING = frozenset(
         "stats",
         "groups",
         "selectors",
+        "networks",
+        "network-demand",
         "whatif",
+        "cluster",
     }
 )
 #: Arguments that say what a verb is about, the most telling first.
-ABOUT = ("destination", "queue", "job", "subscription", "file", "verb")
+ABOUT = ("destination", "queue", "job", "subscription", "connector", "file", "verb")
 
 VERBS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]] = {
     "destinations": _destinations,
@@ -317,5 +324,7 @@ VERBS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]] = {
     "export": _export,
     "whatif": whatif,
     "stats": _stats,
+    "cluster": cluster,
     **QUEUE_VERBS,
+    **NETWORK_VERBS,
 }

@@ -12,12 +12,22 @@ const DEPTH_SHARE = 0.58;
 const DAY = 86400000;
 const LABEL = 62; // pixels of a label of the time axis, with the room beside it
 
+// By whose clock times are told: a user's choice, which the page carries.
+const timeZone = document.documentElement.dataset.zone || "UTC";
 const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const decimal = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1, minimumFractionDigits: 1 });
-const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
-const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
-const date = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
-const clockWithSeconds = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZone });
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone });
+const date = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone });
+const clockWithSeconds = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone });
+
+const named = new Intl.DateTimeFormat("en-GB", { timeZone, timeZoneName: "short" });
+const plain = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" });
+
+// Milliseconds by which the clock of the zone is ahead of UTC at a moment.
+function aheadOfUtc(at) {
+  return Date.parse(`${plain.format(at).replace(" ", "T")}Z`) - Math.floor(at / 1000) * 1000;
+}
 
 function rateText(value) {
   return value >= 1000 ? grouped.format(value) : decimal.format(value);
@@ -60,7 +70,7 @@ class Chart {
 
   take(chart) {
     Object.assign(this, { marks: chart.marks, events: chart.events, seconds: chart.seconds, isLive: chart.live, gap: chart.gap,
-      thin: chart.thin, url: chart.url, start: chart.start, end: chart.end });
+      thin: chart.thin, keeps: chart.keeps, url: chart.url, start: chart.start, end: chart.end });
     this.taken = Date.now();
     this.host.setAttribute("aria-label", chart.summary);
     this.table();
@@ -161,17 +171,17 @@ class Chart {
     const from = this.isLive ? to - this.seconds * 1000 : this.start;
     this.scale = { from, to, left: MARGIN.left, right: width - MARGIN.right };
     const inner = height - MARGIN.top - MARGIN.bottom - MARGIN.between;
-    const depth = { top: MARGIN.top, height: inner * DEPTH_SHARE, max: ceiling(this.largest(1), 10) };
-    const rates = { top: MARGIN.top + depth.height + MARGIN.between, height: inner * (1 - DEPTH_SHARE), max: ceiling(Math.max(this.largest(2), this.largest(3)), 10) };
+    const depth = this.keeps ? { top: MARGIN.top, height: inner * DEPTH_SHARE, max: ceiling(this.largest(1), 10) } : null;
+    const rates = { top: MARGIN.top + (depth ? depth.height + MARGIN.between : 0), height: depth ? inner * (1 - DEPTH_SHARE) : inner + MARGIN.between, max: ceiling(Math.max(this.largest(2), this.largest(3)), 10) };
     const y = (panel, value) => panel.top + panel.height * (1 - value / panel.max);
 
     this.svg.replaceChildren();
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    this.axis(depth, y, width, "messages", grouped.format);
+    if (depth) this.axis(depth, y, width, "messages", grouped.format);
     this.axis(rates, y, width, "msg/s", grouped.format);
     this.times(height);
     if (!this.marks.length) {
-      const none = element("text", { class: "none", x: width / 2, y: depth.top + depth.height / 2 }, this.svg);
+      const none = element("text", { class: "none", x: width / 2, y: MARGIN.top + inner * DEPTH_SHARE / 2 }, this.svg);
       none.textContent = "Nothing was recorded in this window";
     }
     for (const run of this.runs()) this.stretch(run, depth, rates, y);
@@ -186,19 +196,23 @@ class Chart {
   times(height) {
     const { from, to } = this.scale;
     const tick = tickOf(to - from, Math.min(8, (this.scale.right - this.scale.left) / LABEL));
-    const offset = new Date(from).getTimezoneOffset() * 60000;
-    for (let at = Math.ceil((from - offset) / tick) * tick + offset; at <= to; at += tick) {
+    const ahead = aheadOfUtc(from);
+    for (let at = Math.ceil((from + ahead) / tick) * tick - ahead; at <= to; at += tick) {
       const label = element("text", { x: this.x(at), y: height - 6, "text-anchor": "middle" }, this.svg);
       label.textContent = (tick < DAY ? clock : date).format(at);
     }
+    const zone = element("text", { class: "zone", x: 12, y: height - 6 }, this.svg);
+    zone.textContent = named.formatToParts(from).find((part) => part.type === "timeZoneName").value;
   }
 
   stretch(run, depth, rates, y) {
     const x = (mark) => this.x(mark[0]).toFixed(1);
-    const line = run.map((mark) => `${x(mark)},${y(depth, mark[1]).toFixed(1)}`).join(" ");
-    const floor = depth.top + depth.height;
-    element("polygon", { class: "area", points: `${x(run[0])},${floor} ${line} ${x(run[run.length - 1])},${floor}` }, this.svg);
-    element("polyline", { class: "line line-depth", points: line }, this.svg);
+    if (depth) {
+      const line = run.map((mark) => `${x(mark)},${y(depth, mark[1]).toFixed(1)}`).join(" ");
+      const floor = depth.top + depth.height;
+      element("polygon", { class: "area", points: `${x(run[0])},${floor} ${line} ${x(run[run.length - 1])},${floor}` }, this.svg);
+      element("polyline", { class: "line line-depth", points: line }, this.svg);
+    }
     for (const [index, name] of [[2, "in"], [3, "out"]]) {
       const points = run.map((mark) => `${x(mark)},${y(rates, mark[index]).toFixed(1)}`).join(" ");
       element("polyline", { class: `line line-${name}`, points }, this.svg);
@@ -239,7 +253,10 @@ class Chart {
     this.tip.replaceChildren();
     const said = [[null, (this.seconds > 3600 ? day : clockWithSeconds).format(time)]];
     if (flag) said.push(["flag", flag[2]]);
-    else said.push(["depth", `${grouped.format(nearest[1])} pending`], ["in", `${rateText(nearest[2])} in`], ["out", `${rateText(nearest[3])} out`]);
+    else {
+      if (this.keeps) said.push(["depth", `${grouped.format(nearest[1])} messages pending`]);
+      said.push(["in", `${rateText(nearest[2])} msg/s in`], ["out", `${rateText(nearest[3])} msg/s out`]);
+    }
     for (const [key, text] of said) {
       const line = document.createElement("div");
       if (key === "flag") line.className = "flag-text";

@@ -10,8 +10,23 @@ function fold(isFolded) {
   document.querySelector("[data-fold]")?.setAttribute("aria-expanded", String(!isFolded));
 }
 
+// Bars that scroll sideways begin where one is.
+for (const here of document.querySelectorAll(":is(.rail, .subnav, .page-tabs) [aria-current]")) {
+  const bar = here.closest(".rail, .subnav, .page-tabs");
+  if (bar.scrollWidth > bar.clientWidth) bar.scrollLeft = here.offsetLeft - (bar.clientWidth - here.offsetWidth) / 2;
+}
+
 function isTyping(target) {
   return target.closest("input, textarea, select, [contenteditable]") !== null;
+}
+
+// The browser alone knows the zone of whoever looks.
+const here = document.querySelector("[data-local-zone]");
+if (here) {
+  const { timeZone } = new Intl.DateTimeFormat().resolvedOptions();
+  here.value = timeZone;
+  here.title = `By the clock of ${timeZone}`;
+  if (here.hasAttribute("aria-pressed") && document.documentElement.dataset.zone !== timeZone) here.removeAttribute("aria-pressed");
 }
 
 document.addEventListener("click", async (event) => {
@@ -37,13 +52,19 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-// A window that the address names goes along to the queue or topic that somebody opens.
+// A window that the address names goes along to the pages that know windows: overview, lists, destinations, analyses.
+const WINDOWED = /^\/(|(queues|topics)\/(.+\/)?|analytics\/(ask\/\w+\/)?)$/;
+const OF_WINDOW = ["window", "from", "to"];
+
 document.addEventListener("click", (event) => {
-  const link = event.target.closest("main a[href]");
+  const link = event.target.closest("main a[href], .rail a[href]");
   const chosen = new URLSearchParams(location.search);
-  if (!link || link.search || !/^\/(queues|topics)\/.+\/$/.test(link.pathname) || link.pathname.endsWith("/messages/")) return;
-  const carried = ["window", "from", "to"].filter((name) => chosen.has(name) && /^\w+$/.test(chosen.get(name)));
-  if (chosen.has("window") || (chosen.has("from") && chosen.has("to"))) link.search = carried.map((name) => `${name}=${chosen.get(name)}`).join("&");
+  if (!link || !WINDOWED.test(link.pathname) || link.pathname.endsWith("/messages/")) return;
+  const wanted = new URLSearchParams(link.search);
+  if (OF_WINDOW.some((name) => wanted.has(name)) || !(chosen.has("window") || (chosen.has("from") && chosen.has("to")))) return;
+  if (link.closest("nav.segments")) return; // it chooses a window itself
+  for (const name of OF_WINDOW) if (/^\w+$/.test(chosen.get(name) ?? "")) wanted.set(name, chosen.get(name));
+  link.search = wanted;
 }, true);
 
 // What somebody has seen in the bell is not counted again.

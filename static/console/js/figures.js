@@ -1,4 +1,5 @@
-// Plotly figures in the page's own colours and type. The server sends figure JSON; nothing of it is executed.
+// Plotly figures in the page's own colours and type. The server sends figure JSON; nothing of it is executed. The legend
+// is the page's own: a list that wraps, above the plot, however narrow that is; its entries show and hide what they name.
 
 function token(name) {
   // A custom property that holds light-dark() is resolved only where it is used.
@@ -10,37 +11,136 @@ function token(name) {
   return colour;
 }
 
-const HEIGHT = 360;
+const HEIGHT = 320;
+const NARROW = 560; // pixels of a plot: below, names of bars stand above their bars, and axes have fewer labels
+const SERIES = 8;
 
-function themed(layout) {
+// The server names its colours in one order; each has a shade for every theme.
+function shades(colorway) {
+  return Object.fromEntries(colorway.slice(0, SERIES).map((colour, place) => [colour.toLowerCase(), token(`series-${place + 1}`)]));
+}
+
+function shaded(trace, place, shadeOf, colorway) {
+  const colour = trace.line?.color ?? trace.marker?.color ?? colorway[place % colorway.length];
+  const shade = shadeOf[String(colour).toLowerCase()] ?? colour;
+  const filled = trace.stackgroup ? { fillcolor: shade.replace("rgb(", "rgba(").replace(")", ", .42)") } : {};
+  const named = (text) => text?.replace(/^queue:\/\//, "");
+  return { ...trace, ...filled, name: named(trace.name), line: { ...trace.line, color: shade }, marker: { ...trace.marker, color: shade } };
+}
+
+function themed(layout, isNarrow) {
   const [ink, soft, line, raised] = ["ink", "soft", "line", "raised"].map(token);
   const font = { family: getComputedStyle(document.body).fontFamily, size: 12, color: soft };
-  const axis = { gridcolor: line, zerolinecolor: line, linecolor: line, tickcolor: line, automargin: true };
+  const axis = { gridcolor: line, zerolinecolor: line, linecolor: line, tickcolor: "rgba(0,0,0,0)", automargin: true };
   const axes = {};
   for (const name of new Set(["xaxis", "yaxis", ...Object.keys(layout).filter((each) => /^[xy]axis\d*$/.test(each))])) {
-    axes[name] = { ...axis, ...layout[name], title: { ...layout[name]?.title, font: { ...font, size: 12 } } };
+    const said = layout[name] ?? {};
+    axes[name] = { ...axis, ...(isNarrow && { nticks: 5 }), ...said, title: { ...said.title, font: { ...font, size: 12 }, standoff: 10 } };
+    if (said.type === "date") Object.assign(axes[name], { showgrid: false, tickformatstops: CLOCK });
   }
   return {
     height: HEIGHT,
     ...layout,
     ...axes,
     font,
+    showlegend: false,
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
-    hoverlabel: { bgcolor: raised, bordercolor: line, font: { ...font, color: ink } },
-    margin: { l: 60, r: 20, t: 12, b: 44, ...layout.margin },
-    // above the plot: below it, many names would lie on the labels of the axis
-    legend: { ...layout.legend, font: { ...font, color: ink }, x: 0, xanchor: "left", y: 1.03, yanchor: "bottom" },
+    hoverlabel: { bgcolor: raised, bordercolor: line, font: { ...font, color: ink }, align: "left", namelength: -1 },
+    margin: { l: isNarrow ? 12 : 60, r: 16, t: 8, b: 40, ...layout.margin },
   };
 }
 
-const CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"] };
+// Plotly draws times as their texts say them: they are told by the clock that the page's reader chose.
+const timeZone = document.documentElement.dataset.zone || "UTC";
+const local = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" });
+const MOMENT = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d/;
+
+function inZone(value) {
+  if (typeof value !== "string" || !MOMENT.test(value)) return value;
+  const isExact = /(Z|[+-]\d\d:?\d\d)$/.test(value);
+  return local.format(Date.parse(isExact ? value : `${value.replace(" ", "T")}Z`));
+}
+
+function zoned(data) {
+  if (timeZone === "UTC") return data;
+  return data.map((trace) => (Array.isArray(trace.x) ? { ...trace, x: trace.x.map(inZone) } : trace));
+}
+
+// On a narrow page names stand above their bars, where they have the whole width.
+function stood(data, layout) {
+  if (data[0]?.type !== "bar" || data[0].orientation !== "h") return layout;
+  const names = [...new Set(data.flatMap((trace) => trace.y))];
+  const rows = layout.barmode === "stack" ? 1 : data.length;
+  const band = 22 + Math.max(14, 9 * rows) + 8;
+  const height = names.length * band + 48;
+  return {
+    ...layout,
+    height,
+    bargap: (band - Math.max(14, 9 * rows)) / band,
+    margin: { ...layout.margin, l: 12 },
+    yaxis: { ...layout.yaxis, showticklabels: false, automargin: false },
+    annotations: names.map((name) => ({ xref: "paper", x: 0, xanchor: "left", y: name, yanchor: "bottom", yshift: Math.max(14, 9 * rows) / 2 + 1,
+      text: name, showarrow: false, align: "left", font: { size: 11 } })),
+  };
+}
+
+// The day is said once, below the first label of it; hours have no seconds.
+const CLOCK = [
+  { dtickrange: [null, 1000], value: "%H:%M:%S.%L" },
+  { dtickrange: [1000, 59999], value: "%H:%M:%S\n%-d %b" },
+  { dtickrange: [60000, 86400000], value: "%H:%M\n%-d %b" },
+  { dtickrange: [86400000, null], value: "%-d %b\n%Y" },
+];
+
+const CONFIG = { displaylogo: false, responsive: true, displayModeBar: false };
+
+// -- the legend: an entry for each name; what is drawn twice under one name (before and after) goes together
+
+function legend(host, data) {
+  const list = document.createElement("ul");
+  list.className = "legend figure-legend";
+  const groups = new Map();
+  data.forEach((trace, place) => {
+    if (trace.showlegend === false || !trace.name) return;
+    const key = trace.legendgroup ?? trace.name;
+    groups.set(key, [...(groups.get(key) ?? []), place]);
+  });
+  if (groups.size < 2) return list;
+  for (const [name, places] of groups) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.setAttribute("aria-pressed", "true");
+    const swatch = document.createElement("i");
+    const last = data[places[places.length - 1]];
+    swatch.className = places.length === 1 && last.line?.dash && last.line.dash !== "solid" ? "key key-dotted" : "key";
+    swatch.style.color = last.line?.color ?? last.marker?.color;
+    button.append(swatch, name);
+    button.addEventListener("click", () => {
+      const isShown = button.getAttribute("aria-pressed") === "true";
+      button.setAttribute("aria-pressed", String(!isShown));
+      window.Plotly.restyle(host, { visible: isShown ? "legendonly" : true }, places);
+    });
+    const item = document.createElement("li");
+    item.append(button);
+    list.append(item);
+  }
+  return list;
+}
 
 function draw() {
   for (const host of document.querySelectorAll("[data-figure]")) {
     const figure = JSON.parse(document.getElementById(host.dataset.figure).textContent);
-    host.style.height = `${(figure.layout?.height ?? HEIGHT) + 10}px`; // what Plotly draws does not make it grow
-    window.Plotly.react(host, figure.data, themed(figure.layout ?? {}), CONFIG);
+    const layout = figure.layout ?? {};
+    const colorway = layout.colorway ?? [];
+    const data = zoned(figure.data).map((trace, place) => shaded(trace, place, shades(colorway), colorway));
+    const isNarrow = host.clientWidth < NARROW;
+    const shown = themed(isNarrow ? stood(data, layout) : layout, isNarrow);
+    host.style.height = `${shown.height}px`; // what Plotly draws does not make it grow
+    window.Plotly.react(host, data, shown, CONFIG);
+    const beside = host.previousElementSibling;
+    if (beside?.classList.contains("figure-legend")) beside.remove();
+    host.before(legend(host, data));
   }
 }
 

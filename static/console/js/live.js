@@ -8,6 +8,8 @@
 // ROW#NAME. Frames hold only what changed. A row that is hovered, focused or selected holds still: what comes for it is
 // kept, the latest only, and shown when it is let go.
 
+import { changed, say } from "./summary.js";
+
 const RETRY_FIRST = 500;
 const RETRY_LAST = 15000;
 const LATE = 3500; // milliseconds without a frame after which the page is behind
@@ -164,6 +166,7 @@ function fill(scope, cells, isContainer = false) {
     element.textContent = text;
     if (element.classList.contains("number")) element.classList.toggle("zero", Number(text) === 0);
     flash(element);
+    changed(element);
   }
   each("cellHtml", "[data-cell-html]", (element, value) => { element.innerHTML = value; });
   each("cellPoints", "[data-cell-points]", (element, value) => element.setAttribute("points", value));
@@ -203,7 +206,11 @@ function showState() {
 
 function show(state, text) {
   if (!pill) return;
-  if (pill.dataset.state !== state) pill.dataset.state = state;
+  if (pill.dataset.state !== state) {
+    // What is live at first is as expected; a short delay is no news.
+    if (state !== "behind" && pill.dataset.state !== "connecting") say("state", `Numbers are ${text.toLowerCase()}`);
+    pill.dataset.state = state;
+  }
   const label = pill.querySelector("span");
   if (label.textContent !== text) label.textContent = text;
   pill.title = trouble || (isPaused ? "Go on" : "Pause");

@@ -1,0 +1,43 @@
+"""Networks: what operators ask about a broker's network connectors, and do to them. A part of BrokerAdmin."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from brokerapp.network_stats import DemandStats, NetworkStats
+
+
+class Networks:
+    """`ask` asks the live node; StoreUnavailable when there is none. A node tells NetworkStats once a second, too."""
+
+    def __init__(self, ask: Callable[..., Awaitable[Any]]) -> None:
+        self._ask = ask
+
+    async def stats(self) -> NetworkStats:
+        """The connectors and their bridges, and the bridges of other brokers to this one, as they are now."""
+        return NetworkStats.from_json(await self._ask("network"))
+
+    async def demand(self, name: str) -> dict[tuple[str, str], list[DemandStats]]:
+        """What the bridges of a connector consume, by remote broker and direction, with the consumers it is for."""
+        found = await self._ask("network_demand", name=name)
+        return {(each["remote"], each["direction"]): [DemandStats(**one) for one in each["demand"]] for each in found}
+
+    async def put(self, definition: Mapping[str, Any]) -> None:
+        """Have a connector, in place of the one of its name: see NetworkConnector.to_json for the form.
+
+        A password that is None stays as it is. Raises DefinitionRefused, which names what is wrong.
+        """
+        await self._ask("network_put", definition=dict(definition))
+
+    async def remove(self, name: str) -> None:
+        """Have no connector of this name any more, also after a restart. Raises RequestRefused for no such one."""
+        await self._ask("network_remove", name=name)
+
+    async def start(self, name: str) -> None:
+        """Let a connector have its bridges. Raises RequestRefused."""
+        await self._ask("network_start", name=name)
+
+    async def stop(self, name: str) -> None:
+        """Take its bridges down, until it is started, or its node is. Raises RequestRefused."""
+        await self._ask("network_stop", name=name)

@@ -1,0 +1,274 @@
+"""Cluster: what a broker does because it is one of several: it lets the others in, hears them and tells them.
+
+A part of the broker. What it decides by is in its own parts: `recording` (what operators made), `consumption` (what
+clients here consume at the others), `lodging` (temporary destinations of the others).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from brokerapp.actions import Action, Connect, Send, Subscribe, Unsubscribe
+from brokerapp.client import Client
+from brokerapp.cluster.consumption import Consumption
+from brokerapp.cluster.lodging import Lodging
+from brokerapp.cluster.peer import Peer, PeerLink, Then
+from brokerapp.cluster.record import Change, Record
+from brokerapp.cluster.recording import Applies, Recording
+from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
+from brokerapp.cluster.terms import ClusterTerms, differences
+from brokerapp.destination import Destination
+from brokerapp.engine.access import ANONYMOUS
+from brokerapp.errors import ProtocolError, RequestRefused
+from brokerapp.reconnecting import Belonging
+from brokerapp.subscribing import named_subscription
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+
+class Cluster:
+    """One broker's view of it. `pump` asks for a pump of the broker at the end of this tick."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        terms: ClusterTerms,
+        record: Record,
+        configured: Iterable[Destination],
+        applies: Applies,
+        pump: Callable[[], None],
+    ) -> None:
+        self._broker, self.terms, self._applies = broker, terms, applies
+        self.peers = {each.name: Peer(each) for each in terms.others(broker.name)}
+        self._inbound: dict[str, Client] = {}  # the links of others to this broker, by their names
+        self.recording = Recording(
+            broker, terms.master, self.peers, record, map(Change.of_destination, configured), applies
+        )
+        self.consumption = Consumption(broker, self.peers.values(), pump)
+        self.lodging = Lodging(broker)
+        broker.perform[Subscribe], broker.perform[Unsubscribe] = self._subscribe, self._unsubscribe
+        #: What other brokers say, and who hears it: by the verb, with the name of the broker.
+        self._hears: dict[str, Callable[..., None]] = {
+            "record is": self.recording.told_record,
+            "recorded": lambda teller, id, version, change: self.recording.told_change(
+                teller, id, version, Change.from_json(change)
+            ),
+            "tell record": lambda teller: self.recording.introduce(self.peers[teller]),
+            "change": lambda _teller, change: self._applies.soon(Change.from_json(change)),
+            "destroy": self._told_destroyed,
+            "temporary": lambda teller, destination, belongs: self.lodging.came(
+                teller, Destination.parse(destination), Belonging.from_json(belongs)
+            ),
+            "temporary gone": lambda teller, destination: self.lodging.gone(teller, Destination.parse(destination)),
+            "temporaries are": self._told_temporaries,
+        }
+
+    # -- links to others
+
+    @property
+    def agreement(self) -> str:
+        """What all brokers must have been told alike, as text."""
+        settings, policies = self._broker.settings, self._broker.topology.definitions.policies
+        only_operators = sorted(str(each.destination) for each in policies if each.auto_create is False)
+        return json.dumps({
+            "clusterBrokers": ",".join(sorted(self.terms.names)),
+            "clusterMaster": self.terms.master,
+            "autoDestroyAfter": str(settings.auto_destroy_after),
+            "reconnectWindow": str(settings.reconnect_window),
+            "autoCreate=false": ",".join(only_operators),
+        })  # fmt: skip
+
+    def peer_came(self, peer: Peer, link: PeerLink) -> None:
+        """The link to it works: it is told all that it does not know, before anything is asked of it."""
+        peer.came(link)
+        at_home = self._broker.temporaries.at_home()
+        peer.tell(verb="temporaries are", all=[[str(each), belongs.to_json()] for each, belongs in at_home])
+        self.recording.introduce(peer)
+        self.consumption.peer_came(peer)
+
+    def peer_went(self, peer: Peer, why: str, *, refused: bool = False) -> None:
+        """It does not work (any more)."""
+        was_up = peer.is_up
+        peer.went(why, refused=refused)
+        if was_up:
+            self.consumption.peer_went(peer)
+
+    # -- links of others
+
+    def admit(self, client: Client, connect: Connect) -> Mapping[type[Action], Callable[[Client, Any], None]]:
+        """Let in another broker of the cluster, which is heard in its own way; or a client, if any is let in.
+
+        Raises ProtocolError, which says why not.
+        """
+        if connect.cluster is None:
+            if not (self.recording.is_current or client.internal):
+                raise ProtocolError(
+                    f"{self._broker.name} waits for its cluster's master {self.terms.master}, and lets nobody in "
+                    "before it has heard of it: use another broker of the cluster, or try again"
+                )
+            return {}
+        name = connect.bridge or ""
+        if name not in self.peers:
+            raise ProtocolError(f"{name} is none of this cluster's brokers: {', '.join(self.terms.names)}")
+        if client.principal is not ANONYMOUS and client.principal.name != self.terms.user:
+            raise ProtocolError(f"{client.principal.name} is not the user by whom brokers of the cluster log in")
+        if different := differences(json.loads(self.agreement), _agreement(connect.cluster)):
+            raise ProtocolError(f"the brokers were told different things of their cluster: {'; '.join(different)}")
+        client.internal, client.member = True, name
+        self._inbound[name] = client
+        self.peers[name].seek()
+        return {
+            Send: self._heard,
+            Subscribe: self._broker.subscribing.subscribe,
+            Unsubscribe: self._broker.subscribing.unsubscribe,
+        }
+
+    def left(self, client: Client) -> None:
+        """The link of another broker is gone."""
+        if self._inbound.get(client.member) is client:
+            del self._inbound[client.member]
+            self.lodging.home_lost(client.member)
+
+    def _heard(self, client: Client, send: Send) -> None:
+        """Another broker tells, or asks, something. Raises RequestRefused."""
+        document = json.loads(send.body)
+        verb = document.pop("verb")
+        if verb == "record":
+            self.recording.asked(Change.from_json(document["change"]), lambda why: self._answer(client, send, why))
+        elif verb == "late":
+            self._broker.settling.late(client, document["ack"])
+        elif verb in self._hears:
+            self._hears[verb](client.member, **document)
+            self._broker.confirm(client, send.receipt)
+        else:
+            raise RequestRefused(f"{self._broker.name} knows no {verb!r}: it is of another version")
+
+    def _answer(self, client: Client, send: Send, why_not: str) -> None:
+        if why_not:
+            self._broker.refuse(client, RequestRefused(why_not), send.receipt)
+        else:
+            self._broker.confirm(client, send.receipt)
+        client.sink.flush()
+
+    # -- destinations and durable subscriptions
+
+    def change(self, change: Change, then: Then) -> None:
+        """An operator, or a subscriber, makes or deletes something: `then` is told when it is recorded, or why not."""
+        self.recording.change(change, then)
+
+    def destroyed(self, destination: Destination) -> None:
+        """An operator deletes here what clients made."""
+        for peer in self.peers.values():
+            peer.tell(verb="destroy", destination=str(destination))
+
+    def _told_destroyed(self, _teller: str, destination: str) -> None:
+        found = Destination.parse(destination)
+        if not self._broker.creation.is_declared(found):
+            self._applies.soon(Change.of_destination(found, False))
+
+    def _subscribe(self, client: Client, subscribe: Subscribe) -> None:
+        """Consume; a durable subscription that does not exist so is recorded first. Raises RequestRefused."""
+        go_on = self._broker.subscribing.subscribe
+        if "subscriptionName" not in subscribe.options:
+            go_on(client, subscribe)
+            return
+        topics = Destination.parse_list(subscribe.destination)
+        wanted = named_subscription(client, subscribe, topics)
+        assert wanted is not None
+        if not (wanted.durable and self._broker.durables.would_change(wanted)):
+            go_on(client, subscribe)
+            return
+        for topic in topics:
+            self._broker.require(client, "read", topic)
+        change = Change.of_subscription(wanted)
+        self._after(client, subscribe.receipt, change, lambda: go_on(client, subscribe))
+
+    def _unsubscribe(self, client: Client, unsubscribe: Unsubscribe) -> None:
+        """Consume no longer; the end of a durable subscription is recorded first. Raises RequestRefused."""
+        go_on = self._broker.subscribing.unsubscribe
+        if unsubscribe.subscription_name is None:
+            go_on(client, unsubscribe)
+            return
+        owner = client.client_id if client.named else ""
+        durable = self._broker.durables.find(owner, unsubscribe.subscription_name)
+        if durable.active:  # which it will say
+            go_on(client, unsubscribe)
+            return
+        for topic in durable.subscription.topics:
+            self._broker.require_read(client, topic)
+        change = Change.of_subscription(durable.subscription, False)
+        self._after(client, unsubscribe.receipt, change, lambda: self._end(client, durable, unsubscribe))
+
+    def _end(self, client: Client, durable: Any, unsubscribe: Unsubscribe) -> None:
+        """It is recorded that it is gone; maybe it is gone here, too, by now."""
+        if self._broker.durables.known(durable.log.name) is durable:
+            self._broker.durables.remove(durable)
+        self._broker.barrier(client, unsubscribe.receipt)
+
+    def _after(self, client: Client, receipt: str | None, change: Change, go_on: Callable[[], None]) -> None:
+        """Do this when the change is recorded; the client is not read from until then."""
+        client.sink.hold(True)
+
+        def recorded(why_not: str) -> None:
+            if client.id not in self._broker.clients:
+                return
+            try:
+                if why_not:
+                    raise RequestRefused(why_not)
+                go_on()
+            except RequestRefused as error:
+                self._broker.refuse(client, error, receipt)
+            client.read_or_not()
+            client.sink.flush()
+
+        self.change(change, recorded)
+
+    # -- temporary destinations
+
+    def temporary_is_here(self, destination: Destination, belongs: Belonging) -> None:
+        """A client of this broker has it: all brokers do, from now on."""
+        for peer in self.peers.values():
+            peer.tell(verb="temporary", destination=str(destination), belongs=belongs.to_json())
+
+    def temporary_is_gone(self, destination: Destination) -> None:
+        """It went with its client."""
+        for peer in self.peers.values():
+            peer.tell(verb="temporary gone", destination=str(destination))
+
+    def _told_temporaries(self, teller: str, all: list[Any]) -> None:
+        self.lodging.are(teller, ((Destination.parse(each), Belonging.from_json(belongs)) for each, belongs in all))
+
+    # -- for operators
+
+    def status(self) -> ClusterStatus:
+        """How things stand."""
+        recording = self.recording
+        own_address = next(each.address for each in self.terms.members if each.name == self._broker.name)
+        own = MemberStatus(self._broker.name, str(own_address), MemberState.SELF, recording.is_master)
+        return ClusterStatus(
+            self._broker.name, self.terms.master, not recording.is_current, not recording.why_not, recording.why_not,
+            recording.record.id, recording.record.version, len(recording.record.entries),
+            (own, *map(self._status_of, self.peers.values())), self.lodging.to_json(),
+        )  # fmt: skip
+
+    def _status_of(self, peer: Peer) -> MemberStatus:
+        inbound = self._inbound.get(peer.name)
+        return MemberStatus(
+            peer.name, str(peer.address), peer.state, peer.name == self.terms.master, peer.since_ms, peer.last_error,
+            inbound is not None, len(inbound.subscriptions) if inbound is not None else 0,
+            len(self.consumption) if peer.is_up else 0, peer.taken, self.consumption.waiting(peer),
+        )  # fmt: skip
+
+
+def _agreement(text: str) -> dict[str, str]:
+    """What another broker was told. Raises ProtocolError."""
+    try:
+        return {str(name): str(value) for name, value in json.loads(text).items()}
+    except (ValueError, AttributeError):
+        raise ProtocolError("what it was told of the cluster cannot be read") from None

@@ -1,0 +1,87 @@
+"""Links: this broker's connections to all others of its cluster, made anew when they break."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import ssl
+
+from brokerapp.cluster.cluster import Cluster
+from brokerapp.cluster.peer import Peer
+from brokerapp.network.link import Link, LinkLost
+from brokerapp.stomp.frames import Frame
+from brokerapp.stomp.session import BRIDGE_HEADER, CLUSTER_HEADER
+
+logger = logging.getLogger(__name__)
+
+
+class Links:
+    """All of one broker."""
+
+    def __init__(self, broker: str, cluster: Cluster) -> None:
+        self._broker, self._cluster = broker, cluster
+        self._tasks: list[asyncio.Task] = []
+
+    def start(self) -> None:
+        """Have a link to each whenever it can be had."""
+        for peer in self._cluster.peers.values():
+            self._tasks.append(asyncio.create_task(self._keep(peer), name=f"cluster link to {peer.name}"))
+
+    async def stop(self) -> None:
+        """Take all down."""
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _keep(self, peer: Peer) -> None:
+        sought = asyncio.Event()
+        peer.seek = sought.set
+        while True:
+            sought.clear()
+            try:
+                await self._serve(peer)
+            except Exception:
+                logger.exception("the link to %s failed", peer.name)
+                self._cluster.peer_went(peer, "this broker made a mistake: see its log")
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(sought.wait(), self._cluster.terms.retry_ms / 1000)
+
+    async def _serve(self, peer: Peer) -> None:
+        """Be linked for as long as it goes."""
+        link, answers = Link(f"cluster {peer.name}"), False
+        try:
+            await self._connect(link, peer)
+            answers = True
+            await link.open(self._login())
+            if link.remote != peer.name:
+                raise LinkLost(f"it is {link.remote or 'no Sluice'}, and not {peer.name}")
+            link.receipt = peer.confirmed
+            link.refused = lambda frame: _refused(peer, frame)
+            self._cluster.peer_came(peer, link)
+            answers = False
+            raise LinkLost(await link.lost)
+        except LinkLost as error:
+            self._cluster.peer_went(peer, str(error), refused=answers)
+        finally:
+            link.close()
+
+    async def _connect(self, link: Link, peer: Peer) -> None:
+        address = peer.address
+        context = ssl.create_default_context() if address.tls else None
+        try:
+            await asyncio.get_running_loop().create_connection(lambda: link, address.host, address.port, ssl=context)
+        except OSError as error:
+            raise LinkLost(error.strerror or str(error)) from error
+
+    def _login(self) -> dict[str, str]:
+        terms = self._cluster.terms
+        login = {"login": terms.user, "passcode": terms.password or ""} if terms.user is not None else {}
+        about = {BRIDGE_HEADER: self._broker, CLUSTER_HEADER: self._cluster.agreement}
+        return {**about, "client-id": f"cluster:{self._broker}", **login}
+
+
+def _refused(peer: Peer, frame: Frame) -> None:
+    peer.refused(frame.headers.get("receipt-id", ""), frame.headers.get("message", ""))

@@ -1,0 +1,106 @@
+"""Peer: another broker of the cluster as this one sees it, and what is asked of it over the link to it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from brokerapp import clock
+from brokerapp.cluster.status import MemberState
+from brokerapp.cluster.terms import Member
+
+logger = logging.getLogger(__name__)
+
+#: Where a broker sends what it has to tell another one: no destination, as on such a link nobody else is heard.
+CONTROL = "/cluster"
+#: What comes of a question: "" when it was done, else the reason for which it was not.
+Then = Callable[[str], None]
+
+
+class PeerLink(Protocol):
+    """The link to it; see network/link.py."""
+
+    def send(self, command: str, headers: Mapping[str, str], body: bytes = b"") -> None: ...
+
+    def subscribe(self, id: str, destination: str, told: Callable[[Any], None], headers: Mapping[str, str]) -> None: ...
+
+    def unsubscribe(self, id: str) -> None: ...
+
+    def ack(self, ids: Iterable[str]) -> None: ...
+
+
+class Peer:
+    """`link` is there while it is up."""
+
+    def __init__(self, member: Member) -> None:
+        self.name, self.address = member.name, member.address
+        self.state, self.since_ms, self.last_error = MemberState.DOWN, 0, ""
+        self.link: PeerLink | None = None
+        self.taken = 0  #: messages taken from it
+        self.seek: Callable[[], None] = lambda: None  #: try to reach it now
+        self._asked: dict[str, Then] = {}
+        self._numbers = itertools.count(1)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it can be told something."""
+        return self.link is not None
+
+    # -- the link
+
+    def came(self, link: PeerLink) -> None:
+        """The link works from now on."""
+        self.link = link
+        self.last_error = ""
+        self._enter(MemberState.UP)
+        logger.info("cluster: linked to %s at %s", self.name, self.address)
+
+    def went(self, why: str, *, refused: bool = False) -> None:
+        """It does not work (any more)."""
+        if self.link is not None or why != self.last_error:
+            logger.warning("cluster: no link to %s at %s: %s", self.name, self.address, why)
+        self.link, self.last_error = None, why
+        self._enter(MemberState.REFUSED if refused else MemberState.DOWN)
+        asked, self._asked = self._asked, {}
+        for then in asked.values():
+            then(f"the link to {self.name} broke before it answered")
+
+    def _enter(self, state: MemberState) -> None:
+        if state is not self.state or not self.since_ms:
+            self.state, self.since_ms = state, clock.now_ms()
+
+    # -- what is asked
+
+    def tell(self, **document: Any) -> None:
+        """Tell it something, if it is there to hear it."""
+        if self.link is not None:
+            self.link.send("SEND", {"destination": CONTROL}, _encoded(document))
+
+    def ask(self, then: Then, **document: Any) -> None:
+        """Ask it to do something."""
+        if self.link is None:
+            then(f"{self.name} cannot be reached")
+            return
+        receipt = f"asked-{next(self._numbers)}"
+        self._asked[receipt] = then
+        self.link.send("SEND", {"destination": CONTROL, "receipt": receipt}, _encoded(document))
+
+    def confirmed(self, receipt: str) -> None:
+        """It has done what it was asked."""
+        if (then := self._asked.pop(receipt, None)) is not None:
+            then("")
+
+    def refused(self, receipt: str, reason: str) -> None:
+        """It does not do what it was asked, or told."""
+        if (then := self._asked.pop(receipt, None)) is not None:
+            then(reason)
+            return
+        self.last_error = reason
+        logger.warning("cluster: %s refuses: %s", self.name, reason)
+
+
+def _encoded(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()

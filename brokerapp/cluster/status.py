@@ -1,0 +1,60 @@
+"""Status: a cluster as one of its brokers sees it. Plain values, for operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class MemberState(StrEnum):
+    """Of another broker, as this one sees it."""
+
+    SELF = "self"  #: it is this one
+    UP = "up"  #: the link to it works
+    DOWN = "down"  #: it cannot be reached
+    REFUSED = "refused"  #: it answers, and takes no link: `last_error` says why
+
+
+@dataclass(frozen=True, slots=True)
+class MemberStatus:
+    """One broker of the cluster."""
+
+    name: str
+    address: str  #: as a URI
+    state: MemberState
+    is_master: bool
+    since_ms: int = 0  #: when it came into this state, since the epoch; 0: it never was in another one
+    last_error: str = ""  #: why the link is not there, or what was refused over it last
+    linked_back: bool = False  #: whether its own link to this broker works
+    consumers_here: int = 0  #: its clients' subscriptions that this broker serves
+    consumers_there: int = 0  #: subscriptions that it serves for this broker's clients
+    taken: int = 0  #: messages taken from it since the node started
+    waiting: int = 0  #: of those, held here for a consumer or not acknowledged by it
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """The cluster of a broker. `master` "": there is none, and no record of what operators make."""
+
+    broker: str
+    master: str
+    suspended: bool  #: it lets no client in, as it has not got the master's record since it started
+    may_change: bool  #: whether destinations and durable subscriptions can be created and deleted now
+    why_not: str  #: the sentence that says why they cannot
+    record_id: str
+    record_version: int
+    recorded: int  #: what exists by the record: destinations and durable subscriptions
+    members: tuple[MemberStatus, ...] = field(default_factory=tuple)
+    temporaries: tuple[Mapping[str, Any], ...] = field(default_factory=tuple)  #: of other brokers, with their `home`
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> ClusterStatus:
+        """The inverse of to_json."""
+        members = tuple(MemberStatus(**{**each, "state": MemberState(each["state"])}) for each in data["members"])
+        return ClusterStatus(**{**data, "members": members, "temporaries": tuple(data["temporaries"])})

@@ -1,0 +1,31 @@
+"""brokerctl's verb about the broker's cluster: its members, as this broker sees them, and the record."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from brokerapp.admin import BrokerAdmin
+
+
+async def cluster(admin: BrokerAdmin, _args: Namespace) -> tuple[Any, list[str]]:
+    """How the cluster stands."""
+    found = await admin.cluster()
+    if found is None:
+        return None, [f"{admin.broker} is in no cluster"]
+    lines = []
+    width = max(len(each.name) for each in found.members)
+    for each in found.members:
+        role = " master" if each.is_master else ""
+        back = "" if each.linked_back or each.name == found.broker else ", no link from there"
+        why = f": {each.last_error}" if each.last_error else ""
+        lines.append(f"{each.name:<{width}}  {each.state}{role}  {each.address}{back}{why}")
+    if found.master:
+        lines.append(
+            f"record {found.record_id or 'none yet'}: version {found.record_version}, {found.recorded} entries"
+        )
+    else:
+        lines.append("no master: what operators make while a broker is away it never hears of")
+    if found.suspended:
+        lines.append("no client is let in yet")
+    return found.to_json(), lines + ([found.why_not] if found.why_not else [])

@@ -1,0 +1,60 @@
+"""NetworkConnector: a link to other brokers as a file or an operator declares it, and its JSON form. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from brokerapp.destination import Destination
+from brokerapp.errors import DefinitionRefused
+
+#: Options that nobody is shown: JSON for operators leaves their values out.
+SECRETS = frozenset({"password", "remotePassword"})
+_LISTS = ("dynamically_included", "statically_included", "excluded", "durable")
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkConnector:
+    """A link this broker wants to others. `options` holds the other attributes as written, under their own names."""
+
+    name: str
+    uri: str
+    dynamically_included: tuple[Destination, ...] = ()
+    statically_included: tuple[Destination, ...] = ()
+    excluded: tuple[Destination, ...] = ()
+    durable: tuple[Destination, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+
+    def to_json(self, *, secrets: bool = False) -> dict[str, Any]:
+        """Plain values: `name`, `uri`, lists of destinations in native form, and `options` by name.
+
+        Secrets are None unless they are asked for.
+        """
+        options = {name: text if secrets or name not in SECRETS else None for name, text in self.options}
+        lists = {field: list(map(str, getattr(self, field))) for field in _LISTS if getattr(self, field)}
+        return {"name": self.name, "uri": self.uri, **lists, **({"options": options} if options else {})}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any], former: NetworkConnector | None = None) -> NetworkConnector:
+        """The inverse of to_json; a secret that is None stays as the `former` one has it. Raises DefinitionRefused."""
+        if unknown := sorted(data.keys() - {"name", "uri", "options", *_LISTS}):
+            raise DefinitionRefused(f"a network connector has no {', '.join(unknown)}")
+        for field in ("name", "uri"):
+            if not isinstance(data.get(field), str) or not data[field].strip():
+                raise DefinitionRefused(f"a network connector needs a {field}")
+        lists = {field: tuple(map(Destination.parse, data.get(field, ()))) for field in _LISTS}
+        made = NetworkConnector(data["name"], data["uri"], **lists)
+        return replace(made, options=tuple(_options(data.get("options", {}), former)))
+
+
+def _options(given: Mapping[str, Any], former: NetworkConnector | None) -> list[tuple[str, str]]:
+    known = dict(former.options) if former is not None else {}
+    found = []
+    for name, value in given.items():
+        if value is None and name in SECRETS:
+            value = known.get(name)
+        if value is None:
+            continue
+        found.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
+    return found

@@ -1,0 +1,32 @@
+"""Records: a broker's copy of what its cluster's record says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from brokerapp.store.commit_call import ROWS_AT_ONCE
+from brokerapp.store.server import Server, pairs
+
+
+class Records(Server):
+    """See clustering.lua."""
+
+    async def cluster_record(self) -> tuple[str, int, dict[str, str]]:
+        """Its id ("" when there is none), its version, and the JSON of what exists, by name."""
+        found = {name.decode(): value.decode() for name, value in pairs(await self._do("HGETALL", self.keys.cluster))}
+        entries = {name[1:]: value for name, value in found.items() if name.startswith("=")}
+        return found.get("id", ""), int(found.get("version", 0)), entries
+
+    async def keep_record(
+        self, session: str, id: str, version: int, changed: Mapping[str, str], *, anew: bool = False
+    ) -> None:
+        """Keep what changed (JSON by name, "" for what is gone); `anew`: nothing else is kept. May be repeated.
+
+        The version is written with each part, so a copy that was cut off between two is older than it says in what
+        it lacks: who catches up compares names and not versions alone.
+        """
+        rows = list(changed.items())
+        for start in range(0, max(1, len(rows)), ROWS_AT_ONCE):
+            part = [text for row in rows[start : start + ROWS_AT_ONCE] for text in row]
+            begin = int(anew and not start)
+            await self._call("keep_record", [self.keys.state, self.keys.cluster], [session, id, version, begin, *part])

@@ -1,0 +1,46 @@
+"""The row of the audit trail, apart from all others: `brokerctl` writes it and shall not wait for them."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class AuditEntry(models.Model):
+    """One thing somebody did or was not allowed to do. Written once, never changed."""
+
+    class Outcome(models.TextChoices):
+        """How it ended."""
+
+        DONE = "done"
+        DENIED = "denied"
+        REFUSED = "refused"
+        FAILED = "failed"
+
+    class Via(models.TextChoices):
+        """By which door."""
+
+        CONSOLE = "console"
+        API = "api"
+        BROKERCTL = "brokerctl"
+        WORKER = "worker"
+
+    time = models.DateTimeField(auto_now_add=True, db_index=True)
+    who = models.CharField(max_length=150)
+    address = models.CharField(max_length=64, blank=True)  #: from where
+    agent = models.CharField(max_length=300, blank=True)  #: the browser or program
+    via = models.CharField(max_length=16, choices=Via, default=Via.CONSOLE)
+    action = models.CharField(max_length=64)  #: a verb, e.g. `purge`
+    object = models.CharField(max_length=500)  #: what it was done to, e.g. `queue://orders`
+    before = models.JSONField(null=True)
+    after = models.JSONField(null=True)
+    outcome = models.CharField(max_length=16, choices=Outcome)
+    detail = models.TextField(blank=True)  #: why it was denied, refused or failed
+
+    class Meta:
+        # The order in which they were written; each way to filter has an index that also orders, for millions of rows.
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["who", "-id"], name="audit_by_who"),
+            models.Index(fields=["action", "-id"], name="audit_by_action"),
+            models.Index(fields=["outcome", "-id"], name="audit_by_outcome"),
+        ]

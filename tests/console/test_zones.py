@@ -1,0 +1,58 @@
+"""By whose clock pages tell times: UTC, or the reader's own."""
+
+from datetime import UTC, datetime
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from brokerapp.errors import RequestRefused
+from console import figures, zones
+from console.models import AuditEntry
+
+MOMENT = datetime(2026, 7, 1, 22, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "read"),
+    [
+        ("2026-07-01T22:30", "", "2026-07-01T22:30:00+00:00"),
+        ("2026-07-02T04:00", "Asia/Kolkata", "2026-07-02T04:00:00+05:30"),
+        ("2026-07-01T22:30Z", "Asia/Kolkata", "2026-07-01T22:30:00+00:00"),
+        ("2026-07-01T22:30", "Atlantis/Capital", None),
+        ("soon", "", None),
+    ],
+)
+def test_a_moment_is_read_by_the_clock_of_its_zone_unless_it_says_otherwise(text, zone, read):
+    assert zones.read(text, zone) == (read and datetime.fromisoformat(read))
+
+
+def test_a_form_shows_a_moment_by_the_clock_of_its_reader():
+    with timezone.override("Asia/Kolkata"):
+        assert zones.shown("2026-07-01T22:30") == "2026-07-02T04:00"
+        assert zones.shown("soon") == "soon"
+        assert figures.moment("2026-07-01T22:30:00+00:00") == "Jul 2, 04:00:00"
+
+
+@pytest.mark.parametrize("name", ["", "Atlantis/Capital", "../etc/passwd", "Europe"])
+def test_what_is_no_zone_is_refused(name):
+    with pytest.raises(RequestRefused, match="is not a time zone"):
+        zones.zone_named(name)
+
+
+def test_a_user_reads_times_by_the_clock_they_chose_and_programs_in_utc(lonely_console, browser_of):
+    admin = browser_of("admin")
+    entry = AuditEntry.objects.create(who="ada", action="purge", object="queue://q", outcome="done")
+    AuditEntry.objects.filter(pk=entry.pk).update(time=MOMENT)
+    audit = reverse("audit")
+    assert "22:30:00 UTC" in admin.get(audit).content.decode()
+    answer = admin.post(reverse("zone"), {"zone": "Asia/Kolkata", "back": audit}, follow=True)
+    page = answer.content.decode()
+    assert 'data-zone="Asia/Kolkata"' in page
+    assert "04:00:00 IST" in page
+    url = f"{audit}?since=2026-07-02T03:59&until=2026-07-02T04:01&zone=Asia/Kolkata"
+    assert "queue://q" in admin.get(url).content.decode()
+    assert "queue://q" not in admin.get(url.replace("&zone=Asia/Kolkata", "")).content.decode()
+    [told] = admin.get("/api/v1/audit?action=purge").json()["items"]
+    assert told["time"].startswith("2026-07-01T22:30")
+    assert admin.post(reverse("zone"), {"zone": "Atlantis/Capital"}).status_code == 409

@@ -1,0 +1,54 @@
+"""A TCP link that a test can cut, and in which it can lose what one side says."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+
+
+class Proxy:
+    """Listens on a port of its own and passes on to another."""
+
+    def __init__(self, target: int) -> None:
+        self._target = target
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self.answers_are_lost = self.questions_are_lost = False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        """Break what is connected; who comes then is served as ever, and nothing is lost any more."""
+        pairs, self._pairs = self._pairs, []
+        for each in (end for pair in pairs for end in pair):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        self.answers_are_lost = self.questions_are_lost = False
+
+    def close(self) -> None:
+        """Serve nobody any more."""
+        self._listening.close()
+        self.cut()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._listening.accept()
+                try:
+                    far = socket.create_connection(("127.0.0.1", self._target))
+                except OSError:
+                    near.close()
+                    continue
+                self._pairs.append((near, far))
+                threading.Thread(target=self._pass_on, args=(near, far, "questions_are_lost"), daemon=True).start()
+                threading.Thread(target=self._pass_on, args=(far, near, "answers_are_lost"), daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket, lost: str) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                if not getattr(self, lost):
+                    target.sendall(data)
+        for each in (source, target):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
