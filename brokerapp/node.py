@@ -269,13 +269,34 @@ class Node:
             client.sink.close()
         with contextlib.suppress(StoreUnavailable):
             await self._reporting.tell_the_last()
-        # A cancel that meets the end of one of the driver's reads gets lost: ask until they are done.
+        await self._end_tasks()
+        with contextlib.suppress(StoreUnavailable):
+            await self.membership.leave()
+        await self._store.close()
+        await self._control.close()
+
+    async def _end_tasks(self) -> None:
+        """A cancel that meets the end of one of the driver's reads gets lost: ask until they are done."""
         while running := [task for task in self._tasks if not task.done()]:
             for task in running:
                 task.cancel()
             await asyncio.wait(running, timeout=TICK_SECONDS)
+
+    async def was_expelled(self) -> bool:
+        """Whether it failed because others took it for dead, and nobody has taken its name since."""
+        if not isinstance(self.failed.exception(), Fenced):
+            return False
         with contextlib.suppress(StoreUnavailable):
-            await self.membership.leave()
+            return self.config.node not in (await self._store.members())[1]
+        return False
+
+    async def abandon(self) -> None:
+        """Give up all that a node has that failed: its clients are gone, and what it knew is of no use."""
+        await self.network.stop()
+        if self.cluster_links is not None:
+            await self.cluster_links.stop()
+        await self._end_tasks()
+        self.membership.close()
         await self._store.close()
         await self._control.close()
 

@@ -220,7 +220,8 @@ class Queues(Logs):
         self._lose(log)
         self.remembering.gone(log)
         self.forget(log)
-        self.topology.remove_queue(log.destination.name)
+        if not log.destination.is_temporary:
+            self.topology.remove_queue(log.destination.name)
 
     @staticmethod
     def _lose(log: MessageLog) -> None:

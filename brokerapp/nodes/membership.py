@@ -62,6 +62,10 @@ class Membership:
     async def leave(self) -> None:
         """Be none any more."""
         await self._store.leave(self.session, self.name)
+        self.close()
+
+    def close(self) -> None:
+        """Hear others no more."""
         self._links.close()
 
     # -- living

@@ -121,11 +121,12 @@ class SeveralNodes:
         return set(self.ask(lambda store: store.members())[1])
 
     def queue_at(self, node: str, prefix: str) -> str:
-        """A queue that is at home there now."""
+        """A queue that is at home there now: its name begins so, or has a number in place of `{}`."""
         epoch, found = self.ask(lambda store: store.members())
         members = Members(epoch, [Member.from_record(*each) for each in found.items()], "")
         session = found[node]["session"]
-        names = (f"{prefix}.{number}" for number in itertools.count())
+        pattern = prefix if "{}" in prefix else f"{prefix}.{{}}"
+        names = (pattern.format(number) for number in itertools.count())
         return next(each for each in names if members.home(str(Destination.queue(each))) == session)
 
     def depth(self, queue: str) -> int:

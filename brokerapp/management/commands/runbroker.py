@@ -103,20 +103,24 @@ class Command(BaseCommand):
                 link_host=options["link"],
             )
             data.remember(wanted.broker)
-            node = Node(wanted, authenticator(config.authentication))
-            await node.start()
-            self.stdout.write("ready")
-            self.stdout.flush()
             period = period_ms(config)
-            following = follow(options["config"], properties, period, node) if period else None
-            await self._until_told(node, store, following)
+            while True:
+                node = Node(wanted, authenticator(config.authentication))
+                await node.start()
+                self.stdout.write("ready")
+                self.stdout.flush()
+                following = follow(options["config"], properties, period, node) if period else None
+                if not await self._until_told(node, store, following):
+                    break
+                logger.warning("node %s was taken for dead: it joins again", wanted.node)
         finally:
             if store is not None:
                 await asyncio.to_thread(store.stop)
 
     async def _until_told(
         self, node: Node, store: EmbeddedStore | None, following: Coroutine[Any, Any, None] | None
-    ) -> None:
+    ) -> bool:
+        """Run the node until we are told to stop, or it cannot go on; whether another may in its place."""
         told = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, told.set)
@@ -125,10 +129,14 @@ class Command(BaseCommand):
         done, _ = await asyncio.wait({stop, node.failed}, return_when=asyncio.FIRST_COMPLETED)
         if stop in done:
             await node.stop()
-        for each in beside:
+        for each in (*beside, stop):
             each.cancel()
-        if node.failed in done:
+        if node.failed not in done:
+            return False
+        if not await node.was_expelled():
             node.failed.result()
+        await node.abandon()
+        return True
 
 
 async def _keep_alive(store: EmbeddedStore) -> None:
