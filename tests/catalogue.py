@@ -1,7 +1,7 @@
 """The scenario catalogue: what a broker with ActiveMQ Classic's semantics is tried with, a line each.
 
 Tests say which rows they prove (`@pytest.mark.scenario("VT-01")`); `tests/conformance_table.py` makes the table of
-docs/conformance.md of both. Rows about several brokers come with the networks.
+docs/conformance.md of both.
 """
 
 #: Part of the catalogue -> row -> what is tried and what is to happen.
@@ -283,6 +283,56 @@ CATALOGUE: dict[str, dict[str, str]] = {
         "S08": "UNSUBSCRIBE by name deletes it, nobody being subscribed",
         "S09": "those who share a client id and a durable name share its messages",
         "S16": "fully qualified names with escaped colons",
+    },
+    "Clusters as Open MQ has them": {
+        "L01": "what an operator creates at one broker is on all before anybody uses it",
+        "L02": "a broker that starts alone knows what operators made",
+        "L03": "a broker that was away learns what was made, deleted, and made anew",
+        "L04": "a broker that starts while the master is down lets nobody in but operators, and goes on by itself",
+        "L05": "master down: operators neither create nor delete, the error names the master",
+        "L06": "master down: sending, consuming, what clients create, and temporary destinations go on",
+        "L07": "master down: a durable subscription neither begins nor ends; one that exists is used",
+        "L08": "what operators made stays, however idle and empty",
+        "L10": "one name is created once in the cluster",
+        "L11": "a queue and a topic of one name",
+        "L13": "what a producer names is created at its broker only",
+        "L14": "also with a persistent message in it",
+        "L15": "a consumer elsewhere: it is everywhere, and the message comes",
+        "L16": "a consumer first: it is everywhere, with nothing in it",
+        "L17": "what only operators may create is refused to clients",
+        "L18": "nobody uses it: each broker removes its own",
+        "L21": "one that holds a message at one broker goes at the others",
+        "L22": "a restart keeps it with its persistent message",
+        "L23": "a restart removes it when it is empty, or held only what was not persistent",
+        "L24": "an operator deletes what clients made, everywhere with one command",
+        "L25": "a producer that is connected keeps it",
+        "L26": "messages of two producers' brokers come to a consumer at a third one",
+        "L27": "brokers that were told different things refuse each other, with the reason",
+        "L29": "what was published to a topic before anybody subscribed is gone",
+        "T01": "a temporary destination is everywhere from its creation",
+        "T02": "without reconnecting it goes everywhere with its connection",
+        "T03": "DISCONNECT ends it everywhere in any case",
+        "T04": "without reconnecting it goes with its broker's crash, also for that broker",
+        "T05": "with reconnecting: its broker's crash and restart, the client is back in time, with what waited",
+        "T06": "the client is not back in time: it goes everywhere",
+        "T07": "a broken connection, the broker alive: it is kept for its time",
+        "T08": "with reconnecting it is stored at its home broker only",
+        "T10": "anybody may send to it, from any broker",
+        "T11": "who sends to it when it is gone gets an error, and no ordinary queue comes to be",
+        "T14": "the queue with replies, step by step",
+        "T16": "two selectors at two brokers; what neither takes stays",
+        "T17": "the consumer's broker dies: another consumer gets the message, flagged",
+        "T18": "a broker that comes later learns of temporary destinations",
+        "D01": "subscribers at two brokers get what is published at a third one, once each",
+        "D02": "several subscribers at one broker: one transfer",
+        "D03": "a subscriber whose selector does not take it: none",
+        "D04": "consumers at several brokers share a queue",
+        "D09": "what a stopped broker keeps comes when it is back",
+        "D13": "a durable subscriber at another broker gets what was published anywhere",
+        "D14": "it has one consumer in the cluster",
+        "D15": "with another selector it begins anew, everywhere",
+        "D16": "it ends everywhere, and not while it is used",
+        "Q16": "what expires at the consumer's broker is a dead letter of the home broker",
     },
 }
 
