@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from brokerapp.destination import Destination
 from brokerapp.engine.access import Principal
 from brokerapp.engine.crossing import Tally
 from brokerapp.errors import AuthenticationFailed
+from brokerapp.message import Message
 from brokerapp.network_stats import IncomingStats
 
 if TYPE_CHECKING:
@@ -19,11 +21,16 @@ if TYPE_CHECKING:
 RIGHT = "Sluice.Network."
 
 
+#: Messages of topics from other brokers that are known again: seconds of a busy network, some 10 MB.
+REMEMBERED = 50_000
+
+
 class Bridging:
     """What concerns clients that are bridges. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._heard: OrderedDict[tuple[str, Destination], None] = OrderedDict()
 
     def check(self, principal: Principal, broker: str) -> None:
         """Raise AuthenticationFailed unless who logged in may be the bridge of the broker of this name.
@@ -48,6 +55,23 @@ class Bridging:
     def left(self, client: Client) -> None:
         """A client is gone, a bridge perhaps."""
         self._broker.advisories.bridge_stopped(client.id)
+
+    def is_repeated(self, message: Message, topic: Destination, sender: Client | None) -> bool:
+        """Whether a message of a topic came before, by another way through the network. It counts as come now.
+
+        Subscribers are to get it once. What is kept of it the store knows again (functions/handing_over.lua).
+        """
+        if sender is None or not sender.bridge or not message.path:
+            return False
+        key = message.id, topic
+        if key in self._heard:
+            if sender.tally is not None:
+                sender.tally.repeated += 1
+            return True
+        self._heard[key] = None
+        if len(self._heard) > REMEMBERED:
+            self._heard.popitem(last=False)
+        return False
 
     def incoming(self) -> list[IncomingStats]:
         """Those that are here now."""

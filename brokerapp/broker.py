@@ -59,6 +59,7 @@ from brokerapp.reconnecting import BELONGS, Reconnecting
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recovery import Recovery
 from brokerapp.redelivering import Redelivering
+from brokerapp.rivals import Rivals
 from brokerapp.runs import Runs
 from brokerapp.scheduling import Scheduling
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
@@ -119,7 +120,7 @@ class Broker:
         self.bounds = Bounds(self)
         self.flow = FlowControl(self)
         self.quotas = Quotas(settings.memory_limit)
-        self.bridging = Bridging(self)
+        self.bridging, self.rivals = Bridging(self), Rivals(self)
         self.slow_consumers = SlowConsumers(self)
         self.durables, self.recovery = Durables(self), Recovery(self)
         self.delivery.remember, self.delivery.lose = self.recovery.published, self.failures.lose

@@ -130,11 +130,15 @@ class Consuming:
 
     def part(self, subscription: Subscription) -> None:
         """Consume no longer; what it holds goes back to its place."""
+        self.take_back(subscription.unacked.values())
+        subscription.unacked.clear()
+        self.withdraw(subscription)
+
+    def withdraw(self, subscription: Subscription) -> None:
+        """Consume no longer; what it holds it keeps."""
         for queue in subscription.destinations:
             if queue.is_queue and queue.is_pattern:
                 self._patterns.remove(queue.name, subscription)
-        self.take_back(subscription.unacked.values())
-        subscription.unacked.clear()
         for log in subscription.logs:
             self._leave(subscription, log)
         subscription.logs.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from urllib.parse import quote, unquote
 
 #: Names of brokers, the first that was crossed first.
@@ -10,13 +11,15 @@ Path = tuple[str, ...]
 PATH_HEADER = "sluice-path"
 #: What a bridge says of itself when it subscribes: where it leads, and how many bridges a message may cross.
 TO_HEADER, TTL_HEADER = "sluice-to", "sluice-message-ttl"
+#: ... which consumers it is for, and whether it stands aside while another bridge is there for one of them.
+CONSUMERS_HEADER, SUPPRESS_HEADER = "sluice-consumers", "sluice-suppress"
 #: How queues of ActiveMQ begin in which bridges record what they passed on.
 RECORDS = "Sluice.Bridge."
 #: As many crossings as there are brokers.
 UNLIMITED = -1
 
 
-def write_path(path: Path) -> str:
+def write_path(path: Iterable[str]) -> str:
     """A path as text without spaces, line ends or colons."""
     return ",".join([quote(name, safe="") for name in path])
 

@@ -145,6 +145,8 @@ class Storing:
                     self.stored([each.message], [len(each.stored)], group, str(each.destination), seq, given, moved_us)
                 seq += 1
             for copy in each.route.topics:
+                if self._broker.bridging.is_repeated(each.message, copy.destination, each.sender):
+                    continue
                 if not copy.destination.is_temporary or copy.destination in self._broker.temporaries:
                     self._broker.delivery.publish(each.message, copy, each.sender)
 

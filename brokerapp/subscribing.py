@@ -20,7 +20,14 @@ from brokerapp.engine.remote_entry import RemoteEntry
 from brokerapp.engine.subscription import MAX_PENDING_BYTES, Subscription
 from brokerapp.errors import RequestRefused
 from brokerapp.named_subscription import NamedSubscription
-from brokerapp.network_path import PATH_HEADER, TO_HEADER, TTL_HEADER, read_path
+from brokerapp.network_path import (
+    CONSUMERS_HEADER,
+    PATH_HEADER,
+    SUPPRESS_HEADER,
+    TO_HEADER,
+    TTL_HEADER,
+    read_path,
+)
 from brokerapp.recording.schema import REDELIVER
 from brokerapp.selectors import Selector, compile_selector
 
@@ -70,6 +77,11 @@ class Subscribing:
             raise RequestRefused(f"activemq.prefetchSize:{prefetch} is less than nothing")
         name = subscription_name(subscribe.id, subscribe.destination)
         if (old := client.subscriptions.get(name)) is not None:
+            same = crossing is not None and old.crossing is not None and targets == old.destinations
+            if same and crossing.goes_on(old.crossing):
+                self._broker.rivals.is_for(old, crossing.consumers)
+                self._broker.barrier(client, subscribe.receipt)
+                return
             self.end(client, old)
         self._broker.quotas.check_subscription(len(client.subscriptions) + 1, client.patterns + _patterns(targets))
         durable = self._broker.durables.claim(wanted, retroactive) if wanted else None
@@ -93,18 +105,35 @@ class Subscribing:
             return
         if durable is not None:
             self._broker.durables.join(subscription, durable)
+        elif not self._broker.rivals.admits(subscription):
+            self._broker.barrier(client, subscribe.receipt)
+            return
         else:
             self._join(subscription)
             self._broker.recovery.subscribed(subscription, retroactive)
+        self._started(subscription)
+        self._broker.barrier(client, subscribe.receipt, lambda: self._start(subscription))
 
-        def start() -> None:
-            subscription.started = True
-            self._broker.delivery.resume(subscription)
-
+    def _started(self, subscription: Subscription) -> None:
+        """It is served from now on."""
         self._broker.advisories.consumer_started(subscription)
         if self._broker.cluster is not None:
             self._broker.cluster.consumption.started(subscription)
-        self._broker.barrier(client, subscribe.receipt, start)
+
+    def _start(self, subscription: Subscription) -> None:
+        subscription.started = True
+        self._broker.delivery.resume(subscription)
+
+    def rest(self, subscription: Subscription) -> None:
+        """It is given nothing more, and keeps what it holds until it acknowledges that, or ends."""
+        self._broker.consuming.withdraw(subscription)
+        self._stopped(subscription)
+
+    def rise(self, subscription: Subscription) -> None:
+        """It is given messages, after a rest or for the first time."""
+        self._join(subscription)
+        self._started(subscription)
+        self._start(subscription)
 
     def _join(self, subscription: Subscription) -> None:
         for target in subscription.destinations:
@@ -176,6 +205,7 @@ class Subscribing:
             self._broker.quotas.subscriptions -= 1
         client.by_key.pop(subscription.key, None)
         client.read_or_not()
+        is_resting = self._broker.rivals.left(subscription)
         if subscription.browse is not None:
             subscription.browse.stop()
             self._broker.advisories.consumer_stopped(subscription)
@@ -190,14 +220,19 @@ class Subscribing:
         self._broker.consuming.part(subscription)
         if subscription.durable is not None:
             self._broker.durables.parted(subscription.durable)
-        else:
+        if not is_resting:
+            self._stopped(subscription)
+        for each in subscription.destinations:
+            if each.is_temporary:
+                self._broker.temporaries.give_back(client, subscription.name, each)
+
+    def _stopped(self, subscription: Subscription) -> None:
+        """It was served, and is no more."""
+        if subscription.durable is None:
             self._part(subscription)
         self._broker.advisories.consumer_stopped(subscription)
         if self._broker.cluster is not None:
             self._broker.cluster.consumption.stopped(subscription)
-        for each in subscription.destinations:
-            if each.is_temporary:
-                self._broker.temporaries.give_back(client, subscription.name, each)
 
     def dismiss(self, log: MessageLog, why: RequestRefused) -> None:
         """A log goes: who consumes from it and nothing else consumes no longer, and is told why."""
@@ -251,7 +286,9 @@ def _crossing(client: Client, options: Mapping[str, str], selector: Selector | N
     if TO_HEADER not in options:
         return None
     ttl, path = _number(options, TTL_HEADER, 1), read_path(options.get(PATH_HEADER, ""))
-    return Crossing(options[TO_HEADER], ttl, path, selector, client.tally or Tally())
+    consumers = frozenset(read_path(options.get(CONSUMERS_HEADER, "")))
+    yields = options.get(SUPPRESS_HEADER) == "true"
+    return Crossing(options[TO_HEADER], ttl, path, selector, client.tally or Tally(), consumers, yields)
 
 
 def _patterns(targets: Iterable[Destination]) -> int:

@@ -271,7 +271,7 @@ class Advisories:
         if not self._broker.settings.advisory_support:
             return
         wanted = [each for each in listener.destinations if each.kind is Kind.TOPIC]
-        for family, existing in self._existing.news().items():
+        for family, existing in self._existing.news(to_bridge=bool(listener.client.bridge)).items():
             if not any(overlap(each.name, family) for each in wanted):
                 continue
             for name, headers, document in existing():

@@ -16,6 +16,7 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import InvalidDestination
 from brokerapp.message import Message
+from brokerapp.named_subscription import NamedSubscription
 
 Document = dict[str, Any]
 
@@ -101,6 +102,7 @@ def consumer_info(subscription: Subscription, broker: str) -> Document:
     text = named.selector if named is not None else subscription.selector and subscription.selector.text
     return {"ConsumerInfo": {
         "consumerId": consumer_id(subscription, broker),
+        "clientId": subscription.client.client_id,
         "destination": destination_document(*subscription.destinations),
         "prefetchSize": subscription.prefetch,
         "maximumPendingMessageLimit": 0,
@@ -123,7 +125,31 @@ def _network(subscription: Subscription) -> Document:
     if subscription.crossing is None:
         return {}
     path = [{"value": name} for name in subscription.crossing.path]
-    return {"brokerPath": {"BrokerId": path}, "networkSubscription": True}
+    consumers = list(map(_consumer_id, sorted(subscription.crossing.consumers)))
+    return {
+        "brokerPath": {"BrokerId": path}, "networkSubscription": True, "networkConsumerPath": {"ConsumerId": consumers},
+    }  # fmt: skip
+
+
+def _consumer_id(text: str) -> Document:
+    """The inverse of id_text; of what is no such id, too: another broker says it."""
+    connection, session, value = ([*text.rsplit(":", 2), "", ""])[:3]
+    return {"connectionId": connection, "sessionId": _whole(session), "value": _whole(value)}
+
+
+def offline(named: NamedSubscription, topic: Destination, broker_id: str) -> Document:
+    """A durable subscription that nobody consumes, for bridges: it is to get what is sent to its topic elsewhere."""
+    return {"ConsumerInfo": {
+        "consumerId": {"connectionId": f"{broker_id} durable {named.client_id}", "sessionId": -1, "value": 1},
+        "clientId": named.client_id,
+        "subscriptionName": named.name,
+        "destination": destination_document(topic),
+        "prefetchSize": 0,
+        "browser": False,
+        "priority": 0,
+        "active": False,
+        **({"selector": named.selector} if named.selector else {}),
+    }}  # fmt: skip
 
 
 def producer_info(client: Client, destination: Destination, broker: str) -> Document:

@@ -16,6 +16,8 @@ from brokerapp.engine.destination_map import matches
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
 
+#: How the names of the durable subscriptions of bridges begin.
+BRIDGES = "NC-DS_"
 #: One thing to tell: topic, headers of its own, body.
 News = tuple[str, Document, Document]
 
@@ -28,12 +30,12 @@ class Existing:
         #: What tells a bridge from others -> the broker it leads to, and what its advisories say in headers.
         self.bridges: dict[str, tuple[str, Document]] = {}
 
-    def news(self) -> dict[str, Callable[[], Iterator[News]]]:
-        """Topics, by name or pattern -> what a new listener is told."""
+    def news(self, *, to_bridge: bool) -> dict[str, Callable[[], Iterator[News]]]:
+        """Topics, by name or pattern -> what a new listener is told; a bridge of durable subscriptions in full."""
         return {
             topics.CONNECTION: self._connections,
             **{topic: lambda kind=kind: self._destinations(kind) for kind, topic in topics.OF_KIND.items()},
-            f"{topics.PREFIX}{topics.CONSUMER}.>": self._consumers_there,
+            f"{topics.PREFIX}{topics.CONSUMER}.>": self._wanting_there if to_bridge else self._consumers_there,
             f"{topics.PREFIX}{topics.VIRTUAL_CONSUMER}.>": self._virtual.existing,
             f"{topics.PREFIX}{topics.PRODUCER}.>": self._producers_there,
             topics.MASTER_BROKER: lambda: iter([(topics.MASTER_BROKER, {}, documents.NOTHING)]),
@@ -56,6 +58,16 @@ class Existing:
                     headers = self.consumer_count(each.destinations)
                     topic = topic_of(topics.CONSUMER, *each.destinations)
                     yield topic, headers, documents.consumer_info(each, self._broker.name)
+
+    def _wanting_there(self) -> Iterator[News]:
+        """Consumers, and durable subscriptions that nobody consumes, but for those of bridges."""
+        yield from self._consumers_there()
+        for each in self._broker.durables:
+            named = each.subscription
+            if not each.active and named.durable and not named.name.startswith(BRIDGES):
+                for topic in named.topics:
+                    document = documents.offline(named, topic, self._broker.name)
+                    yield topic_of(topics.CONSUMER, topic), self.consumer_count((topic,)), document
 
     def _producers_there(self) -> Iterator[News]:
         for client in self._broker.clients.values():

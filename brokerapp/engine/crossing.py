@@ -54,12 +54,20 @@ class Crossing:
     path: Path = ()  #: of the demand: the brokers from here to the one whose consumers want it
     selector: Selector | None = None  #: theirs, where the bridge stands for one of them only
     tally: Tally = field(default_factory=Tally)  #: of all consumers of the bridge
+    consumers: frozenset[str] = frozenset()  #: ids of those it is for, wherever they are
+    yields: bool = False  #: it stands aside while another bridge serves one of them
     rates: dict[str, Rate] = field(default_factory=dict)  #: by the log that has a limit
 
     @property
     def text(self) -> str | None:
         """The selector's."""
         return self.selector.text if self.selector is not None else None
+
+    def goes_on(self, former: Crossing) -> bool:
+        """Whether this is a former one, perhaps for other consumers: a bridge tells of them so."""
+        return (self.to, self.message_ttl, self.path, self.text) == (
+            former.to, former.message_ttl, former.path, former.text
+        )  # fmt: skip
 
     def verdict(self, path: Path, asks: Asks, returning: Callable[[], Verdict] = _stays) -> Verdict:
         """What becomes of a message that crossed this path; `returning` says so of one that came from there."""

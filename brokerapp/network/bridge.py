@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from brokerapp.destination import Destination, Kind
-from brokerapp.network.demand import Demand, Wanted
+from brokerapp.network.demand import Change, Demand, Wanted
 from brokerapp.network.link import Link
 from brokerapp.network.outbox import Outbox, PassedOn
 from brokerapp.network.terms import Terms
-from brokerapp.network_path import UNLIMITED
+from brokerapp.network_path import CONSUMERS_HEADER, SUPPRESS_HEADER, UNLIMITED, write_path
 from brokerapp.stomp.frames import Frame
 from brokerapp.transformations import ADVISORY_JSON
 
@@ -67,8 +67,7 @@ class Bridge:
 
     def start(self) -> None:
         """Consume what is wanted anyway, and hear of who consumes at the target."""
-        for each in self.demand.static():
-            self._subscribe(each)
+        self._follow(self.demand.static())
         if not self.terms.static_bridge:
             headers = {"transformation": ADVISORY_JSON, "ack": "auto"}
             self._target.subscribe(self._prefix + DEMAND, self._advisories(), self._heard, headers)
@@ -99,14 +98,21 @@ class Bridge:
             logger.warning("%s: an advisory of %s is no JSON", self.name, self.there)
             return
         if "ConsumerInfo" in document:
-            for each in self.demand.started(self._target.dialect.consumer(document["ConsumerInfo"])):
-                self._subscribe(each)
+            self._follow(self.demand.started(self._target.dialect.consumer(document["ConsumerInfo"])))
         elif "RemoveInfo" in document:
-            for each in self.demand.stopped(document["RemoveInfo"]):
-                self._end(each)
+            self._follow(self.demand.stopped(document["RemoveInfo"]))
         elif "RemoveSubscriptionInfo" in document:
-            for each in self.demand.forgotten(document["RemoveSubscriptionInfo"]):
-                self._end(each)
+            self._follow(self.demand.forgotten(document["RemoveSubscriptionInfo"]))
+
+    def _follow(self, change: Change) -> None:
+        """What comes begins before it takes over from what goes."""
+        for each in change.begin:
+            self._subscribe(each)
+        for each in change.end:
+            self._end(each)
+        if self._source.dialect.knows_rivals:
+            for each in change.other:
+                self._subscribe(each)
 
     def _end(self, wanted: Wanted) -> None:
         """Pass on nothing more for it. It is unsubscribed when what is on its way is confirmed: else that came back."""
@@ -126,12 +132,20 @@ class Bridge:
             "ack": "client-individual",
             "activemq.prefetchSize": str(self.terms.prefetch_size),
             "activemq.priority": str(wanted.priority),
+            CONSUMERS_HEADER: write_path(sorted(wanted.origins)),
+            SUPPRESS_HEADER: str(self._suppresses(wanted)).lower(),
             **self._source.dialect.subscribing(self.there, self.terms.message_ttl, wanted.path, wanted.selector),
         }
         if wanted.durable:
             self._durables.add(self._prefix + wanted.id)
             headers["activemq.subscriptionName"] = self._durable_name(wanted)
         self._source.subscribe(self._prefix + wanted.id, wanted.destination.stomp, self._forward, headers)
+
+    def _suppresses(self, wanted: Wanted) -> bool:
+        """Whether it is to stand aside where another bridge serves its consumer."""
+        if wanted.destination.is_queue:
+            return self.terms.suppress_duplicate_queue_subscriptions
+        return self.terms.suppress_duplicate_topic_subscriptions
 
     def _durable_name(self, wanted: Wanted) -> str:
         return f"NC-DS_{self.here}_{wanted.destination.name}"

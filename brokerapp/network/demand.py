@@ -7,7 +7,7 @@ one for each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,18 @@ _KINDS = {
 _OWN = ("ActiveMQ.Advisory.", RECORDS)
 
 
+#: Consumers that are named where a subscription is for many: of so many more none is, and it stands aside for nobody.
+MAX_ORIGINS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """One of those a subscription is for."""
+
+    selector: str | None
+    origins: frozenset[str]  #: ids of the consumers, wherever they are: itself, or those behind another bridge
+
+
 @dataclass(slots=True, eq=False)
 class Wanted:
     """One subscription of the bridge at this end."""
@@ -39,9 +51,35 @@ class Wanted:
     priority: int
     path: Path  #: from here to who wants it
     durable: bool = False
-    consumers: set[str] = field(default_factory=set)  #: for whom it is; of a durable one: names of subscriptions
+    #: For whom it is: consumers by their ids; of a durable one subscriptions by client and name.
+    consumers: dict[str, Behind] = field(default_factory=dict)
     static: bool = False  #: wanted whoever consumes
     forwarded: int = 0  #: messages that were passed on for it
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """The consumers it is for, wherever they are."""
+        found = frozenset[str]().union(*[each.origins for each in self.consumers.values()])
+        return found if len(found) <= MAX_ORIGINS else frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a bridge is to subscribe to, what no longer, and what is for others from now on."""
+
+    begin: tuple[Wanted, ...] = ()
+    end: tuple[Wanted, ...] = ()
+    other: tuple[Wanted, ...] = ()
+
+    @staticmethod
+    def all_of(changes: Iterable[Change]) -> Change:
+        """One of several."""
+        several = list(changes)
+        parts = ([each for change in several for each in getattr(change, part)] for part in ("begin", "end", "other"))
+        return Change(*map(tuple, parts))
+
+
+NOTHING = Change()
 
 
 class Demand:
@@ -52,54 +90,78 @@ class Demand:
         self.wanted: dict[str, Wanted] = {}  #: by id
         self._numbers = 0
 
-    def static(self) -> list[Wanted]:
-        """What is wanted without anybody consuming; to be subscribed at once."""
-        return [
+    def static(self) -> Change:
+        """What is wanted without anybody consuming."""
+        return Change(tuple([
             self._want(each, None, 0, (self._there,), static=True)
             for each in self._terms.statically_included
             if not (self._terms.exclude_static and _listed(each, self._terms.excluded))
-        ]
+        ]))  # fmt: skip
 
-    def started(self, info: Document) -> list[Wanted]:
-        """A consumer began there: what is to be subscribed now."""
+    def started(self, info: Document) -> Change:
+        """A consumer began there, or a durable subscription is there that nobody consumes (`active` is false)."""
         path = (self._there, *_path(info))
         if info.get("browser") or self._too_far(path) or self._here in path:
-            return []
-        return [each for target in _destinations(info) for each in self._started_at(target, info, path)]
+            return NOTHING
+        if info.get("active") is False and self._terms.dynamic_only:
+            return NOTHING
+        return Change.all_of([self._started_at(target, info, path) for target in _destinations(info)])
 
-    def _started_at(self, target: Destination, info: Document, path: Path) -> Iterator[Wanted]:
+    def _started_at(self, target: Destination, info: Document, path: Path) -> Change:
         if not self._permitted(target):
-            return
-        consumer, name = _consumer(info.get("consumerId", {})), info.get("subscriptionName")
-        durable = name is not None and target.kind is Kind.TOPIC
+            return NOTHING
+        durable = info.get("subscriptionName") is not None and target.kind is Kind.TOPIC
+        who = _subscription(info) if durable else _consumer(info.get("consumerId", {}))
+        behind = Behind(info.get("selector") or None, _origins(info))
         known = self._conduit(target, path, durable)
         if known is not None:
-            known.consumers.add(name if durable else consumer)
-            return
-        selector = None if self._terms.conduit_subscriptions else info.get("selector")
-        wanted = self._want(target, selector, self._priority(info, path), path, durable)
-        wanted.consumers.add(name if durable else consumer)
-        yield wanted
+            known.consumers[who] = behind
+            return self._narrowed(known)
+        said = behind.selector if self._heeds_selectors(durable) else None
+        wanted = self._want(target, said, self._priority(info, path), path, durable)
+        wanted.consumers[who] = behind
+        return Change((wanted,))
 
-    def stopped(self, removed: Document) -> list[Wanted]:
-        """A consumer ended there: what is to be subscribed no longer. A durable subscription stays without it."""
+    def _heeds_selectors(self, durable: bool) -> bool:
+        """A durable subscription of several keeps what any of them may want: changing its selector would drop that."""
+        if self._terms.conduit_subscriptions:
+            return self._terms.conduit_selectors and not durable
+        return not durable
+
+    def _narrowed(self, wanted: Wanted) -> Change:
+        """It is for others now. One for all takes what any of their selectors takes, if it heeds them."""
+        same = Change(other=() if wanted.static or wanted.durable else (wanted,))
+        if wanted.static or not (self._terms.conduit_subscriptions and self._heeds_selectors(wanted.durable)):
+            return same
+        selector = any_of(each.selector for each in wanted.consumers.values())
+        if selector == wanted.selector:
+            return same
+        del self.wanted[wanted.id]
+        new = self._want(wanted.destination, selector, wanted.priority, wanted.path)
+        new.consumers, new.forwarded = wanted.consumers, wanted.forwarded
+        return Change((new,), (wanted,))
+
+    def stopped(self, removed: Document) -> Change:
+        """A consumer ended there. A durable subscription stays without it."""
         id = removed.get("objectId", {})
         if id.get("@class") != "ConsumerId":
-            return []
+            return NOTHING
         return self._without(_consumer(id), durable=False)
 
-    def forgotten(self, removed: Document) -> list[Wanted]:
-        """A durable subscription was deleted there: what is to be subscribed no longer."""
-        return self._without(removed.get("subscriptionName", ""), durable=True)
+    def forgotten(self, removed: Document) -> Change:
+        """A durable subscription was deleted there."""
+        nameless = {**removed, "clientId": ""}  # as some brokers tell of its consumers
+        change = self._without(_subscription(removed), durable=True)
+        return change if change != NOTHING else self._without(_subscription(nameless), durable=True)
 
-    def _without(self, consumer: str, *, durable: bool) -> list[Wanted]:
-        over = []
+    def _without(self, consumer: str, *, durable: bool) -> Change:
+        changes = []
         for each in list(self.wanted.values()):
             if each.durable is durable and consumer in each.consumers:
-                each.consumers.discard(consumer)
-                if not each.consumers and not each.static:
-                    over.append(self.wanted.pop(each.id))
-        return over
+                del each.consumers[consumer]
+                lasts = bool(each.consumers) or each.static
+                changes.append(self._narrowed(each) if lasts else Change(end=(self.wanted.pop(each.id),)))
+        return Change.all_of(changes)
 
     def _want(
         self, target: Destination, selector: str | None, priority: int, path: Path, durable: bool = False,
@@ -146,12 +208,31 @@ class Demand:
         return terms.consumer_priority_base - (len(path) + 1 if len(path) > 1 else 0)
 
 
+def any_of(selectors: Iterable[str | None]) -> str | None:
+    """A selector that takes what any of these takes; None, which takes all, if one of them is that."""
+    different = list(dict.fromkeys(selectors))
+    if not different or None in different:
+        return None
+    return different[0] if len(different) == 1 else " OR ".join(f"({each})" for each in different)
+
+
 def _listed(target: Destination, patterns: tuple[Destination, ...]) -> bool:
     return any(each.kind is target.kind and matches(each.name, target.name) for each in patterns)
 
 
 def _consumer(id: Document) -> str:
     return f"{id.get('connectionId', '')}:{id.get('sessionId', '')}:{id.get('value', '')}"
+
+
+def _subscription(info: Document) -> str:
+    return f"{info.get('clientId', '')}:{info.get('subscriptionName', '')}"
+
+
+def _origins(info: Document) -> frozenset[str]:
+    """Who is behind a consumer: itself, or those for whom the bridge is there that consumes."""
+    known = (info.get("networkConsumerPath") or {}).get("ConsumerId", [])
+    known = [known] if isinstance(known, Mapping) else known
+    return frozenset(map(_consumer, known)) or frozenset({_consumer(info.get("consumerId", {}))})
 
 
 def _path(info: Document) -> Path:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from brokerapp.engine.schedule import HEADERS as SCHEDULING
 from brokerapp.network_path import PATH_HEADER, TO_HEADER, TTL_HEADER, UNLIMITED, Path, read_path, write_path
 from brokerapp.stomp.session import BRIDGE_HEADER
 
@@ -27,6 +28,10 @@ _NOT_OF = re.compile(rf"{PATH_PROPERTY} NOT LIKE '%,((?:[^,']|'')*),%' ESCAPE '{
 
 class Dialect(Protocol):
     """What differs between the brokers that a bridge may end at."""
+
+    @property
+    def knows_rivals(self) -> bool:
+        """Whether it cares for whom a subscription is: who subscribes again tells it who that is now."""
 
     def subscribing(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
         """Headers of a SUBSCRIBE by which a bridge gets what may cross to broker `to`, for demand of this path."""
@@ -46,6 +51,8 @@ class Dialect(Protocol):
 
 class Sluice:
     """A broker of our own."""
+
+    knows_rivals = True
 
     def subscribing(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
         """It knows what may cross."""
@@ -72,6 +79,8 @@ class Sluice:
 class ActiveMQ:
     """ActiveMQ Classic, at its STOMP connector."""
 
+    knows_rivals = False
+
     def subscribing(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
         """By a selector. Map and object messages are asked for as JSON: their bodies were empty otherwise."""
         crossing = may_cross(to, message_ttl)
@@ -83,8 +92,8 @@ class ActiveMQ:
         return read_path(headers.get(PATH_PROPERTY, ""))
 
     def received(self, headers: Headers) -> dict[str, str]:
-        """All but the path's property, and the wish for JSON, which comes back with each text."""
-        own = {name: value for name, value in headers.items() if name != PATH_PROPERTY}
+        """All but the path, what delayed it there, and the wish for JSON, which comes back with each text."""
+        own = {name: value for name, value in headers.items() if name != PATH_PROPERTY and name not in SCHEDULING}
         if own.get("transformation") == _AS_JSON:
             del own["transformation"]
         return own

@@ -22,6 +22,7 @@ from brokerapp.network.outbox import OneByOne, Outbox
 from brokerapp.network.terms import Address, Terms
 from brokerapp.network_stats import WayState
 from brokerapp.stomp.endpoint import Endpoint
+from brokerapp.stomp.frames import Frame
 from brokerapp.stomp.listener import StompConnection
 from brokerapp.stomp.session import BRIDGE_HEADER, DUPLEX_HEADER
 
@@ -170,7 +171,7 @@ class Way:
         name = self.terms.name
         link = Link(name)
         self.own = loopback.connect(link, self._endpoint)
-        self.own.client.tally = self.counts.here
+        self.own.client.bridge, self.own.client.tally = self.remote, self.counts.here
         await link.open({BRIDGE_HEADER: self.broker, "client-id": f"{name}_{self.remote}_inbound_{self.broker}"})
         return link
 
@@ -181,6 +182,12 @@ class Way:
         await batches.open()
         return batches
 
+    def _refused(self, frame: Frame) -> None:
+        """A broker did not do what it was asked: what is no message's, a subscription's say, somebody must hear of."""
+        if not any(each.refused(frame) for each in self.bridges):
+            why = frame.headers.get("message", "an ERROR without a message")
+            self._failed(self.connected_to or self.addresses[0], f"refused: {why}")
+
     def _build(self, local: Link, remote: Link, outbox: Outbox) -> None:
         terms, counts = self.terms, self.counts
         bridges = [Bridge(OUT, local, remote, self.broker, self.remote, terms, outbox, counts.out)]
@@ -190,7 +197,7 @@ class Way:
         self.bridges = bridges
         for link in (remote, local):
             link.receipt = lambda id: any(each.confirmed(id) for each in bridges) or None
-            link.refused = lambda frame: any(each.refused(frame) for each in bridges) or None
+            link.refused = self._refused
         remote.drained = lambda free: local.hold(not free)
         local.drained = lambda free: remote.hold(not free)
         for each in bridges:

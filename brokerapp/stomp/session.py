@@ -30,7 +30,14 @@ from brokerapp.actions import (
 from brokerapp.connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
 from brokerapp.message import escape, unescape
-from brokerapp.network_path import PATH_HEADER, TO_HEADER, TTL_HEADER, read_path
+from brokerapp.network_path import (
+    CONSUMERS_HEADER,
+    PATH_HEADER,
+    SUPPRESS_HEADER,
+    TO_HEADER,
+    TTL_HEADER,
+    read_path,
+)
 from brokerapp.stomp.frames import QUOTES, Frame, Run, encode
 from brokerapp.stomp.naming import NO_NAMES, SEND_TYPE, Naming, names_own
 from brokerapp.stomp.runs import AckFrames
@@ -53,7 +60,7 @@ CLUSTER_HEADER = "sluice-cluster"
 #: By which it says that it takes messages to there, too.
 DUPLEX_HEADER = "sluice-duplex"
 MESSAGE_ID = "message-id"
-CROSSING_HEADERS = (TO_HEADER, TTL_HEADER, PATH_HEADER)
+CROSSING_HEADERS = (TO_HEADER, TTL_HEADER, PATH_HEADER, CONSUMERS_HEADER, SUPPRESS_HEADER)
 #: Headers that name a durable subscription, the first that is there counts: Artemis' two, and ActiveMQ's.
 SUBSCRIPTION_NAMES = ("durable-subscription-name", "durable-subscriber-name", "activemq.subscriptionName")
 

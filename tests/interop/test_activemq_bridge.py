@@ -179,3 +179,98 @@ def test_a_body_of_bytes_stays_one_and_a_text_stays_one(ours, at, name, here, th
     text, of_bytes = consumer.take(2)
     assert "content-length" not in text.headers
     assert of_bytes.headers["content-length"] == "6"
+
+
+@BOTH_WAYS
+def test_a_durable_subscription_there_gets_what_was_sent_here_while_it_was_away(ours, at, name, here, there):
+    durable = {"activemq.subscriptionName": name}
+    subscriber = at(there, **{"client-id": name})
+    subscriber.subscribe(f"/topic/{name}", **durable)
+    sender = at(here)
+    wait_for_consumers(sender, name, 1)
+    subscriber.leave()
+    sender.send(f"/topic/{name}", "while away", persistent="true")
+    again = at(there, **{"client-id": name})
+    again.subscribe(f"/topic/{name}", **durable)
+    assert again.bodies() == ["while away"]
+    again.unsubscribe()
+    again.frame("UNSUBSCRIBE", id="-", **durable)
+    until(lambda: f"topic://{name}" not in destinations_of(ours, here), "the end of the demand")
+
+
+def test_a_map_of_an_activemq_comes_as_json_and_goes_back_as_a_map(ours, at, name):
+    given, back = f"/queue/{name}.given", f"/queue/{name}.back"
+    document = '{"map":{"entry":[{"string":["a","b"]},{"string":"n","int":5}]}}'
+    near, far = at(0), at(1)
+    near.connection.auto_content_length = far.connection.auto_content_length = False  # with it, it would be bytes
+    near.subscribe(given, id="given")
+    wait_for_demand(ours, 1, given.replace("/queue/", "queue://"))
+    far.send(given, document, transformation="jms-map-json")
+    [message] = near.take()
+    assert (message.body, message.headers["transformation"]) == (document, "jms-map-json")
+    far.subscribe(back, id="as a map", transformation="jms-map-xml")
+    wait_for_demand(ours, 0, back.replace("/queue/", "queue://"))
+    near.send(back, document, transformation="jms-map-json")
+    assert "<int>5</int>" in far.bodies()[0]
+
+
+def test_a_selector_of_a_consumer_there_is_not_asked_here_and_what_it_does_not_want_waits_there(ours, at, name):
+    queue, consumer, sender = f"/queue/{name}", at(1), at(0)
+    consumer.subscribe(queue, selector="colour = 'red'")
+    wait_for_demand(ours, 0, f"queue://{name}")
+    for colour in ("blue", "red"):
+        sender.send(queue, colour, persistent="true", colour=colour)
+    assert consumer.bodies() == ["red"]
+    everything = at(1)
+    everything.subscribe(queue)
+    assert everything.bodies() == ["blue"]
+
+
+def test_messages_of_a_group_that_went_to_an_activemq_stay_with_one_consumer(ours, at, name):
+    queue, consumers, sender = f"/queue/{name}", [at(1), at(1)], at(0)
+    for each in consumers:
+        each.subscribe(queue)
+    wait_for_demand(ours, 0, f"queue://{name}")
+    for number in range(10):
+        sender.send(queue, str(number), persistent="true", JMSXGroupID="g")
+    until(lambda: sum(each.messages.qsize() for each in consumers) == 10, "10 messages")
+    assert sorted(each.messages.qsize() for each in consumers) == [0, 10]
+
+
+@BOTH_WAYS
+def test_who_gets_a_request_of_the_other_broker_answers_it(ours, at, name, here, there):
+    asking, answering = at(here), at(there)
+    answering.subscribe(f"/queue/{name}")
+    wait_for_demand(ours, here, f"queue://{name}")
+    before = set(destinations_of(ours, there))
+    asking.subscribe("/temp-queue/answers", id="answers")
+    until(lambda: set(destinations_of(ours, there)) - before, "demand for the answers")
+    asking.send(f"/queue/{name}", "?", reply_to="/temp-queue/answers")
+    [request] = answering.take()
+    answering.send(request.headers["reply-to"], "!")
+    assert asking.bodies() == ["!"]
+
+
+def test_an_activemq_without_advisories_gets_what_is_included_statically(store, tmp_path, monkeypatch):
+    monkeypatch.setattr("brokerapp.network.activemq.NAME_SECONDS", 0.5)
+    silent = ActiveMQ(tmp_path)
+    silent.plain("silent", advisorySupport="false")
+    silent.start()
+    connector = NetworkConnector(
+        "to-silent", f"static:(stomp://127.0.0.1:{silent.port}){QUICK}",
+        statically_included=(Destination.queue("always"),), options=(("duplex", "true"),),
+    )  # fmt: skip
+    node = RunningNode(replace(default_config("static", 0), network_connectors=(connector,)), store.url)
+    try:
+        until(lambda: bridged(node), "the bridge")
+        assert node.look(lambda: node.node.network.all[0].remote) == f"127.0.0.1:{silent.port}"
+        for sender, consumer in ((node.port, silent.port), (silent.port, node.port)):
+            client, other = StompClient(sender), StompClient(consumer)
+            client.send("/queue/always", "crosses", persistent="true")
+            other.subscribe("/queue/always")
+            assert other.bodies() == ["crosses"]
+            other.leave()
+            client.leave()
+    finally:
+        node.stop()
+        silent.stop()

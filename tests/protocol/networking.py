@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -55,7 +56,7 @@ def destinations_of(node: RunningNode) -> list[str]:
 
 def wait_for_demand(node: RunningNode, *destinations: str) -> None:
     """Until the bridges from this node to another, or back, consume these."""
-    until(lambda: set(destinations) <= set(destinations_of(node)), f"demand for {destinations}")
+    until(lambda: Counter(destinations) <= Counter(destinations_of(node)), f"demand for {destinations}")
 
 
 def wait_for_no_demand(node: RunningNode, *destinations: str) -> None:

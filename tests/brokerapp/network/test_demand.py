@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from brokerapp.destination import Destination
-from brokerapp.network.demand import Demand
+from brokerapp.network.demand import MAX_ORIGINS, NOTHING, Change, Demand
 from brokerapp.network.terms import Address, Terms
 
 TERMS = Terms("bridge", (Address("b", 1),), decrease_network_consumer_priority=False)
@@ -31,23 +31,23 @@ def gone(number):
 
 
 def begun(of, *consumers):
-    return [str(each.destination) for info in consumers for each in of.started(info)]
+    return [str(each.destination) for info in consumers for each in of.started(info).begin]
 
 
 def test_all_consumers_of_a_destination_are_one_until_the_last_is_gone():
     found = demand()
     assert begun(found, consumer(1), consumer(2)) == ["queue://q"]
-    assert found.stopped(gone(1)) == []
-    assert [str(each.destination) for each in found.stopped(gone(2))] == ["queue://q"]
+    assert found.stopped(gone(1)).end == ()
+    assert [str(each.destination) for each in found.stopped(gone(2)).end] == ["queue://q"]
     assert begun(found, consumer(3)) == ["queue://q"]
 
 
 def test_without_conduit_each_has_one_with_its_selector_and_priority():
     found = demand(conduit_subscriptions=False)
-    [first] = found.started(consumer(1, selector="a = 1", priority=7))
-    [second] = found.started(consumer(2))
+    [first] = found.started(consumer(1, selector="a = 1", priority=7)).begin
+    [second] = found.started(consumer(2)).begin
     assert (first.selector, first.priority, second.selector) == ("a = 1", 7, None)
-    assert found.stopped(gone(1)) == [first]
+    assert found.stopped(gone(1)).end == (first,)
 
 
 def test_a_narrower_consumer_joins_a_wider_one():
@@ -70,7 +70,7 @@ def test_a_narrower_consumer_joins_a_wider_one():
     ],
 )
 def test_what_is_no_demand(changes, info):
-    assert demand(**changes).started(info) == []
+    assert demand(**changes).started(info) == NOTHING
 
 
 @pytest.mark.parametrize(
@@ -79,26 +79,70 @@ def test_what_is_no_demand(changes, info):
 )
 def test_the_farther_a_consumer_the_lower_its_priority(path, priority):
     found = demand(decrease_network_consumer_priority=True, consumer_ttl=-1)
-    [wanted] = found.started(consumer(1, path=path, priority=3))
+    [wanted] = found.started(consumer(1, path=path, priority=3)).begin
     assert (wanted.priority, wanted.path) == (priority, ("B", *path))
 
 
 def test_what_is_included_statically_is_wanted_without_consumers_and_stays_excluded_or_not():
     listed = Destination.queue("always")
     found = demand(statically_included=(listed,), excluded=(listed,))
-    assert [each.destination for each in found.static()] == [listed]
-    assert found.started(consumer(1, "queue://always")) == []
-    assert found.stopped(gone(1)) == []
-    assert demand(statically_included=(listed,), excluded=(listed,), exclude_static=True).static() == []
+    assert [each.destination for each in found.static().begin] == [listed]
+    assert found.started(consumer(1, "queue://always")) == NOTHING
+    assert found.stopped(gone(1)) == NOTHING
+    assert demand(statically_included=(listed,), excluded=(listed,), exclude_static=True).static() == NOTHING
 
 
 def test_a_durable_subscription_is_wanted_until_it_is_deleted():
     found = demand()
-    [wanted] = found.started(consumer(1, "topic://t", subscriptionName="s"))
+    [wanted] = found.started(consumer(1, "topic://t", subscriptionName="s", clientId="x")).begin
     assert wanted.durable
-    assert found.stopped(gone(1)) == []
-    assert found.started(consumer(2, "topic://t", subscriptionName="s")) == []
-    assert found.forgotten({"clientId": "x", "subscriptionName": "s"}) == [wanted]
+    assert found.stopped(gone(1)) == NOTHING
+    assert found.started(consumer(2, "topic://t", subscriptionName="s", clientId="x")) == NOTHING
+    assert found.started(consumer(3, "topic://t", subscriptionName="s", clientId="y")) == NOTHING
+    assert found.forgotten({"clientId": "x", "subscriptionName": "s"}) == NOTHING
+    assert found.forgotten({"clientId": "y", "subscriptionName": "s"}).end == (wanted,)
+
+
+def test_a_durable_subscription_of_a_broker_that_names_no_clients_is_known_again():
+    found = demand()
+    [wanted] = found.started(consumer(1, "topic://t", subscriptionName="s")).begin
+    assert found.forgotten({"clientId": "x", "subscriptionName": "s"}).end == (wanted,)
+
+
+@pytest.mark.parametrize(("dynamic_only", "wanted"), [(False, ["topic://t"]), (True, [])])
+def test_a_durable_subscription_nobody_consumes_is_wanted_unless_only_what_is_dynamic_is(dynamic_only, wanted):
+    found = demand(dynamic_only=dynamic_only)
+    assert begun(found, consumer(1, "topic://t", subscriptionName="s", active=False)) == wanted
+    [again] = (*found.wanted.values(), *found.started(consumer(2, "topic://t", subscriptionName="s")).begin)
+    assert again.durable
+
+
+def test_one_for_all_takes_what_any_of_their_selectors_takes_if_it_is_to():
+    found = demand(conduit_selectors=True)
+    [first] = found.started(consumer(1, selector="a = 1")).begin
+    assert first.selector == "a = 1"
+    change = found.started(consumer(2, selector="b = 2"))
+    assert (change.end, [each.selector for each in change.begin]) == ((first,), ["(a = 1) OR (b = 2)"])
+    assert found.started(consumer(3, selector="b = 2")) == Change(other=(*change.begin,))
+    assert [each.selector for each in found.started(consumer(4)).begin] == [None]
+    assert [each.selector for each in found.stopped(gone(4)).begin] == ["(a = 1) OR (b = 2)"]
+    assert found.stopped(gone(2)).begin == ()
+    assert [each.selector for each in found.stopped(gone(3)).begin] == ["a = 1"]
+    assert len(found.stopped(gone(1)).end) == 1
+    assert found.wanted == {}
+
+
+def test_without_that_one_for_all_takes_everything():
+    [wanted] = demand().started(consumer(1, selector="a = 1")).begin
+    assert wanted.selector is None
+
+
+def test_a_subscription_names_the_consumer_it_is_for_also_where_bridges_lie_between():
+    found = demand(consumer_ttl=2)
+    behind = {"ConsumerId": [{"connectionId": "far", "sessionId": -1, "value": 7}]}
+    [near] = found.started(consumer(1)).begin
+    [far] = found.started(consumer(2, path=("C",), networkConsumerPath=behind)).begin
+    assert (near.origins, far.origins) == ({"c:-1:1"}, {"far:-1:7"})
 
 
 def test_a_list_of_destinations_is_taken_apart():
@@ -112,3 +156,15 @@ def test_consumers_of_other_bridges_on_a_queue_are_not_merged():
     assert begun(found, consumer(1), consumer(2, path=("C",)), consumer(3, path=("D",))) == ["queue://q"] * 3
     merged = demand(consumer_ttl=2, conduit_network_queue_subscriptions=True)
     assert begun(merged, consumer(1), consumer(2, path=("C",))) == ["queue://q"]
+
+
+def test_a_subscription_for_several_is_told_of_all_of_them():
+    found = demand()
+    [wanted] = found.started(consumer(1)).begin
+    assert found.started(consumer(2)).other == (wanted,)
+    assert wanted.origins == {"c:-1:1", "c:-1:2"}
+    assert found.stopped(gone(1)).other == (wanted,)
+    assert wanted.origins == {"c:-1:2"}
+    for number in range(3, MAX_ORIGINS + 4):
+        found.started(consumer(number))
+    assert wanted.origins == frozenset()

@@ -59,4 +59,5 @@ def test_an_activemq_gets_the_path_as_a_property_and_gives_ids_itself():
     assert sent == {"destination": "/queue/q", "sluice_path": ",a,b%20c,"}
     assert ACTIVEMQ.path_of(sent) == ("a", "b c")
     assert ACTIVEMQ.received(sent | {"transformation": "jms-json"}) == {"destination": "/queue/q"}
+    assert ACTIVEMQ.received({"AMQ_SCHEDULED_DELAY": "1000", "colour": "red"}) == {"colour": "red"}
     assert ACTIVEMQ.received({"transformation": "jms-map-json"}) == {"transformation": "jms-map-json"}

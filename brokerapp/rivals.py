@@ -1,0 +1,82 @@
+"""Rivals: consumers of bridges that are there for the same consumers elsewhere, by different ways.
+
+Where brokers are joined in a circle a consumer is heard of by more than one way. Of the bridges that would take its
+messages there one serves it, that of the highest priority, which is that of the shortest way; the others rest, until
+that one ends (ActiveMQ's suppressDuplicateTopicSubscriptions and suppressDuplicateQueueSubscriptions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from brokerapp.destination import Destination
+from brokerapp.engine.subscription import Subscription
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+
+
+class Rivals:
+    """Those of one broker: of each destination, the consumers of bridges, and whether they serve. A part of it."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._at: dict[Destination, dict[Subscription, bool]] = {}
+
+    def admits(self, subscription: Subscription) -> bool:
+        """Whether a consumer that begins is served; those who rest for it from now on do."""
+        if subscription.crossing is None:
+            return True
+        target = subscription.destinations[0]
+        known = self._at.setdefault(target, {})
+        known[subscription] = False
+        serving = who_serve(known)
+        admitted = subscription in serving
+        known[subscription] = admitted
+        self._follow(target, serving)
+        return admitted
+
+    def is_for(self, subscription: Subscription, consumers: frozenset[str]) -> None:
+        """The consumers that a bridge's is there for are others now."""
+        subscription.crossing.consumers = consumers
+        target = subscription.destinations[0]
+        if subscription in self._at.get(target, {}):
+            self._follow(target, who_serve(self._at[target]))
+
+    def left(self, subscription: Subscription) -> bool:
+        """A consumer ends: who rested for it is served. Whether it rested itself."""
+        target = subscription.destinations[0]
+        known = self._at.get(target, {})
+        if subscription not in known:
+            return False
+        served = known.pop(subscription)
+        if not known:
+            del self._at[target]
+        elif served:
+            self._follow(target, who_serve(known))
+        return not served
+
+    def _follow(self, target: Destination, serving: set[Subscription]) -> None:
+        known = self._at[target]
+        for each, served in list(known.items()):
+            if served is not (each in serving):
+                known[each] = not served
+                (self._broker.subscribing.rest if served else self._broker.subscribing.rise)(each)
+
+
+def who_serve(known: dict[Subscription, bool]) -> set[Subscription]:
+    """Of these, each with whether it serves now, those that are to: for each consumer one at least."""
+    covered: set[str] = set()
+    serving = set()
+    for each in _by_precedence(known):
+        consumers = each.crossing.consumers
+        if not (each.crossing.yields and consumers and consumers <= covered):
+            serving.add(each)
+            covered |= consumers
+    return serving
+
+
+def _by_precedence(known: dict[Subscription, bool]) -> Iterable[Subscription]:
+    """The shorter way first; among equals who serves goes on doing so."""
+    return sorted(known, key=lambda each: (-each.priority, not known[each]))

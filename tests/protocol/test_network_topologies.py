@@ -1,0 +1,198 @@
+"""Three and four brokers in chains, meshes and circles: how far messages and demand go, and that none comes twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from brokerapp.destination import Destination
+from tests.protocol.clients import StompClient
+from tests.protocol.networking import bridged, bridges_of, destinations_of, running, to, wait_for_demand
+from tests.protocol.running_node import RunningNode, until
+
+
+class Net:
+    """Brokers by letter, joined as `links` say ("A B" is a connector from A to B); the last letters start first."""
+
+    def __init__(self, stack: ExitStack, store, links: str, **options: str) -> None:
+        wanted: dict[str, list[str]] = {}
+        for link in links.split(", "):
+            source, target = link.split()
+            wanted.setdefault(source, []).append(target)
+            wanted.setdefault(target, [])
+        self.nodes: dict[str, RunningNode] = {}
+        for letter in sorted(wanted, reverse=True):
+            self.nodes[letter] = stack.enter_context(running(store))
+        for source, targets in wanted.items():
+            for target in targets:
+                connector = to(self.nodes[target].port, name=f"{source}{target}", **options)
+                self.nodes[source].ask(lambda admin, each=connector: admin.networks.put(each.to_json()))
+        for source, targets in wanted.items():
+            count = len(targets)
+            until(lambda s=source, n=count: len(bridges_of(self.nodes[s])) == n, f"the bridges of {source}")
+
+    def __getitem__(self, letter: str) -> RunningNode:
+        return self.nodes[letter]
+
+    def settled(self, destination: str, **demand: int) -> None:
+        """Until the bridges of each broker consume the destination so many times."""
+        for letter, count in demand.items():
+            until(
+                lambda node=self.nodes[letter], n=count: destinations_of(node).count(destination) == n,
+                f"{count} times {destination} wanted of {letter}, not {destinations_of(self.nodes[letter])}",
+            )
+
+
+@pytest.fixture
+def net(store) -> Iterator:
+    with ExitStack() as stack:
+        yield lambda links, **options: Net(stack, store, links, **options)
+
+
+def consumers(net: Net, connect, destination: str, letters: str) -> dict[str, StompClient]:
+    found = {letter: connect(port=net[letter].port) for letter in letters}
+    for client in found.values():
+        client.subscribe(destination)
+    return found
+
+
+def send(net: Net, connect, destination: str, letter: str, count: int) -> None:
+    sender = connect(port=net[letter].port)
+    for number in range(count):
+        sender.send(destination, f"{letter}{number}", persistent="true")
+
+
+def test_demand_and_messages_go_as_many_bridges_as_their_ttl(net, connect, name):
+    chain = net("A B, B C, C D", networkTTL="2")
+    queue = f"/queue/{name}"
+    clients = consumers(chain, connect, queue, "D")
+    chain.settled(f"queue://{name}", C=1, B=1, A=0)
+    send(chain, connect, queue, "B", 3)
+    assert clients["D"].bodies(3) == ["B0", "B1", "B2"]
+    send(chain, connect, queue, "A", 1)
+    assert chain["A"].depth(name) == 1
+
+
+@pytest.mark.parametrize(("ttls", "arrives"), [({"consumerTTL": "2"}, False), ({"messageTTL": "2"}, False)])
+def test_two_hops_need_both_ttls(net, connect, name, ttls, arrives):
+    chain = net("A B, B C", **ttls)
+    clients = consumers(chain, connect, f"/queue/{name}", "C")
+    chain.settled(f"queue://{name}", B=1, A=1 if "consumerTTL" in ttls else 0)
+    send(chain, connect, f"/queue/{name}", "A", 2)
+    send(chain, connect, f"/queue/{name}", "B", 1)
+    assert clients["C"].bodies() == ["B0"]
+    if "consumerTTL" in ttls:
+        until(lambda: chain["B"].depth(name) == 2, "what came from A, and stays at B")
+    assert clients["C"].has_no_more()
+
+
+def test_topics_in_a_chain_cross_one_bridge(net, connect, name):
+    chain = net("A B, B C")
+    clients = consumers(chain, connect, f"/topic/{name}", "ABC")
+    chain.settled(f"topic://{name}", A=1, B=1)
+    for letter in "ABC":
+        send(chain, connect, f"/topic/{name}", letter, 3)
+    for letter, count in (("A", 3), ("B", 6), ("C", 6)):
+        clients[letter].take(count)
+        assert clients[letter].has_no_more()
+
+
+def test_in_a_full_mesh_each_message_of_a_queue_comes_once_and_each_of_a_topic_once_to_everybody(net, connect, name):
+    mesh = net("A B, B A, A C, C A, B C, C B")
+    at_queue = consumers(mesh, connect, f"/queue/{name}", "ABC")
+    at_topic = consumers(mesh, connect, f"/topic/{name}", "ABC")
+    mesh.settled(f"queue://{name}", A=2, B=2, C=2)
+    mesh.settled(f"topic://{name}", A=2, B=2, C=2)
+    for letter in "ABC":
+        send(mesh, connect, f"/queue/{name}", letter, 9)
+        send(mesh, connect, f"/topic/{name}", letter, 3)
+    until(lambda: sum(each.messages.qsize() for each in at_queue.values()) == 27, "27 messages")
+    bodies = [frame.body for each in at_queue.values() for frame in each.take(each.messages.qsize())]
+    assert len(set(bodies)) == 27
+    for client in at_topic.values():
+        assert len(set(client.bodies(9))) == 9
+        assert client.has_no_more()
+
+
+RING = "A B, B A, B C, C B, C A, A C"
+
+
+def test_in_a_circle_a_topic_comes_once_however_far_demand_goes(net, connect, name):
+    ring = net(RING, networkTTL="5")
+    clients = consumers(ring, connect, f"/topic/{name}", "ABC")
+    for letter in "ABC":
+        wait_for_demand(ring[letter], f"topic://{name}", f"topic://{name}")
+    send(ring, connect, f"/topic/{name}", "A", 3)
+    for letter in "ABC":
+        assert sorted(clients[letter].bodies(3)) == ["A0", "A1", "A2"]
+    for client in clients.values():
+        assert client.has_no_more()
+
+
+def served(node: RunningNode, name: str, kind: str) -> int:
+    """Consumers of bridges that are given messages at a broker."""
+    target = Destination.queue(name) if kind == "queue" else Destination.topic(name)
+
+    def count() -> int:
+        broker = node.node.broker
+        if kind == "queue":
+            found = broker.queues.get(str(target))
+            return sum(each.crossing is not None for each in found.consumers) if found is not None else 0
+        return sum(each.crossing is not None for each in broker.delivery.subscribers(target))
+
+    return node.look(count)
+
+
+@pytest.mark.parametrize(("suppress", "serving"), [("true", 1), ("false", 2)])
+def test_bridges_that_lead_to_one_consumer_by_two_ways_are_one_if_duplicates_are_suppressed(
+    net, connect, name, suppress, serving
+):
+    ring = net(RING, networkTTL="3", suppressDuplicateQueueSubscriptions=suppress)
+    [consumer] = consumers(ring, connect, f"/queue/{name}", "A").values()
+    ring.settled(f"queue://{name}", B=2, C=2)
+    for letter in "BC":
+        until(lambda node=ring[letter]: served(node, name, "queue") == serving, f"{serving} bridges of {letter}")
+    send(ring, connect, f"/queue/{name}", "B", 5)
+    assert sorted(consumer.bodies(5)) == [f"B{number}" for number in range(5)]
+
+
+def test_when_the_way_that_serves_breaks_the_other_takes_over(net, connect, name):
+    ring = net(RING, networkTTL="3", suppressDuplicateQueueSubscriptions="true")
+    [consumer] = consumers(ring, connect, f"/queue/{name}", "A").values()
+    ring.settled(f"queue://{name}", B=2, C=2)
+    until(lambda: served(ring["B"], name, "queue") == 1, "one way to serve")
+    ring["B"].ask(lambda admin: admin.networks.stop("BA"))
+    until(lambda: served(ring["B"], name, "queue") == 1, "the other way")
+    send(ring, connect, f"/queue/{name}", "B", 3)
+    assert sorted(consumer.bodies(3)) == ["B0", "B1", "B2"]
+
+
+def test_the_farther_a_consumer_the_later_it_is_served(net, connect, name):
+    chain = net("A B, B C", networkTTL="2", decreaseNetworkConsumerPriority="true")
+    queue = f"/queue/{name}"
+    here, near, far = (connect(port=chain[letter].port) for letter in "ABC")
+    far.subscribe(queue)
+    chain.settled(f"queue://{name}", A=1, B=1)
+    near.subscribe(queue)
+    chain.settled(f"queue://{name}", A=2)
+    here.subscribe(queue, ack="client-individual", prefetch=2)
+    send(chain, connect, queue, "A", 5)
+    assert sorted(here.bodies(2)) == ["A0", "A1"]
+    assert sorted(near.bodies(3)) == ["A2", "A3", "A4"]
+    assert far.has_no_more()
+
+
+def test_a_broker_that_leads_to_itself_makes_no_bridge(store):
+    with running(store) as node:
+        connector = to(node.port).to_json()
+        node.ask(lambda admin: admin.networks.put(connector))
+
+        def is_refused() -> bool:
+            return (
+                "this broker itself" in node.ask(lambda admin: admin.networks.stats()).connectors[0].ways[0].last_error
+            )
+
+        until(is_refused, "the refusal")
+        assert not bridged(node)
