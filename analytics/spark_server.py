@@ -25,6 +25,8 @@ HEAP = "1g"  # 10 million events join in half of it; with more the JVM only grow
 LOOPBACK = "127.0.0.1"
 #: Touched in the folder `spark` when the heap is full, just before the server ends: so its clients learn why it did.
 OUT_OF_MEMORY = "out-of-memory"
+#: Whether clients note, for errors, which line made each column: looking it up takes longer than making the column.
+CALL_SITES = "spark.python.sql.dataFrameDebugging.enabled"
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 _LOGGING = """\
@@ -54,6 +56,7 @@ def settings(environment: Environment) -> dict[str, str]:
         "spark.log.level": "ERROR",
         "spark.local.dir": str(scratch(environment)),
         "spark.sql.python.filterPushdown.enabled": "true",
+        CALL_SITES: "false",
         # Executors of a cluster import what was registered from our modules.
         "spark.executorEnv.PYTHONPATH": str(PROJECT),
         "spark.connect.grpc.binding.address": LOOPBACK,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from brokerapp.cluster.terms import check
 from brokerapp.config import Authentication, BrokerConfig, Grant, TransportConnector, default_config
-from brokerapp.config.connector_options import conventions_of, limits_of, tls_options_of
+from brokerapp.config.connector_options import DISCOVERY_URI, conventions_of, limits_of, tls_options_of
 from brokerapp.connector import CARRIERS, KeyStore, TlsStores, is_loopback
 from brokerapp.destination import ANY_REST, NAMED_KINDS, Destination
 from brokerapp.engine.access import Principal
@@ -113,7 +113,7 @@ def node_config(
         ),
         alone=alone,
         cluster=cluster,
-        network=tuple(each for each in config.network_connectors if not each.uri.startswith("multicast:")),
+        network=config.network_connectors,
         network_at_once=config.network_connector_start_async,
     )
 
@@ -148,6 +148,7 @@ def _listen(connector: TransportConnector, config: BrokerConfig) -> Listen:
         tls=server_context(config.tls, tls_options_of(connector)) if carrier.tls else None,
         limits=limits_of(connector),
         conventions=replace(conventions_of(connector)[0], path_separator=config.path_separator),
+        discovery=dict(connector.attributes).get(DISCOVERY_URI, ""),
     )
 
 

@@ -118,7 +118,11 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.listeners": (*PARTS_OF_CORE, "brokerapp.stomp"),
     "brokerapp.network": (),
     "brokerapp.network.definition": ("brokerapp.destination", "brokerapp.errors"),
-    "brokerapp.network.terms": ("brokerapp.destination", "brokerapp.errors", "brokerapp.network.definition"),
+    "brokerapp.network.terms": (
+        "brokerapp.destination", "brokerapp.errors", "brokerapp.network.definition", "brokerapp.network.group",
+    ),
+    "brokerapp.network.group": ("brokerapp.errors",),
+    "brokerapp.network.discovery": ("brokerapp.network.group",),
     "brokerapp.network.demand": (*VALUES, "brokerapp.engine", "brokerapp.network.terms"),
     "brokerapp.network.dialect": ("brokerapp.engine.schedule", "brokerapp.network_path", "brokerapp.stomp.session"),
     "brokerapp.network.link": ("brokerapp.errors", "brokerapp.network.dialect", "brokerapp.stomp"),
@@ -203,7 +207,8 @@ PURE = (
     "brokerapp.stomp.frames", "brokerapp.stomp.heads", "brokerapp.stomp.naming", "brokerapp.stomp.runs",
     "brokerapp.stomp.send_headers", "brokerapp.stomp.session", "=brokerapp.store", "brokerapp.store.keys",
     "brokerapp.cluster.status", "brokerapp.cluster.passing",
-    "brokerapp.network.definition", "brokerapp.network.terms", "brokerapp.network.demand", "brokerapp.network.dialect",
+    "brokerapp.network.definition", "brokerapp.network.group", "brokerapp.network.terms", "brokerapp.network.demand",
+    "brokerapp.network.dialect",
     "brokerapp.network.telling", "brokerapp.cluster.terms", "brokerapp.cluster.record",
 )  # fmt: skip
 
@@ -237,7 +242,8 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.cluster.applying", "brokerapp.cluster.links",
         "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.sending", "brokerapp.steps",
         "brokerapp.transfers", "brokerapp.network.link", "brokerapp.network.loopback", "brokerapp.network.connections",
-        "brokerapp.network.way", "brokerapp.network.activemq", "brokerapp.network.batches",
+        "brokerapp.network.way", "brokerapp.network.discovery", "brokerapp.network.activemq",
+        "brokerapp.network.batches",
         "brokerapp.stomp.heart_beats", "brokerapp.stomp.listener", "brokerapp.stomp.websocket", "brokerapp.listeners",
         "brokerapp.wiring", "brokerapp.reloading",
         "brokerapp.management", "brokerapp.store", "analytics", "console",

@@ -106,9 +106,6 @@ def read_network_connectors(element: Element) -> Iterator[NetworkConnector]:
 
 
 def _report(element: Element, connector: NetworkConnector) -> None:
-    if connector.uri.startswith("multicast:"):
-        element.note(Outcome.IGNORED, f"{connector.name}: brokers are not discovered yet; name them with static:(...)")
-        return
     try:
         _, unused = terms_of(connector)
     except ConfigurationRefused as wrong:

@@ -88,7 +88,7 @@ class NetworkDesk:
 
     async def start(self, name: str) -> None:
         """Let a connector have its bridges. Raises RequestRefused."""
-        self._connections.resume(name)
+        await self._connections.resume(name)
 
     async def stop(self, name: str) -> None:
         """Take the bridges of a connector down, until it is started, or the node is. Raises RequestRefused."""
