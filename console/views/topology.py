@@ -25,7 +25,7 @@ from console.topology.drawn import card_of, drawn, properties
 from console.topology.form import LISTS, Form
 
 #: What is done to a connector, in words.
-DONE = {"start": "is started", "stop": "is stopped", "remove": "is gone"}
+DONE = {"start": "is started", "stop": "is stopped"}
 
 
 @require_GET
@@ -44,10 +44,10 @@ def topology(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 @needs(Verb.SEE)
-def connector(request: HttpRequest, name: str) -> HttpResponse:
+def connector(request: HttpRequest, connector: str) -> HttpResponse:
     """One connector: its ways, what was set, for whom it consumes, and why a message did not cross."""
-    stats = changing.networks()
-    found = changing.connector_named(name, stats)
+    name = connector
+    found = changing.connector_named(name, changing.networks())
     sees, knows = visible(request.user), touched(request.user)
     card = card_of(found, sees is everything)
     demand = gateway().run(gateway().admin.networks.demand(name))
@@ -88,17 +88,17 @@ def _why(request: HttpRequest, name: str, demand: dict[tuple[str, str], list[Dem
 
 @require_http_methods(["GET", "POST"])
 @needs(Verb.BRIDGE)
-def edit(request: HttpRequest, name: str = "") -> HttpResponse:
+def edit(request: HttpRequest, connector: str = "") -> HttpResponse:
     """Make a connector, or change one; it takes effect at once."""
     require_everywhere(request, Verb.BRIDGE)
-    former = changing.connector_named(name, changing.networks()).definition if name else None
+    former = changing.connector_named(connector, changing.networks()).definition if connector else None
     form, error = Form.of(former) if former else Form(uri="static:(tcp://host:61613)"), ""
     if request.method == "POST":
         form = Form.read(request.POST, former)
         try:
             changing.put(request, form.definition(former), is_new=former is None)
             messages.success(request, f"The connector {form.name} is in force.")
-            return redirect("connector", name=form.name)
+            return redirect("connector", connector=form.name)
         except StoreUnavailable:
             raise
         except BrokerError as refused:
@@ -109,28 +109,26 @@ def edit(request: HttpRequest, name: str = "") -> HttpResponse:
 
 @require_POST
 @needs(Verb.BRIDGE)
-def switch(request: HttpRequest, name: str, action: str) -> HttpResponse:
+def switch(request: HttpRequest, connector: str, action: str) -> HttpResponse:
     """Start or stop a connector."""
     if action not in ("start", "stop"):
         raise Http404(f"A connector knows no {action!r}.")
-    changing.switch(request, name, action)
-    messages.success(request, f"The connector {name} {DONE[action]}.")
-    return redirect("topology" if request.POST.get("back") == "topology" else "connector", **_back(request, name))
-
-
-def _back(request: HttpRequest, name: str) -> dict[str, str]:
-    return {} if request.POST.get("back") == "topology" else {"name": name}
+    changing.switch(request, connector, action)
+    messages.success(request, f"The connector {connector} {DONE[action]}.")
+    return (
+        redirect("topology") if request.POST.get("back") == "topology" else redirect("connector", connector=connector)
+    )
 
 
 @require_http_methods(["GET", "POST"])
 @needs(Verb.BRIDGE)
-def remove(request: HttpRequest, name: str) -> HttpResponse:
+def remove(request: HttpRequest, connector: str) -> HttpResponse:
     """Have a connector no more: its name is typed first."""
     require_everywhere(request, Verb.BRIDGE)
-    found = changing.connector_named(name, changing.networks())
-    if request.method == "POST" and request.POST.get("typed") == name:
-        changing.switch(request, name, "remove")
-        messages.success(request, f"The connector {name} is gone. What its bridges held is back in its queues.")
+    found = changing.connector_named(connector, changing.networks())
+    if request.method == "POST" and request.POST.get("typed") == connector:
+        changing.switch(request, connector, "remove")
+        messages.success(request, f"The connector {connector} is gone. What its bridges held is back in its queues.")
         return redirect("topology")
     context = {"card": card_of(found), "failed": request.method == "POST"}
     return render(request, "console/topology/remove.html", context, status=400 if context["failed"] else 200)
