@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from dataclasses import replace
 
-from brokerapp.cluster.terms import check
+from brokerapp.cluster.terms import ClusterTerms, check, read_members
 from brokerapp.config import Authentication, BrokerConfig, Grant, TransportConnector, default_config
 from brokerapp.config.connector_options import DISCOVERY_URI, conventions_of, limits_of, tls_options_of
 from brokerapp.connector import CARRIERS, KeyStore, TlsStores, is_loopback
@@ -54,7 +54,13 @@ def _installed(environment: Environment) -> BrokerConfig:
         key=KeyStore(key, password) if key else None,
     )
     connectors = (*config.connectors, *extra)
-    return replace(config, connectors=connectors, tls=stores, authorization=INSTALLATION_GRANTS)
+    cluster = None
+    if environment.cluster:
+        cluster = ClusterTerms(
+            read_members(environment.cluster), environment.cluster_master, environment.cluster_user,
+            environment.cluster_password,
+        )  # fmt: skip
+    return replace(config, connectors=connectors, tls=stores, authorization=INSTALLATION_GRANTS, cluster=cluster)
 
 
 def node_config(

@@ -11,6 +11,7 @@ from brokerapp.errors import RequestRefused
 from tests.protocol.running_node import until
 
 
+@pytest.mark.scenario("L01")
 @pytest.mark.parametrize("kind", ["queue", "topic"])
 def test_one_that_is_created_at_any_broker_is_there_on_all_before_anybody_uses_it(cluster, name, kind):
     cluster["X"].create(f"{kind}://{name}")
@@ -21,6 +22,7 @@ def test_one_that_is_created_at_any_broker_is_there_on_all_before_anybody_uses_i
     until(lambda: not any(each.stored(f"{kind}://{name}") for each in cluster), "nothing left in the stores")
 
 
+@pytest.mark.scenario("L10", "L11")
 def test_the_same_name_is_created_once(cluster, name):
     cluster["X"].create(name)
     with pytest.raises(RequestRefused, match=f"queue://{name} exists already"):

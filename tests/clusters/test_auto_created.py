@@ -10,6 +10,7 @@ def native(name):
     return f"queue://{name}"
 
 
+@pytest.mark.scenario("L13", "L14")
 def test_a_producer_creates_it_on_its_home_broker_only(cluster, at, name):
     at("X").send(f"/queue/{name}", "kept", persistent="true")
     cluster["Y"].create(f"{name}.later")
@@ -18,6 +19,7 @@ def test_a_producer_creates_it_on_its_home_broker_only(cluster, at, name):
     assert cluster["W"].stored(native(name)) is cluster["Y"].stored(native(name)) is None
 
 
+@pytest.mark.scenario("L16")
 @pytest.mark.parametrize("kind", ["queue", "topic"])
 def test_with_a_consumer_it_and_the_consumer_are_known_everywhere(cluster, at, name, kind):
     at("X").subscribe(f"/{kind}/{name}")
@@ -26,6 +28,7 @@ def test_with_a_consumer_it_and_the_consumer_are_known_everywhere(cluster, at, n
     cluster.everywhere(f"{kind}://{name}")
 
 
+@pytest.mark.scenario("L26")
 def test_messages_of_two_home_brokers_meet_where_a_consumer_comes(cluster, at, name):
     for home in "WX":
         at(home).send(f"/queue/{name}", home, persistent="true")
@@ -34,6 +37,7 @@ def test_messages_of_two_home_brokers_meet_where_a_consumer_comes(cluster, at, n
     assert sorted(consumer.bodies(2)) == ["W", "X"]
 
 
+@pytest.mark.scenario("L29")
 def test_of_a_topic_that_nobody_subscribed_to_nothing_is_kept(cluster, at, name):
     publisher, subscriber = at("X"), at("Y")
     publisher.send(f"/topic/{name}", "before", persistent="true")
@@ -43,6 +47,7 @@ def test_of_a_topic_that_nobody_subscribed_to_nothing_is_kept(cluster, at, name)
     assert subscriber.bodies() == ["after"]
 
 
+@pytest.mark.scenario("L24")
 def test_an_administrator_deletes_it_everywhere_with_one_command(cluster, at, name):
     consumer = at("X")
     consumer.subscribe(f"/queue/{name}")
@@ -58,6 +63,7 @@ def test_an_administrator_deletes_it_everywhere_with_one_command(cluster, at, na
     until(lambda: not any(each.stored(native(name)) for each in cluster), "it is nowhere")
 
 
+@pytest.mark.scenario("L08", "L18", "L25")
 def test_each_broker_removes_it_when_nobody_used_it_for_the_time(cluster, at, name):
     consumer, producer = at("X"), at("W")
     consumer.subscribe(f"/queue/{name}")
@@ -73,6 +79,7 @@ def test_each_broker_removes_it_when_nobody_used_it_for_the_time(cluster, at, na
     assert all(each.stored(native(f"{name}.admin")) for each in cluster)  # nobody used it either
 
 
+@pytest.mark.scenario("L21")
 def test_one_that_holds_a_message_stays_where_that_is_and_goes_elsewhere(cluster, at, name):
     consumer = at("X")
     consumer.subscribe(f"/queue/{name}")
@@ -86,6 +93,7 @@ def test_one_that_holds_a_message_stays_where_that_is_and_goes_elsewhere(cluster
     assert cluster.bodies("Y", native(name)) == ["kept"]
 
 
+@pytest.mark.scenario("L22", "L23")
 def test_a_broker_that_restarts_removes_it_when_it_is_empty(cluster, at, name):
     sender, both = at("Y"), ("empty", "volatile", "kept")
     for each in both:
@@ -103,6 +111,7 @@ def test_a_broker_that_restarts_removes_it_when_it_is_empty(cluster, at, name):
         assert cluster["Y"].stored(native(stays)), stays
 
 
+@pytest.mark.scenario("L17")
 def test_what_only_operators_may_create_is_refused_to_clients_on_all_brokers(cluster, at, name):
     client = at("X")
     client.subscribe(f"/queue/closed.{name}")

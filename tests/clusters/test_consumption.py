@@ -9,6 +9,7 @@ def native(name):
     return f"queue://{name}"
 
 
+@pytest.mark.scenario("D04")
 def test_consumers_of_all_brokers_share_a_queue_and_each_message_is_consumed_once(cluster, at, name):
     consumers = {each: at(each) for each in "WXY"}
     for each in consumers.values():
@@ -30,6 +31,7 @@ def test_consumers_of_all_brokers_share_a_queue_and_each_message_is_consumed_onc
     until(lambda: cluster.bodies("W", native(name)) == [], "all are settled")
 
 
+@pytest.mark.scenario("T16", "D03")
 def test_a_message_goes_to_the_consumer_whose_selector_takes_it_or_stays(cluster, at, name):
     for_a, for_b, producer = at("X"), at("Y"), at("W")
     for_a.subscribe(f"/queue/{name}", selector="kind = 'a'")
@@ -145,6 +147,7 @@ def durable(at, home, name, **more):
     return client
 
 
+@pytest.mark.scenario("D13")
 def test_a_durable_subscription_gets_what_was_published_anywhere_wherever_its_client_returns(cluster, at, name):
     durable(at, "X", name).leave()
     log = f"subscription://{name}:all"
@@ -158,6 +161,7 @@ def test_a_durable_subscription_gets_what_was_published_anywhere_wherever_its_cl
     assert client.has_no_more()
 
 
+@pytest.mark.scenario("D14", "D16")
 def test_a_durable_subscription_has_one_consumer_in_the_cluster_and_ends_everywhere(cluster, at, name):
     client = durable(at, "X", name)
     cluster.serves("Y", "X", f"topic://{name}")
@@ -171,6 +175,7 @@ def test_a_durable_subscription_has_one_consumer_in_the_cluster_and_ends_everywh
     until(lambda: not any(log in cluster.logs(each) for each in "WXY"), "nothing of it is left")
 
 
+@pytest.mark.scenario("D15")
 def test_a_durable_subscription_that_wants_something_else_begins_anew_everywhere(cluster, at, name):
     durable(at, "X", name).leave()
     at("W").send(f"/topic/{name}", "old", persistent="true")
@@ -187,6 +192,7 @@ def test_a_durable_subscription_that_wants_something_else_begins_anew_everywhere
 # -- brokers that die
 
 
+@pytest.mark.scenario("T17")
 def test_when_the_consumers_broker_dies_what_it_held_goes_to_another_one(cluster, at, name):
     held, other = at("Y"), at("X")
     held.subscribe(f"/queue/{name}", ack="client-individual")
@@ -200,6 +206,7 @@ def test_when_the_consumers_broker_dies_what_it_held_goes_to_another_one(cluster
     other.ack(message)
 
 
+@pytest.mark.scenario("D09")
 def test_what_a_broker_keeps_that_dies_comes_when_it_is_back(cluster, at, name):
     consumer = at("X")
     producer = at("Y")

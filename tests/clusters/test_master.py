@@ -12,6 +12,7 @@ def native(name):
     return f"queue://{name}"
 
 
+@pytest.mark.scenario("L03")
 def test_a_broker_that_was_away_learns_what_was_made_and_what_was_deleted(cluster, at, name):
     for each in ("deleted", "remade"):
         cluster["X"].create(f"{name}.{each}")
@@ -61,6 +62,7 @@ def client(without_master):
 MASTER_AWAY = "master W cannot be reached"
 
 
+@pytest.mark.scenario("L05")
 @pytest.mark.parametrize("operation", ["create", "delete"])
 def test_without_it_operators_neither_create_nor_delete(without_master, operation):
     target = {"create": "queue://master.new", "delete": "queue://master.before"}[operation]
@@ -71,18 +73,21 @@ def test_without_it_operators_neither_create_nor_delete(without_master, operatio
         assert without_master[each].stored("queue://master.before")["declared"]
 
 
+@pytest.mark.scenario("L07")
 def test_without_it_no_durable_subscription_begins(without_master, client):
     client.subscribe("/topic/master.news", **{"activemq.subscriptionName": "new"})
     assert MASTER_AWAY in client.error().headers["message"]
     assert "subscription://me:new" not in without_master.logs("X")
 
 
+@pytest.mark.scenario("L07")
 def test_without_it_no_durable_subscription_ends(without_master, client):
     client.frame("UNSUBSCRIBE", id="-", **{"activemq.subscriptionName": "known"})
     assert MASTER_AWAY in client.error().headers["message"]
     assert "subscription://me:known" in without_master.logs("X")
 
 
+@pytest.mark.scenario("L07")
 def test_without_it_a_durable_subscription_that_exists_is_used(without_master, client):
     publisher = without_master.client("Y")
     publisher.send("/topic/master.news", "kept", persistent="true")
@@ -91,6 +96,7 @@ def test_without_it_a_durable_subscription_that_exists_is_used(without_master, c
     publisher.leave()
 
 
+@pytest.mark.scenario("L06")
 @pytest.mark.parametrize("queue", ["master.stays", "master.auto"])
 def test_without_it_clients_produce_and_consume_and_create_what_they_name(without_master, client, queue):
     producer = without_master.client("Y")
@@ -100,6 +106,7 @@ def test_without_it_clients_produce_and_consume_and_create_what_they_name(withou
     producer.leave()
 
 
+@pytest.mark.scenario("L06")
 def test_without_it_temporary_destinations_come_and_go(without_master, client):
     client.subscribe("/temp-queue/box")
     until(lambda: without_master.lodgers("Y", "X"), "it is on the other broker")
@@ -107,6 +114,7 @@ def test_without_it_temporary_destinations_come_and_go(without_master, client):
     until(lambda: not without_master.lodgers("Y", "X"), "it is gone")
 
 
+@pytest.mark.scenario("L02", "L04")
 def test_a_broker_that_starts_without_it_knows_what_there_is_and_lets_clients_in_when_it_is_back(without_master):
     cluster = without_master
     cluster["Y"].restart()

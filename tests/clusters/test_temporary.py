@@ -25,6 +25,7 @@ def known(cluster, at: str, home: str) -> str | None:
     return next(iter(cluster.lodgers(at, home)), None)
 
 
+@pytest.mark.scenario("T01", "T10")
 @pytest.mark.parametrize("kind", ["queue", "topic"])
 def test_it_is_on_all_brokers_from_its_creation_and_anybody_may_send_to_it(cluster, at, name, kind):
     client = at("X")
@@ -37,6 +38,7 @@ def test_it_is_on_all_brokers_from_its_creation_and_anybody_may_send_to_it(clust
         assert client.bodies() == [other]
 
 
+@pytest.mark.scenario("T18")
 def test_a_broker_that_comes_later_learns_of_it(cluster, at, name):
     cluster["Y"].kill()
     own(at("X"))
@@ -44,6 +46,7 @@ def test_a_broker_that_comes_later_learns_of_it(cluster, at, name):
     until(lambda: known(cluster, "Y", "X"), "it is told")
 
 
+@pytest.mark.scenario("T02", "T03")
 @pytest.mark.parametrize("ending", ["leave", "break_off"])
 def test_without_reconnecting_it_is_never_stored_and_goes_everywhere_with_its_connection(cluster, at, name, ending):
     client = at("X")
@@ -56,6 +59,7 @@ def test_without_reconnecting_it_is_never_stored_and_goes_everywhere_with_its_co
         until(lambda other=other: not known(cluster, other, "X"), "it is gone")
 
 
+@pytest.mark.scenario("T08", "T03")
 def test_with_reconnecting_it_is_stored_on_its_home_broker_alone(cluster, at, name):
     client = at("X", **returning(name))
     own(client)
@@ -69,6 +73,7 @@ def test_with_reconnecting_it_is_stored_on_its_home_broker_alone(cluster, at, na
     until(lambda: cluster["X"].stored(destination) is None, "it is gone from the store")
 
 
+@pytest.mark.scenario("T07")
 def test_a_client_that_reconnects_within_the_window_finds_it_with_what_came_meanwhile(cluster, at, name):
     client = at("X", **returning(name))
     own(client)
@@ -100,6 +105,7 @@ def test_it_follows_a_client_that_reconnects_to_another_broker(cluster, at, name
     until(lambda: not known(cluster, "X", "Y"), "it is gone")
 
 
+@pytest.mark.scenario("T06")
 def test_when_its_client_does_not_come_back_in_time_it_is_deleted_everywhere(cluster, at, name):
     client = at("X", **returning(name, "600"))
     own(client)
@@ -112,6 +118,7 @@ def test_when_its_client_does_not_come_back_in_time_it_is_deleted_everywhere(clu
     until(lambda: known(cluster, "W", "X"), "a new one is there")
 
 
+@pytest.mark.scenario("T04", "T05", "T06")
 def test_after_a_crash_of_its_home_those_that_may_reconnect_are_monitored_and_others_go(cluster, at, name):
     kept, lost, late = at("Y", **returning(f"{name}.kept")), at("Y"), at("Y", **returning(f"{name}.late", "700"))
     for each in (kept, lost, late):

@@ -5,6 +5,7 @@ import pytest
 from tests.protocol.running_node import until
 
 
+@pytest.mark.scenario("T14", "T11")
 def test_use_case_1_a_queue_with_replies(cluster, at, name):
     queue, native = f"/queue/{name}", f"queue://{name}"
     # 1. The administrator creates the queue; it is on all brokers before anybody uses it.
@@ -41,6 +42,7 @@ def test_use_case_1_a_queue_with_replies(cluster, at, name):
     assert "does not exist" in holder.error().headers["message"]
 
 
+@pytest.mark.scenario("L15")
 @pytest.mark.parametrize("where", ["X", "Y"], ids=["consumed at another broker", "consumed at the same broker"])
 def test_use_case_2_a_queue_that_is_created_by_sending_to_it(cluster, at, name, where):
     queue, native = f"/queue/{name}", f"queue://{name}"
@@ -63,6 +65,7 @@ def test_use_case_2_a_queue_that_is_created_by_sending_to_it(cluster, at, name, 
     consumer.ack(message)
 
 
+@pytest.mark.scenario("D01", "D02", "D03")
 @pytest.mark.parametrize("where", ["XW", "XX", "YY"])
 def test_use_case_3_publishing_to_a_topic(cluster, at, name, where):
     topic, native = f"/topic/{name}", f"topic://{name}"
