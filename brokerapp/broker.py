@@ -369,7 +369,9 @@ class Broker:
     def may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:
         """Whether who subscribed has a right at a destination."""
         client: Client = subscription.client
-        return self.access is None or client.internal or self.access.may(client.principal, verb, destination)
+        if self.access is None or (client.internal and subscription.principal is None):
+            return True
+        return self.access.may(subscription.principal or client.principal, verb, destination)
 
     # -- telling the client
 

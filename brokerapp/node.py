@@ -25,7 +25,7 @@ from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
 from brokerapp.engine.access import Access, Grant
-from brokerapp.errors import Fenced, StoreUnavailable
+from brokerapp.errors import ConfigurationRefused, Fenced, StoreUnavailable
 from brokerapp.in_force import InForce
 from brokerapp.listeners import Listen, Listeners
 from brokerapp.network.connections import Connections
@@ -171,6 +171,10 @@ class Node:
 
     async def _join(self, terms: ClusterTerms) -> None:
         """Be a broker of its cluster."""
+        if self.config.node != ONLY_NODE:  # each node would have links of its own, of which the others take one
+            raise ConfigurationRefused(
+                f"{self.config.broker} is in a cluster: there it has one node, with its own store"
+            )
         record = read_record(*await self._store.cluster_record())
         desk = Desk(self.broker, self._committer, self._request_pump, self._refresh)
         self._applying = Applying(self.broker, desk)

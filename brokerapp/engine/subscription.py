@@ -50,6 +50,7 @@ class Subscription:
     eviction: MessageEviction | None = None  #: which of them go when they are more; None: the oldest
     discarded: int = 0  #: those that went
     acked: int = 0  #: messages it acknowledged
+    principal: Any = None  #: for whom its client, another broker of the cluster, consumes; None: for the client itself
     watch: Any = None  #: what was seen of it, where a policy cares how it keeps up
     prefix: dict[str, bytes] = field(default_factory=dict)  #: destination -> first lines of its MESSAGE frames
     started: bool = False  #: nothing is given before its RECEIPT was
