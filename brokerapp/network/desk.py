@@ -10,6 +10,7 @@ from typing import Any
 from brokerapp.errors import ConfigurationRefused, DefinitionRefused, StoreUnavailable
 from brokerapp.network.connections import Connections
 from brokerapp.network.definition import NetworkConnector
+from brokerapp.network.inquiry import Inquiry
 from brokerapp.network.telling import demand_of, network_stats
 from brokerapp.network.terms import terms_of
 from brokerapp.store.redis import RedisStore
@@ -62,6 +63,7 @@ class NetworkDesk:
             "network_remove": self.remove,
             "network_start": self.start,
             "network_stop": self.stop,
+            "network_why": Inquiry(self._connections).why,
         }
 
     async def network(self) -> dict[str, Any]:
