@@ -206,6 +206,7 @@ class BrowsedMessage:
     headers: dict[str, str]  #: as a consumer would get them, standard ones and properties
     body: bytes
     size: int  #: bytes of the body
+    path: tuple[str, ...] = ()  #: brokers of a network that it crossed
 
 
 @dataclass(frozen=True, slots=True)

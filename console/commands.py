@@ -36,6 +36,8 @@ COMMANDS = (
     Command("Depths at a past moment", "depths", "history"),
     Command("Topics", "topics", "topic", keys="g t"),
     Command("Routing", "routing", "routing", keys="g r"),
+    Command("Topology: nodes, bridges, cluster", "topology", "topology"),
+    Command("New network connector", "new-connector", "topology", Verb.BRIDGE),
     Command("Connections", "connections", "connection", keys="g c"),
     Command("Subscribers", "subscribers", "subscriber", keys="g s"),
     Command("Alerts", "alerts", "bell", keys="g l"),

@@ -36,6 +36,7 @@ RAIL: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("subscribers", "Subscribers", "subscriber"),
             Entry("connections", "Connections", "connection"),
             Entry("routing", "Routing", "routing"),
+            Entry("topology", "Topology", "topology"),
         ),
     ),
     (

@@ -48,6 +48,7 @@ class Verb(StrEnum):
     CREATE = "create and delete destinations"
     DRAFT = "draft routing"
     ROUTE = "apply routing"
+    BRIDGE = "change network connectors"
     RECORD = "change what is recorded"
     ANALYSE = "run analyses"
     SCHEDULE = "make and schedule reports"
@@ -77,6 +78,7 @@ ROLES_BY_VERB: dict[Verb, frozenset[Role]] = {
     Verb.CREATE: _OPERATORS,
     Verb.DRAFT: _HELPERS,
     Verb.ROUTE: _ADMIN,
+    Verb.BRIDGE: _ADMIN,
     Verb.RECORD: _ADMIN,
     Verb.ANALYSE: _HELPERS | {Role.ANALYST},
     Verb.SCHEDULE: _OPERATORS | {Role.ANALYST},
@@ -89,7 +91,7 @@ ROLES_BY_VERB: dict[Verb, frozenset[Role]] = {
 
 #: What may be given to somebody in a role beyond what all in the role have.
 EXTRAS: dict[Role, frozenset[Verb]] = {
-    Role.OPERATOR: frozenset({Verb.ROUTE, Verb.RECORD}),
+    Role.OPERATOR: frozenset({Verb.ROUTE, Verb.RECORD, Verb.BRIDGE}),
     Role.SUPPORT: frozenset({Verb.BULK}),
 }
 

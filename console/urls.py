@@ -36,6 +36,7 @@ from console.views import (
     reports,
     runs,
     tokens,
+    topology,
 )
 
 #: What allauth serves, under the names by which it finds its own pages. The specific paths come first.
@@ -82,6 +83,12 @@ urlpatterns = [
     path("topics/<path:name>/delete", destinations.delete, {"kind": "topic"}, name="delete-topic"),
     path("topics/<path:name>/", detail.detail, {"kind": "topic"}, name="topic"),
     *routing.urlpatterns,
+    path("topology/", topology.topology, name="topology"),
+    path("topology/connectors/new", topology.edit, name="new-connector"),
+    path("topology/connectors/<path:connector>/edit", topology.edit, name="edit-connector"),
+    path("topology/connectors/<path:connector>/remove", topology.remove, name="remove-connector"),
+    path("topology/connectors/<path:connector>/<str:action>", topology.switch, name="switch-connector"),
+    path("topology/connectors/<path:connector>/", topology.connector, name="connector"),
     path("connections/", connections.connections, name="connections"),
     path("connections/<str:connection_id>/", connections.connection, name="connection"),
     path("connections/<str:connection_id>/close", connections.close_connection, name="close-connection"),

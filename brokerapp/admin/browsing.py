@@ -126,7 +126,7 @@ def _browsed(entry: StoredEntry, destination: Destination) -> BrowsedMessage:
         headers["original-destination"] = entry.original
     return BrowsedMessage(
         entry.seq, message.id, destination.stomp, headers.get("original-destination"), headers, message.body,
-        len(message.body),
+        len(message.body), message.path,
     )  # fmt: skip
 
 

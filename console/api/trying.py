@@ -114,18 +114,18 @@ def preview_route(request: HttpRequest, wanted: Way) -> Any:
 @operation(router, "POST", "/selector", Verb.SEE, response=ClauseOut)
 def test_selector(request: HttpRequest, wanted: Tested) -> Any:
     """What a selector says of a message: each clause true, false or unknown, and why."""
-    return _clause(trying.tested(wanted.selector, wanted.specimen(), wanted.strict))
+    return clause_out(trying.tested(wanted.selector, wanted.specimen(), wanted.strict))
 
 
 def _step(step: Step) -> dict[str, Any]:
     return {
         "at": str(step.at), "target": str(step.target), "depth": step.depth, "outcome": step.outcome, "by": step.by,
-        "words": step.words, "selector": step.selector, "clause": step.clause and _clause(step.clause),
+        "words": step.words, "selector": step.selector, "clause": step.clause and clause_out(step.clause),
     }  # fmt: skip
 
 
-def _clause(clause: Clause) -> dict[str, Any]:
-    parts = list(map(_clause, clause.clauses))
+def clause_out(clause: Clause) -> dict[str, Any]:
+    parts = list(map(clause_out, clause.clauses))
     return {"text": clause.text, "value": clause.value, "reason": clause.reason, "clauses": parts}
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.template.loader import render_to_string
 
 from brokerapp.destination import NAMED_KINDS, Destination, Kind
@@ -28,6 +29,8 @@ from console.nodes import NodeFacts, gauges_of
 from console.peers import known_connections, known_subscriptions
 from console.repair import jobs
 from console.rights import Sees, everything
+from console.topology.clusters import cluster_context, cluster_now
+from console.topology.drawn import drawn
 
 #: Whether somebody may know of a row, by its name.
 Knows = Callable[[str], bool]
@@ -169,6 +172,12 @@ def subscribers_cells(picture: Picture, topic: Topic, knows: Knows = everything)
     return {"count": len(known), "rows": rows}
 
 
+def topology_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
+    """Bridges and their states; whether the page that names a shape is to be drawn anew."""
+    found = drawn(settings.SLUICE.broker_name, picture.nodes, None, sees is everything)
+    return {**found.cells, "changed": bool(topic.argument) and found.shape != topic.argument}
+
+
 #: Topics made of the picture alone, and of what one sees of it: destinations, or of KNOWN rows.
 CELLS: dict[str, Callable[[Picture, Topic, Callable[[Any], bool]], Cells]] = {
     "overview": overview_cells,
@@ -178,6 +187,7 @@ CELLS: dict[str, Callable[[Picture, Topic, Callable[[Any], bool]], Cells]] = {
     "connections": connections_cells,
     "graph": graph_cells,
     "subscribers": subscribers_cells,
+    "topology": topology_cells,
 }
 
 
@@ -208,7 +218,12 @@ def bell_cells(user: AnyUser, topic: Topic) -> Cells:
     return bell.cells(user)
 
 
-#: Topics that are read from the database, now and then, and when somebody says that something moved on.
+def cluster_cells(user: AnyUser, topic: Topic) -> Cells:
+    """The cluster, of which a node is asked."""
+    return {"cluster_html": render_to_string("console/topology/cluster.html", cluster_context(cluster_now()))}
+
+
+#: Topics that are read from the database, or asked of a node, now and then, and when somebody says that one moved on.
 FROM_DATABASE: dict[str, Callable[[AnyUser, Topic], Cells]] = {
     "run": run_cells,
     "runs": run_cells,
@@ -216,6 +231,7 @@ FROM_DATABASE: dict[str, Callable[[AnyUser, Topic], Cells]] = {
     "jobs": job_cells,
     "alerts": alert_cells,
     "bell": bell_cells,
+    "cluster": cluster_cells,
 }
 
 #: The right each topic needs.
@@ -227,4 +243,5 @@ RIGHTS: dict[str, Verb] = {
     "jobs": Verb.BROWSE,
     "alerts": Verb.SEE,
     "bell": Verb.SEE,
+    "cluster": Verb.SEE,
 }

@@ -1,0 +1,66 @@
+"""Changes of network connectors, made on a page or through the API: with the right to, and in the audit trail.
+
+A connector is about all that may cross it: who may change one has the right for everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import Http404, HttpRequest
+
+from brokerapp.errors import DefinitionRefused
+from brokerapp.network_stats import ConnectorStats, NetworkStats
+from console import audit
+from console.access import Verb, require_everywhere
+from console.gateway import gateway
+from console.live.mirror import mirror
+
+
+def networks() -> NetworkStats:
+    """The connectors and their bridges, as they are now. Raises StoreUnavailable."""
+    return gateway().run(gateway().admin.networks.stats())
+
+
+def connector_named(name: str, stats: NetworkStats) -> ConnectorStats:
+    """The connector of this name. Raises Http404."""
+    found = next((each for each in stats.connectors if each.name == name), None)
+    if found is None:
+        raise Http404(f"There is no network connector {name}.")
+    return found
+
+
+def put(request: HttpRequest, definition: Mapping[str, Any], *, is_new: bool) -> None:
+    """Have this connector, new or in place of the one of its name. Raises DefinitionRefused, PermissionDenied."""
+    require_everywhere(request, Verb.BRIDGE)
+    known = {each.name: each.definition for each in networks().connectors}
+    name = str(definition.get("name", ""))
+    if is_new and name in known:
+        raise DefinitionRefused(f"there is a network connector {name} already")
+    action = "create connector" if is_new else "change connector"
+    with audit.recording(request, action, name, before=known.get(name)) as change:
+        gateway().run(gateway().admin.networks.put(definition))
+        change.after = connector_named(name, networks()).definition
+    _settle(lambda stats: any(each.name == name for each in stats.connectors))
+
+
+def switch(request: HttpRequest, name: str, action: str) -> None:
+    """Start, stop or remove a connector. Raises RequestRefused, PermissionDenied, Http404."""
+    require_everywhere(request, Verb.BRIDGE)
+    former, admin = connector_named(name, networks()), gateway().admin.networks
+    verb = {"start": admin.start, "stop": admin.stop, "remove": admin.remove}[action]
+    with audit.recording(request, f"{action} connector", name, before=former.definition):
+        gateway().run(verb(name))
+    _settle(lambda stats: all(_is_so(each, action) for each in stats.connectors if each.name == name))
+
+
+def _is_so(connector: ConnectorStats, action: str) -> bool:
+    return action != "remove" and connector.running is (action == "start")
+
+
+def _settle(is_so: Any) -> None:
+    """Wait a moment until the picture shows it."""
+    mirror().settle(
+        lambda picture: any(is_so(NetworkStats.from_json(node.network)) for node in picture.nodes if node.network)
+    )
