@@ -68,6 +68,7 @@ ANALYSES = _table(
         "analytics.jobs.weeks",
         (DAY, WEEKS, DESTINATION),
         FLOW,
+        stays_within=True,
     ),
     Analysis(
         "league",
@@ -76,6 +77,7 @@ ANALYSES = _table(
         "analytics.jobs.league",
         (WINDOW, DESTINATION),
         FLOW,
+        stays_within=True,
     ),
     Analysis(
         "fan-out",
@@ -93,6 +95,7 @@ ANALYSES = _table(
         "analytics.jobs.latency",
         (WINDOW, DESTINATION, CONSUMER, PERCENTILE),
         PACE,
+        stays_within=True,
     ),
     Analysis(
         "depth",
@@ -103,6 +106,7 @@ ANALYSES = _table(
         PACE,
         reads_routing=True,
         version=2,
+        stays_within=True,
     ),
     Analysis(
         "skew",
@@ -111,6 +115,7 @@ ANALYSES = _table(
         "analytics.jobs.skew",
         (WINDOW, DESTINATION),
         PACE,
+        stays_within=True,
     ),
     Analysis(
         "health",
@@ -119,6 +124,7 @@ ANALYSES = _table(
         "analytics.jobs.health",
         (WINDOW, DESTINATION, QUIET),
         PACE,
+        stays_within=True,
     ),
     Analysis(
         "dead-letters",
@@ -127,6 +133,7 @@ ANALYSES = _table(
         "analytics.jobs.dead_letters",
         (WINDOW, DESTINATION),
         TROUBLE,
+        stays_within=True,
     ),
     Analysis(
         "repeats",
@@ -135,6 +142,7 @@ ANALYSES = _table(
         "analytics.jobs.repeats",
         (WINDOW, DESTINATION),
         TROUBLE,
+        stays_within=True,
     ),
     Analysis(
         "filters",

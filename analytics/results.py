@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,15 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Figure:
+    """One of the few numbers that say the most, in a unit as a column has it."""
+
+    label: str
+    value: float | None
+    unit: str = "count"
+
+
+@dataclass(frozen=True, slots=True)
 class Findings:
     """What a job found."""
 
@@ -74,6 +83,7 @@ class Findings:
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()  #: what to know before believing it
     about: Mapping[str, Any] = field(default_factory=dict)  #: what was judged, as plain values
+    headline: tuple[Figure, ...] = ()  #: what a mail begins with
 
 
 def path_of(run_id: str) -> str:
@@ -108,6 +118,7 @@ def store(
     result = {
         "sentence": findings.sentence,
         "window": {"since_us": window.since_us, "until_us": window.until_us},
+        "headline": [asdict(each) for each in findings.headline],
         "notes": list(findings.notes),
         "about": dict(findings.about),
         "rows_read": findings.rows_read,

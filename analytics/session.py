@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.connect.client import SparkConnectClient
 from pyspark.sql.connect.client.retries import DefaultPolicy
 
-from analytics.spark_server import LOOPBACK, token
+from analytics.spark_server import CALL_SITES, LOOPBACK, token
 from brokerapp.environment import Environment
 from brokerapp.errors import BrokerError
 
@@ -85,6 +85,8 @@ def local(folder: Path) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Duser.timezone=UTC",
         "spark.sql.python.filterPushdown.enabled": "true",
+        CALL_SITES: "false",
+        "spark.python.authenticate.socketTimeout": "120s",  # 15 s are too few where others are at work, too
         "spark.driver.bindAddress": LOOPBACK,
         "spark.driver.host": LOOPBACK,
         "spark.local.dir": str(folder / "scratch"),

@@ -22,9 +22,16 @@ from brokerapp.errors import ConfigurationRefused
 
 JAVA_MINIMUM = 17
 HEAP = "1g"  # 10 million events join in half of it; with more the JVM only grows (docs/data.md)
+#: Groups that keep texts (the newest message of each cause, say) which are hashed, a kilobyte each; more are sorted.
+OBJECT_GROUPS = 50_000
+#: Files of an archive up to which the server looks at each by itself, in a fraction of a millisecond; for more than 32
+#: Spark would run a job of as many tasks, before each analysis.
+LISTED_FILES = 10_000
 LOOPBACK = "127.0.0.1"
 #: Touched in the folder `spark` when the heap is full, just before the server ends: so its clients learn why it did.
 OUT_OF_MEMORY = "out-of-memory"
+#: Whether clients note, for errors, which line made each column: looking it up takes longer than making the column.
+CALL_SITES = "spark.python.sql.dataFrameDebugging.enabled"
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 _LOGGING = """\
@@ -48,12 +55,15 @@ def settings(environment: Environment) -> dict[str, str]:
             f'"-XX:OnOutOfMemoryError=touch {OUT_OF_MEMORY}"'
         ),
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(OBJECT_GROUPS),
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": str(LISTED_FILES),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(environment.spark / "warehouse"),
         "spark.scheduler.mode": "FAIR",
         "spark.log.level": "ERROR",
         "spark.local.dir": str(scratch(environment)),
         "spark.sql.python.filterPushdown.enabled": "true",
+        CALL_SITES: "false",
         # Executors of a cluster import what was registered from our modules.
         "spark.executorEnv.PYTHONPATH": str(PROJECT),
         "spark.connect.grpc.binding.address": LOOPBACK,

@@ -28,14 +28,19 @@ class ActiveMQ:
     title = "ActiveMQ"
     dialect = ActiveMQDialect()
     process: BrokerProcess | None = None
+    scheme = "stomp"
+    broker = "bench"
 
-    def start(self, scenario: Scenario, folder: Path) -> tuple[str, int]:
-        """Start it for this scenario, its files in `folder`; answers host and port. Raises StartFailed."""
+    def start(self, scenario: Scenario, folder: Path, extra: str = "") -> tuple[str, int]:
+        """Start it for this scenario, its files in `folder`; answers host and port. Raises StartFailed.
+
+        `extra` is what else its XML file holds.
+        """
         if not JAR.exists():
             raise StartFailed(f"{JAR} is not there: apt-get install activemq")
         port = free_port()
         configuration = folder / "activemq.xml"
-        configuration.write_text(broker_xml(scenario, port, folder / "data"))
+        configuration.write_text(broker_xml(scenario, port, folder / "data", extra, self.scheme, self.broker))
         logging = folder / "log4j.properties"
         logging.write_text(_LOGGING)
         command = [

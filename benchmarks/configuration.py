@@ -13,7 +13,7 @@ _BROKER = """<?xml version="1.0" encoding="UTF-8"?>
        xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
        xsi:schemaLocation="http://www.springframework.org/schema/beans http://www.springframework.org/schema/beans/spring-beans.xsd
          http://activemq.apache.org/schema/core http://activemq.apache.org/schema/core/activemq-core.xsd">
-  <broker xmlns="http://activemq.apache.org/schema/core" brokerName="bench" dataDirectory="{data}" useJmx="false">
+  <broker xmlns="http://activemq.apache.org/schema/core" brokerName="{name}" dataDirectory="{data}" useJmx="false">
 {extra}{interceptors}    <transportConnectors>
       <transportConnector name="stomp" uri="{scheme}://127.0.0.1:{port}"/>
     </transportConnectors>
@@ -35,7 +35,9 @@ _INTERCEPTORS = """    <destinationInterceptors>
 """
 
 
-def broker_xml(scenario: Scenario, port: int, data: Path, extra: str = "", scheme: str = "stomp") -> str:
+def broker_xml(
+    scenario: Scenario, port: int, data: Path, extra: str = "", scheme: str = "stomp", name: str = "bench"
+) -> str:
     """A broker with one connector on this port of 127.0.0.1 that keeps its data in `data`, and what `extra` adds.
 
     Everything else is at its default: KahaDB, which writes to disk before it answers, and the virtual topics.
@@ -44,7 +46,12 @@ def broker_xml(scenario: Scenario, port: int, data: Path, extra: str = "", schem
     if isinstance(scenario.route, FilteredComposite):
         interceptors = _INTERCEPTORS.format(name=quoteattr(scenario.route.name), legs=_legs(scenario.route))
     return _BROKER.format(
-        data=escape(str(data), {'"': "&quot;"}), extra=extra, interceptors=interceptors, port=port, scheme=scheme
+        data=escape(str(data), {'"': "&quot;"}),
+        extra=extra,
+        interceptors=interceptors,
+        port=port,
+        scheme=scheme,
+        name=name,
     )
 
 

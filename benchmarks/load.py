@@ -39,14 +39,20 @@ class Outcome:
         return self.deliveries / self.seconds
 
 
-def run(scenario: Scenario, address: tuple[str, int], dialect: Dialect, messages: int) -> Outcome:
-    """Send about this many messages (a whole number of blocks from each producer) and consume all copies of them.
+def run(
+    scenario: Scenario, address: tuple[str, int], dialect: Dialect, messages: int, far: tuple[str, int] | None = None
+) -> Outcome:
+    """Send about this many messages (a whole number of blocks from each producer) and consume all copies of them,
+    where they are sent or at another broker, which is `far`.
 
     Raises RunFailed when the broker refuses something, or when a receipt or delivery is missing or surplus.
     """
     each = max(1, messages // (scenario.producers * scenario.block)) * scenario.block
     groups = [
-        ([Consumer(address, dialect, group.subscribe, scenario.ack_mode) for _ in range(group.consumers)], group.share)
+        (
+            [Consumer(far or address, dialect, group.subscribe, scenario.ack_mode) for _ in range(group.consumers)],
+            group.share,
+        )
         for group in scenario.route.groups(dialect)
     ]
     producers = [Producer(address, dialect, scenario, each) for _ in range(scenario.producers)]

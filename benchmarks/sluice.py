@@ -22,6 +22,7 @@ class Sluice:
     dialect = ActiveMQDialect()
     options: tuple[str, ...] = ()
     scheme = "stomp"
+    broker = "bench"
     process: BrokerProcess | None = None
 
     def start(self, scenario: Scenario, folder: Path, extra: str = "") -> tuple[str, int]:
@@ -31,7 +32,7 @@ class Sluice:
         """
         port = free_port()
         configuration = folder / "activemq.xml"
-        configuration.write_text(broker_xml(scenario, port, folder / "data", extra, self.scheme))
+        configuration.write_text(broker_xml(scenario, port, folder / "data", extra, self.scheme, self.broker))
         command = [sys.executable, str(PROJECT / "manage.py"), "runbroker"]
         command += ["--config", str(configuration), "--data", str(folder / "data"), *self.options]
         self.process = BrokerProcess(command, folder / "sluice.log")

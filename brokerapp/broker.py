@@ -233,6 +233,14 @@ class Broker:
             raise ProtocolError(f"{self.name} is in no cluster")
         return {}
 
+    def is_back(self, client: Client) -> bool:
+        """Whether a connection of this client id, if there is one, is dead without our knowing: its owner is here."""
+        if client.member:
+            return True
+        others, user = self._client_ids.get(client.client_id, ()), client.principal.name
+        mine = client.named and client.reconnect_ms > 0
+        return mine and all(each.reconnect_ms > 0 and each.principal.name == user for each in others)
+
     def connect(self, client: Client, steal: bool = False) -> None:
         """A client is there. Where another one has its client id, that one must go if the newcomer may `steal` it.
 

@@ -25,7 +25,7 @@ from brokerapp.engine.subscription import Subscription
 from brokerapp.engine.window import PAGE
 from brokerapp.message import Copy, Message, Sizes
 from brokerapp.recording.recorder import Recorder
-from brokerapp.recording.schema import ACK, DISPATCH, DROP
+from brokerapp.recording.schema import ACK, BRIDGE_FORWARD, DISPATCH, DROP
 from brokerapp.stats import Stats
 from brokerapp.store import StoredEntry
 
@@ -150,17 +150,19 @@ class Delivery:
         if log.ready:  # what its credit did not reach
             self.touched[log] = None
         client.sink.deliver(subscription, entries, ())
-        self.acked(log, entries, client.client_id, now_us)
+        self.acked(log, entries, client, now_us)
         self._committer.settle(entries)
 
-    def acked(self, log: MessageLog, entries: list[Entry], consumer: str, now_us: int) -> None:
+    def acked(self, log: MessageLog, entries: list[Entry], client: Client, now_us: int) -> None:
         """A consumer is done with these messages of a queue."""
         log.settled(entries)
         counts = log.counts
         counts.DequeueCount += len(entries)
         counts.DequeueBytes += sum([entry.message.size for entry in entries])
         self._stats.changed.add(counts)
-        self._record(ACK, log, entries, consumer, now_us)
+        if client.bridge:
+            self._record(BRIDGE_FORWARD, log, entries, client.client_id, now_us)
+        self._record(ACK, log, entries, client.client_id, now_us)
         if self.advisories.watching:
             self.advisories.consumed(log.destination, entries)
 
@@ -327,7 +329,9 @@ class Delivery:
         if self.advisories.watching:
             self.advisories.consumed(topic, (entry,))
         original = native(entry.original or entry.shown)
-        self._recorder.event(ACK, now_us, entry.message, entry.log, original, subscription.client.client_id, None)
+        client: Client = subscription.client
+        for kind in (BRIDGE_FORWARD, ACK) if client.bridge else (ACK,):
+            self._recorder.event(kind, now_us, entry.message, entry.log, original, client.client_id, None)
 
 
 def entry_of(log: str, stored: StoredEntry) -> Entry:

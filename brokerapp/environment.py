@@ -43,6 +43,11 @@ class Environment:
     tls_certificate: str | None = None
     tls_key: str | None = None
     tls_password: str | None = field(default=None, repr=False)
+    #: The brokers of a cluster, `W=tcp://host:port,X=...`, its master, and by whom they log in to each other.
+    cluster: str = ""
+    cluster_master: str = ""
+    cluster_user: str | None = None
+    cluster_password: str | None = field(default=None, repr=False)
     #: Properties by whose values recorded messages can be found.
     indexed: tuple[str, ...] = ("correlation-id",)
     #: Addresses and networks of proxies before the console, comma separated: what they say of a browser is believed.
@@ -83,6 +88,10 @@ class Environment:
             tls_certificate=variables.get("SLUICE_TLS_CERTIFICATE"),
             tls_key=variables.get("SLUICE_TLS_KEY"),
             tls_password=variables.get("SLUICE_TLS_PASSWORD"),
+            cluster=variables.get("SLUICE_CLUSTER", ""),
+            cluster_master=variables.get("SLUICE_CLUSTER_MASTER", ""),
+            cluster_user=variables.get("SLUICE_CLUSTER_USER"),
+            cluster_password=variables.get("SLUICE_CLUSTER_PASSWORD"),
             indexed=_indexed(variables.get("SLUICE_INDEXED", INDEXED)),
             proxies="".join(variables.get("SLUICE_PROXIES", "").split()),
             audit_days=int(variables.get("SLUICE_AUDIT_DAYS", 0)),

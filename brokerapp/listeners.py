@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ class Listen:
     tls: ssl.SSLContext | None = None
     limits: ConnectionLimits = DEFAULT_LIMITS
     conventions: Conventions = PLAIN
+    discovery: str = ""  #: the group of brokers in which its address is announced, as a uri
 
     @property
     def scheme(self) -> str:
@@ -41,6 +43,7 @@ class _Listener:
     server: asyncio.Server
     endpoint: Endpoint
     address: str
+    discovery: str
 
 
 class Listeners:
@@ -70,7 +73,7 @@ class Listeners:
             ) from error
         for host, port, *_ in (each.getsockname() for each in server.sockets):
             shown = f"[{host}]" if ":" in host else host
-            self._open.append(_Listener(server, endpoint, f"{listen.scheme}://{shown}:{port}"))
+            self._open.append(_Listener(server, endpoint, f"{listen.scheme}://{shown}:{port}", listen.discovery))
 
     def _connection(self, endpoint: Endpoint, listen: Listen) -> asyncio.Protocol:
         stomp = StompConnection(endpoint)
@@ -86,6 +89,16 @@ class Listeners:
     def addresses(self) -> list[str]:
         """Where it is listened, as URIs, in the order of the configuration."""
         return [each.address for each in self._open]
+
+    @property
+    def announced(self) -> dict[str, list[str]]:
+        """Where brokers of its network find it: addresses by the group that is told of them."""
+        found: dict[str, list[str]] = {}
+        for each in self._open:
+            if each.discovery:
+                reachable = each.address.replace("//0.0.0.0:", f"//{socket.gethostname()}:")
+                found.setdefault(each.discovery, []).append(reachable)
+        return found
 
     def stats(self) -> list[ListenerStats]:
         """Numbers of each."""

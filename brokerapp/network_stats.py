@@ -82,6 +82,7 @@ class ConnectorStats:
     duplex: bool = False
     definition: dict[str, Any] = field(default_factory=dict)  #: see brokerapp.network.connectors
     ways: list[WayStats] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)  #: what goes wrong with what it bridges, a sentence each
 
 
 @dataclass(slots=True)

@@ -147,6 +147,7 @@ class Node:
         for name, work in work_by_name.items():
             self._tasks.append(asyncio.create_task(self._guard(name, work), name=name))
         await self._listen()
+        await self.network.announce(self._listeners.announced)
         self.network.start()
         if self.cluster_links is not None:
             self.cluster_links.start()

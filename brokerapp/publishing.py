@@ -23,7 +23,7 @@ from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.group import Group
 from brokerapp.message import Copy, Message, Sizes, escape
 from brokerapp.network_path import write_path
-from brokerapp.recording.schema import FORWARD
+from brokerapp.recording.schema import BRIDGE_RECEIVE, FORWARD
 from brokerapp.store import Unit
 
 if TYPE_CHECKING:
@@ -200,6 +200,10 @@ class Publishing:
     ) -> Placed:
         """The way of a message; its queues exist from now on. Without a sender no client sends it right now."""
         by = sender.client_id if sender is not None else ""
+        if sender is not None and sender.bridge:
+            self._broker.recorder.event(
+                BRIDGE_RECEIVE, message.born_us, message, str(destination), str(destination), by, None
+            )
         self._broker.recorder.enqueue(message.born_us, (message,), str(destination), by or None)
         found = route(message, destination, self._broker.topology, sent_to, by)
         if found.groups is None:

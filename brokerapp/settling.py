@@ -15,7 +15,7 @@ from brokerapp.engine.entry import Entry
 from brokerapp.engine.remote_entry import RemoteEntry
 from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import RequestRefused
-from brokerapp.recording.schema import DROP
+from brokerapp.recording.schema import BRIDGE_REFUSE, DROP
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
@@ -76,7 +76,7 @@ class Settling:
             if not entries:
                 break
             self._give_back_credit(subscription, len(entries))
-            self._broker.delivery.acked(log, entries, client.client_id, now_us)
+            self._broker.delivery.acked(log, entries, client, now_us)
             self._broker.committer.settle(entries)
             ack_ids = [ack_id for ack_id, entry in zip(ack_ids, found, strict=True) if entry is None]
         for each in SettleRun(ack_ids):
@@ -97,7 +97,7 @@ class Settling:
             if from_log(entries[0]):
                 log = self._broker.queues.get(name)
                 if log is not None:  # else it was removed meanwhile, with all it held
-                    self._broker.delivery.acked(log, entries, subscription.client.client_id, now_us)
+                    self._broker.delivery.acked(log, entries, subscription.client, now_us)
                 continue
             for entry in entries:
                 if isinstance(entry, RemoteEntry):
@@ -123,6 +123,8 @@ class Settling:
         subscription.credit += 1
         self._broker.delivery.resume(subscription)
         cause = f"rejected by {client.client_id} (NACK)"
+        if client.bridge:
+            self._broker.failures.record(BRIDGE_REFUSE, time.time_ns() // 1000, entry, client.client_id, None)
         if from_log(entry):
             self._broker.redelivering.reject(self._broker.queues[entry.log], entry, client.client_id)
         elif isinstance(entry, RemoteEntry):

@@ -39,6 +39,8 @@ class SlowConsumers:
     def _look(self) -> None:
         now_ms = clock.now_ms()
         for client in list(self._broker.clients.values()):
+            if client.member:  # whose clients are looked at where they are
+                continue
             for subscription in list(client.subscriptions.values()):
                 policy = self._broker.topology.policy_for(subscription.destinations[0])
                 if policy is not None and _cares(policy):

@@ -83,7 +83,8 @@ class Subscribing:
                 self._broker.barrier(client, subscribe.receipt)
                 return
             self.end(client, old)
-        self._broker.quotas.check_subscription(len(client.subscriptions) + 1, client.patterns + _patterns(targets))
+        if not client.member:  # it has those of many clients, each within what it may have at its own broker
+            self._broker.quotas.check_subscription(len(client.subscriptions) + 1, client.patterns + _patterns(targets))
         durable = self._broker.durables.claim(wanted, retroactive) if wanted else None
         client.keys += 1
         subscription = Subscription(
@@ -242,7 +243,8 @@ class Subscribing:
                 continue
             client: Client = subscription.client
             self.end(client, subscription)
-            self._broker.refuse(client, why, None)
+            if not client.member:  # another broker tells its clients itself
+                self._broker.refuse(client, why, None)
 
     def _part(self, subscription: Subscription) -> None:
         for target in subscription.destinations:

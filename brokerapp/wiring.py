@@ -5,9 +5,9 @@ from __future__ import annotations
 import hmac
 from dataclasses import replace
 
-from brokerapp.cluster.terms import check
+from brokerapp.cluster.terms import ClusterTerms, check, read_members
 from brokerapp.config import Authentication, BrokerConfig, Grant, TransportConnector, default_config
-from brokerapp.config.connector_options import conventions_of, limits_of, tls_options_of
+from brokerapp.config.connector_options import DISCOVERY_URI, conventions_of, limits_of, tls_options_of
 from brokerapp.connector import CARRIERS, KeyStore, TlsStores, is_loopback
 from brokerapp.destination import ANY_REST, NAMED_KINDS, Destination
 from brokerapp.engine.access import Principal
@@ -54,7 +54,13 @@ def _installed(environment: Environment) -> BrokerConfig:
         key=KeyStore(key, password) if key else None,
     )
     connectors = (*config.connectors, *extra)
-    return replace(config, connectors=connectors, tls=stores, authorization=INSTALLATION_GRANTS)
+    cluster = None
+    if environment.cluster:
+        cluster = ClusterTerms(
+            read_members(environment.cluster), environment.cluster_master, environment.cluster_user,
+            environment.cluster_password,
+        )  # fmt: skip
+    return replace(config, connectors=connectors, tls=stores, authorization=INSTALLATION_GRANTS, cluster=cluster)
 
 
 def node_config(
@@ -113,7 +119,7 @@ def node_config(
         ),
         alone=alone,
         cluster=cluster,
-        network=tuple(each for each in config.network_connectors if not each.uri.startswith("multicast:")),
+        network=config.network_connectors,
         network_at_once=config.network_connector_start_async,
     )
 
@@ -148,6 +154,7 @@ def _listen(connector: TransportConnector, config: BrokerConfig) -> Listen:
         tls=server_context(config.tls, tls_options_of(connector)) if carrier.tls else None,
         limits=limits_of(connector),
         conventions=replace(conventions_of(connector)[0], path_separator=config.path_separator),
+        discovery=dict(connector.attributes).get(DISCOVERY_URI, ""),
     )
 
 

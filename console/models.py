@@ -30,6 +30,13 @@ __all__ = [
 ]
 
 
+class Runs(models.Manager):
+    """Runs without the definitions that trials judge, which are large: they are read when somebody asks for them."""
+
+    def get_queryset(self) -> models.QuerySet:
+        return super().get_queryset().defer("trial")
+
+
 class AnalysisRun(models.Model):
     """One execution of an analysis, from the click or the schedule to its end."""
 
@@ -48,7 +55,8 @@ class AnalysisRun(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=64)
     title = models.CharField(max_length=200)
-    request = models.JSONField(default=dict)  #: what analytics was asked, as it was sent
+    request = models.JSONField(default=dict)  #: what analytics was asked: the kind and its parameters
+    trial = models.JSONField(null=True)  #: what is judged, see analytics/whatif/trial.py; None where nothing is
     state = models.CharField(max_length=16, choices=State, default=State.QUEUED)
     stage = models.CharField(max_length=200, blank=True)  #: what it is doing, in words
     progress = models.FloatField(default=0)  #: 0 to 1
@@ -65,6 +73,8 @@ class AnalysisRun(models.Model):
     changed = models.DateTimeField(auto_now=True)
     finished = models.DateTimeField(null=True)
     result = models.CharField(max_length=500, blank=True)  #: the result file, relative to the folder of results
+
+    objects = Runs()
 
     class Meta:
         ordering = ["-created"]

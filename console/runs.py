@@ -45,16 +45,25 @@ TOLD = ("stage", "progress", "reason", "sentence", "result", "worker", "rows")
 
 
 def start(
-    kind: str, title: str, parameters: dict[str, Any], asked_by: str, edition: Edition | None = None
+    kind: str,
+    title: str,
+    parameters: dict[str, Any],
+    asked_by: str,
+    edition: Edition | None = None,
+    trial: dict[str, Any] | None = None,
 ) -> AnalysisRun:
     """Ask for an analysis, as part of a report's edition or for itself; the run that will tell how it goes.
+
+    `trial`: what is to be judged, where the analysis judges.
 
     Raises RequestRefused when too many of this person wait.
     """
     if edition is None and AnalysisRun.objects.filter(asked_by=asked_by, state=State.QUEUED).count() >= MAX_WAITING:
         raise RequestRefused(f"{MAX_WAITING} analyses of {asked_by} wait already: cancel some, or wait for them")
     request = {"kind": kind, **parameters}
-    run = AnalysisRun.objects.create(kind=kind, title=title, request=request, asked_by=asked_by, edition=edition)
+    run = AnalysisRun.objects.create(
+        kind=kind, title=title, request=request, asked_by=asked_by, edition=edition, trial=trial
+    )
     send_next()
     run.refresh_from_db()
     return run
@@ -66,7 +75,8 @@ def send_next() -> None:
 
     for run in turns.take(settings.SLUICE):
         try:
-            ask("analytics.tasks.analyse", str(run.id), with_routing(run.request), queue="spark", task_id=str(run.id))
+            request = with_routing(run.request) | ({} if run.trial is None else {"trial": run.trial})
+            ask("analytics.tasks.analyse", str(run.id), request, queue="spark", task_id=str(run.id))
         except StoreUnavailable as error:
             _record(str(run.id), State.FAILED, {"reason": str(error)})
         notify(str(run.id))

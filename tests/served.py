@@ -16,9 +16,16 @@ from brokerapp.environment import PROJECT
 from tests.conftest import until
 
 PASSWORD = "correct horse battery"
+#: Seconds until it has its tables, and until it answers, on a machine that is busy with other things.
+PATIENCE = 240
 
-_USERS = f"""
+#: Makes the tables; what makes the users follows in the same process, as starting Django takes seconds.
+_TABLES = """
 import django; django.setup()
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+"""
+_USERS = f"""
 from django.contrib.auth.models import Group, User
 for role in ("admin", "support", "viewer"):
     User.objects.create_user(role, password={PASSWORD!r}).groups.add(Group.objects.get(name=role))
@@ -35,6 +42,12 @@ class Served:
     variables: Mapping[str, str]
 
 
+def make_database(variables: Mapping[str, str], users: str) -> None:
+    """The tables of a console with these environment variables, and what this script makes in them."""
+    command = [sys.executable, "-c", _TABLES + users]
+    subprocess.run(command, cwd=PROJECT, env=variables, check=True, timeout=PATIENCE)
+
+
 @contextmanager
 def served(data: Path, **more: str) -> Iterator[Served]:
     """Run one on this data folder, with these environment variables besides; users are called as their roles."""
@@ -42,15 +55,14 @@ def served(data: Path, **more: str) -> Iterator[Served]:
         **os.environ, "SLUICE_DATA": str(data), "DJANGO_SETTINGS_MODULE": "console.settings", "SLUICE_DEVELOP": "",
         **more,
     }  # fmt: skip
-    for command in (["manage.py", "migrate", "--verbosity=0"], ["-c", _USERS]):
-        subprocess.run([sys.executable, *command], cwd=PROJECT, env=variables, check=True, timeout=60)
+    make_database(variables, _USERS)
     with (data / "web.log").open("w+") as log:
         web = subprocess.Popen(
             [sys.executable, "-m", "uvicorn", "console.asgi:application", "--port", "0", "--ws", "websockets-sansio"],
             cwd=PROJECT, env=variables, stdout=log, stderr=subprocess.STDOUT,
         )  # fmt: skip
         try:
-            url = until(lambda: _address(Path(log.name), web), "the console's address", seconds=120)
+            url = until(lambda: _address(Path(log.name), web), "the console's address", PATIENCE)
             yield Served(url, web.pid, Path(log.name).read_text(), variables)
         finally:
             web.terminate()

@@ -10,7 +10,7 @@ from analytics import charts
 from analytics.jobs.parts import Collect, nothing, table_of
 from analytics.question import Question
 from analytics.request import Window
-from analytics.results import Column, Findings, Table
+from analytics.results import Column, Figure, Findings, Table
 from analytics.slots import series, slot_seconds, span
 from analytics.transforms.causes import causes
 from analytics.transforms.which import of_destination
@@ -45,6 +45,14 @@ def run(question: Question, collect: Collect) -> Findings:
     examples = [example for each in clusters[:EXPLAINED] for example in each["examples"]]
     return Findings(
         sentence=_sentence(clusters),
+        headline=tuple(
+            Figure(
+                f"{word}s" if word == WORDS["dead_letter"] else word,
+                sum(each["messages"] for each in clusters if each["outcome"] == word),
+                "messages",
+            )
+            for word in WORDS.values()
+        ),
         rows_read=sum(found["events"].to_pylist()),
         charts=((f"Messages given up, by {span(slot)}", _chart(found, question.covered, slot)),),
         tables=(

@@ -10,7 +10,7 @@ from analytics.jobs import recorded_depths
 from analytics.jobs.parts import DESTINATION, Collect, nothing, table_of
 from analytics.jobs.recorded_depths import Key, recorded
 from analytics.question import Question
-from analytics.results import Column, Findings, Table
+from analytics.results import Column, Figure, Findings, Table
 from analytics.room import Room, room_of
 from analytics.slots import moments, slot_seconds
 from analytics.words import counted, duration, form, sentence, short
@@ -84,6 +84,12 @@ def _findings(
     deepest.pop(charts.OTHERS, None)
     return Findings(
         sentence=_sentence(outlooks, rooms),
+        headline=(
+            Figure("Waiting", sum(each.depth for each in outlooks.values()), "messages"),
+            Figure("Queues that grow", sum(each.came > each.went for each in outlooks.values())),
+            Figure("Until a limit", min((each.full_seconds for each in outlooks.values()
+                                         if each.full_seconds is not None), default=None), "seconds"),
+        ),
         rows_read=rows_read,
         charts=(("Messages waiting", charts.lines(moments(begins), deepest, "messages")),) if deepest else (),
         tables=(Table("depths", "Depths at the end of the window", _COLUMNS, table_of(rows, _COLUMNS)),),

@@ -7,7 +7,7 @@ import pyarrow as pa
 from analytics import charts
 from analytics.jobs.parts import DESTINATION, MAX_BARS, Collect, nothing, table_of, total
 from analytics.question import Question
-from analytics.results import Column, Findings, Table
+from analytics.results import Column, Figure, Findings, Table
 from analytics.routes import keeps_dead_letters
 from analytics.transforms.ways import ways
 from analytics.transforms.which import of_destination
@@ -39,6 +39,17 @@ def run(question: Question, collect: Collect) -> Findings:
     columns = (_ORIGINAL, _TARGETS, _SENT, _COPIES, _FACTOR, _BYTES_SENT, _BYTES_COPIED)
     return Findings(
         sentence=_sentence(totals),
+        headline=(
+            *(
+                Figure(label, sum(each[name] for each in totals), unit)
+                for label, name, unit in (
+                    ("Sent", "sent", "messages"),
+                    ("Copies", "copies", "messages"),
+                    ("Copied", "bytes_copied", "bytes"),
+                )
+            ),
+            Figure("At most, of each", max(each["factor"] for each in totals), "times"),
+        ),
         rows_read=rows_read,
         charts=(("Copies by target", _chart(totals, legs)),),
         tables=(

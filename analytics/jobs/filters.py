@@ -8,7 +8,7 @@ from analytics import charts
 from analytics.jobs.fan_out import summed, without_dead_letters
 from analytics.jobs.parts import DESTINATION, MAX_BARS, Collect, nothing, table_of, total
 from analytics.question import Question
-from analytics.results import Column, Findings, Table
+from analytics.results import Column, Figure, Findings, Table
 from analytics.routes import legs_of, upstream
 from analytics.transforms.ways import ways
 from analytics.transforms.which import of_destination
@@ -47,6 +47,14 @@ def run(question: Question, collect: Collect) -> Findings:
     )
     return Findings(
         sentence=_sentence(rows, question.routing),
+        headline=tuple(
+            Figure(label, sum(each["says"] in says for each in rows))
+            for label, says in (
+                ("Legs", {each["says"] for each in rows}),
+                ("Never matched", {NEVER}),
+                ("Nothing sent to", {NOT_SENT}),
+            )
+        ),
         rows_read=rows_read,
         charts=(("Hit rate by leg", chart),) if shown else (),
         tables=(Table("filters", "Legs", _COLUMNS, table_of(rows, _COLUMNS)),),

@@ -9,7 +9,7 @@ from analytics import charts
 from analytics.consumers import State, judged
 from analytics.jobs.parts import ACKED, CLIENT, DESTINATION, MAX_BARS, Collect, nothing, table_of, total
 from analytics.question import Question
-from analytics.results import Column, Findings, Table
+from analytics.results import Column, Figure, Findings, Table
 from analytics.transforms.clients import clients
 from analytics.transforms.which import of_destination
 from analytics.words import client, client_label, counted, duration, form, listed, sentence, short
@@ -42,6 +42,11 @@ def run(question: Question, collect: Collect) -> Findings:
     rows = [{**asdict(each), "state": str(each.state)} for each in consumers]
     return Findings(
         sentence=_sentence(consumers, quiet),
+        headline=(
+            Figure("Consumers", len(consumers)),
+            *(Figure(str(state).capitalize(), sum(each.state == state for each in consumers))
+              for state in (State.STUCK, State.SLOW, State.BEHIND)),
+        ),
         rows_read=rows_read,
         charts=(("How long consumers hold a message", charts.bars(names, bars, "milliseconds")),),
         tables=(Table("consumers", "Consumers, the worst first", _COLUMNS, table_of(rows, _COLUMNS)),),

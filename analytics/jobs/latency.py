@@ -20,7 +20,7 @@ from analytics.jobs.parts import (
 )
 from analytics.question import Question
 from analytics.request import Window
-from analytics.results import Findings, Table
+from analytics.results import Figure, Findings, Table
 from analytics.slots import moments, slot_seconds, span, whole
 from analytics.transforms.latency import latency
 from analytics.transforms.which import of_consumer, of_destination
@@ -57,6 +57,11 @@ def run(question: Question, collect: Collect) -> Findings:
     drawn = any(sum(each is not None for each in values) > 1 for values in lines[1].values())  # a point is no line
     return Findings(
         sentence=_sentence(queues, consumers, chosen),
+        headline=(
+            Figure("Acknowledged", total(queues, "acked"), "messages"),
+            *(Figure(f"{chosen} at {short(each['destination'])}", each[order] / 1000, "ms")
+              for each in queues.slice(0, 3).to_pylist()),
+        ),
         rows_read=total(queues, "acked"),
         charts=(
             ("By destination", charts.bars(names, bars, "milliseconds")),

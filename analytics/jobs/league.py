@@ -9,7 +9,7 @@ import pyarrow as pa
 from analytics import charts
 from analytics.jobs.parts import MAX_BARS, Collect, nothing, table_of, total
 from analytics.question import Question
-from analytics.results import Column, Findings, Table
+from analytics.results import Column, Figure, Findings, Table
 from analytics.transforms.clients import clients
 from analytics.transforms.which import of_destination
 from analytics.words import client, client_label, counted, part, sentence, short
@@ -56,7 +56,14 @@ def run(question: Question, collect: Collect) -> Findings:
                     ),
                 )
             )
-    return Findings(_sentence(producers, consumers), rows_read, tuple(figures), tuple(tables))
+    known = [each for each in producers if each["client"] != NOBODY]
+    headline = (
+        Figure("Producers", len(known)),
+        Figure("Sent", sum(each["messages"] for each in producers), "messages"),
+        Figure("Consumers", len(consumers)),
+        Figure("Acknowledged", sum(each["messages"] for each in consumers), "messages"),
+    )
+    return Findings(_sentence(producers, consumers), rows_read, tuple(figures), tuple(tables), headline=headline)
 
 
 def ranked(found: pa.Table, messages: str, size: str, seconds: float) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from analytics import charts
 from analytics.jobs.parts import DESTINATION, MAX_BARS, Collect, nothing, table_of, total
 from analytics.question import Question
-from analytics.results import Column, Findings, Table
+from analytics.results import Column, Figure, Findings, Table
 from analytics.routes import keeps_dead_letters, unmatched
 from analytics.transforms.ways import ways
 from analytics.words import counted, form, listed, sentence, short
@@ -47,6 +47,12 @@ def run(question: Question, collect: Collect) -> Findings:
     ]
     return Findings(
         sentence=_sentence(rows, unused, question, _failures(found, question)),
+        headline=(
+            Figure("Destinations nobody reads", sum(each["finding"] == UNREAD for each in rows)),
+            Figure("Never acknowledged", sum(each["finding"] == UNACKED for each in rows)),
+            Figure("Definitions unused", len(unused)),
+            Figure("Arrived for nobody", sum(each["arrived"] for each in rows), "messages"),
+        ),
         rows_read=rows_read,
         charts=(("Arrived for nobody", charts.bars(names, series, "messages", log=False)),) if rows else (),
         tables=tuple(table for table in tables if table.rows.num_rows),

@@ -7,7 +7,7 @@ from typing import Any
 from analytics import charts
 from analytics.jobs.parts import DESTINATION, MAX_BARS, Collect, nothing, table_of, total
 from analytics.question import Question
-from analytics.results import Column, Findings, Table
+from analytics.results import Column, Figure, Findings, Table
 from analytics.transforms.repeats import repeats
 from analytics.transforms.which import of_destination
 from analytics.words import counted, form, part, sentence, short
@@ -42,6 +42,15 @@ def run(question: Question, collect: Collect) -> Findings:
     chart = charts.bars([short(each["destination"]) for each in again[:MAX_BARS]], series, "messages", log=False)
     return Findings(
         sentence=_sentence(rows),
+        headline=tuple(
+            Figure(label, total(found, name), "messages")
+            for name, label in (
+                ("messages", "Processed"),
+                ("redelivered", "Given out again"),
+                ("duplicated", "Processed twice"),
+                ("across", "By two brokers"),
+            )
+        ),
         rows_read=total(found, "events"),
         charts=(("Messages given out or processed again", chart),) if again else (),
         tables=(Table("repeats", "By destination", _COLUMNS, table_of(rows, _COLUMNS)),) if again else (),

@@ -8,7 +8,7 @@ from analytics import charts
 from analytics.consumers import competing
 from analytics.jobs.parts import ACKED, CLIENT, DESTINATION, MAX_BARS, Collect, nothing, table_of, total
 from analytics.question import Question
-from analytics.results import Column, Findings, Table
+from analytics.results import Column, Figure, Findings, Table
 from analytics.transforms.clients import clients
 from analytics.transforms.which import of_destination
 from analytics.words import client, counted, form, part, sentence, short
@@ -37,6 +37,11 @@ def run(question: Question, collect: Collect) -> Findings:
     member_columns = (CLIENT, DESTINATION, ACKED, _OWN, _FACTOR, _BYTES)
     return Findings(
         sentence=_sentence(queues),
+        headline=(
+            Figure("Queues with competing consumers", len(queues)),
+            Figure("Shared unevenly", sum(each["factor"] >= UNEVEN for each in queues)),
+            Figure("At most, of an even share", queues[0]["factor"], "times"),
+        ),
         rows_read=rows_read,
         charts=(("Shares of consumers", _chart([each["destination"] for each in queues[:MAX_BARS]], shared)),),
         tables=(

@@ -19,7 +19,7 @@ from analytics.jobs.parts import (
 )
 from analytics.question import Question
 from analytics.request import Window
-from analytics.results import Column, Findings, Table
+from analytics.results import Column, Figure, Findings, Table
 from analytics.slots import series, slot_seconds, span
 from analytics.transforms.latency import latency_of_destinations
 from analytics.transforms.traffic import traffic
@@ -47,6 +47,15 @@ def run(question: Question, collect: Collect) -> Findings:
     totals = _totals(by_time)
     return Findings(
         sentence=_sentence(totals, delays),
+        headline=(
+            Figure("Arrived", total(totals, "arrived"), "messages"),
+            Figure("Acknowledged", total(totals, "acked"), "messages"),
+            Figure("Arrived", total(totals, "bytes"), "bytes"),
+            *(
+                Figure(f"p95 at {short(each['destination'])}", each["p95_us"] / 1000, "ms")
+                for each in delays.slice(0, 1).to_pylist()
+            ),
+        ),
         rows_read=total(by_time, "events"),
         charts=_charts(by_time, delays, question.covered, slot),
         tables=(

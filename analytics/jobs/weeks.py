@@ -10,7 +10,7 @@ import pyarrow as pa
 from analytics import charts
 from analytics.jobs.parts import DESTINATION, Collect, nothing, table_of, total
 from analytics.question import Question
-from analytics.results import Column, Findings, Table
+from analytics.results import Column, Figure, Findings, Table
 from analytics.slots import series, slot_seconds, span
 from analytics.transforms.weeks import WEEK_US, weeks, windows_of
 from analytics.transforms.which import of_destination
@@ -48,6 +48,12 @@ def run(question: Question, collect: Collect) -> Findings:
     rows = compared(found, known)
     return Findings(
         sentence=_sentence(rows, known),
+        headline=(
+            *(
+                Figure(label, sum(each[name] for each in rows), "messages")
+                for label, name in (("Arrived now", "arrived"), ("Before", "before"), ("Dead letters now", "failed"))
+            ),
+        ),
         rows_read=rows_read,
         charts=((f"Arrived, by {span(slot)}", _chart(found, question, slot, known)),),
         tables=(Table("weeks", f"By destination, beside {_basis(known)}", _COLUMNS, table_of(rows, _COLUMNS)),),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analytics.causes import GAP, GAPS, LONGEST, UNKNOWN, VARIABLE
-from analytics.transforms.counting import slot
+from analytics.transforms.counting import hashed, slot
 
 OUTCOMES = ("dead_letter", "expire", "drop")
 #: Java's regular expressions know letters and digits of all scripts only when they are told to.
@@ -15,14 +15,11 @@ _UNICODE = "(?U)"
 
 def causes(events: DataFrame, slot_seconds: int) -> DataFrame:
     """Rows of schemas.CAUSES: a row for each outcome, cause, place, consumer and slot, with its newest message."""
-    reason = F.trim(F.coalesce("reason", F.lit("")))
-    alike = F.regexp_replace(reason, F.lit(_UNICODE + VARIABLE), F.lit(GAP))
-    cause = F.substring(F.regexp_replace(alike, F.lit(GAPS), F.lit(GAP)), 1, LONGEST)
     return (
         events.where(F.col("kind").isin(*OUTCOMES))
         .groupBy(
             F.col("kind").alias("outcome"),
-            F.when(cause == "", UNKNOWN).otherwise(cause).alias("cause"),
+            _cause(F.trim(F.coalesce("reason", F.lit("")))).alias("cause"),
             "destination",
             "consumer",
             slot(slot_seconds).alias("slot"),
@@ -33,6 +30,17 @@ def causes(events: DataFrame, slot_seconds: int) -> DataFrame:
             F.max("ts").alias("last"),
             F.max_by("msg_id", F.struct("ts", "msg_id")).alias("example"),
             F.max_by("reason", F.struct("ts", "msg_id")).alias("example_reason"),
-            F.count("*").alias("events"),
+            hashed(F.count("*")).alias("events"),
         )
     )
+
+
+def _cause(reason: Column) -> Column:
+    """As causes.pattern_of: computed once, and without the letters of all scripts where there are none."""
+    is_plain = F.length(reason) == F.octet_length(reason)
+    alike = F.when(is_plain, _without(reason, VARIABLE)).otherwise(_without(reason, _UNICODE + VARIABLE))
+    return F.when(reason == "", UNKNOWN).otherwise(F.substring(_without(alike, GAPS), 1, LONGEST))
+
+
+def _without(text: Column, pattern: str) -> Column:
+    return F.regexp_replace(text, F.lit(pattern), F.lit(GAP))

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from analytics.request import Window
-from analytics.transforms.counting import last, messages, size_of
+from analytics.transforms.counting import by_kind, last, messages, of_kinds, size_of
 
 #: What ends a consumer's hold on a message.
 ENDS = ("ack", "redeliver", "expire", "dead_letter", "drop")
@@ -21,26 +21,25 @@ def clients(events: DataFrame, window: Window) -> DataFrame:
     """
     since_ms = window.since_us // 1000
     at = F.unix_millis("ts") - F.lit(since_ms)
-    ends = F.col("kind").isin(*ENDS) & F.col("consumer").isNotNull()
-    taken, young = F.col("kind") == "dispatch", F.unix_micros("born") >= F.lit(window.since_us)
-    count = F.when(young, F.col("weight").cast("long")).otherwise(0)
-    return (
-        events.where(F.col("kind") != "depth")
-        .groupBy("destination", F.col("consumer").alias("client"))
-        .agg(
-            messages("enqueue").alias("sent"),
-            size_of("enqueue").alias("bytes_sent"),
-            messages("forward").alias("arrived"),
-            messages("dispatch").alias("dispatched"),
-            messages("ack").alias("acked"),
-            size_of("ack").alias("bytes_acked"),
-            messages("redeliver").alias("redelivered"),
-            messages(*ENDS).alias("ended"),
-            F.sum(F.when(taken, count).otherwise(0)).alias("given"),
-            F.sum(F.when(ends, count).otherwise(0)).alias("finished"),
-            F.sum(F.when(ends, at * count).when(taken, -at * count).otherwise(0)).alias("held_ms"),
-            last("dispatch").alias("last_dispatched"),
-            last(*ENDS).alias("last_ended"),
-            F.count("*").alias("events"),
-        )
+    young = F.when(F.unix_micros("born") >= F.lit(window.since_us), F.col("weight").cast("long")).otherwise(0)
+    counted = by_kind(
+        events.where(F.col("kind") != "depth"), "destination", F.col("consumer").alias("client"),
+        young=F.sum(young), at=F.sum(at * young),
+    )  # fmt: skip
+    ends, taken = F.col("kind").isin(*ENDS) & F.col("client").isNotNull(), F.col("kind") == "dispatch"
+    return counted.groupBy("destination", "client").agg(
+        messages("enqueue").alias("sent"),
+        size_of("enqueue").alias("bytes_sent"),
+        messages("forward").alias("arrived"),
+        messages("dispatch").alias("dispatched"),
+        messages("ack").alias("acked"),
+        size_of("ack").alias("bytes_acked"),
+        messages("redeliver").alias("redelivered"),
+        messages(*ENDS).alias("ended"),
+        of_kinds("young", "dispatch").alias("given"),
+        F.sum(F.when(ends, F.col("young")).otherwise(0)).alias("finished"),
+        F.sum(F.when(ends, F.col("at")).when(taken, -F.col("at")).otherwise(0)).alias("held_ms"),
+        last("dispatch").alias("last_dispatched"),
+        last(*ENDS).alias("last_ended"),
+        F.sum("events").alias("events"),
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from analytics.transforms.counting import messages, size_of, slot
+from analytics.transforms.counting import by_kind, messages, size_of, slot
 
 #: What takes a copy away from where it waits.
 TAKES = ("ack", "expire", "dead_letter", "drop")
@@ -17,8 +17,12 @@ NEVER_STORED = ("the queue is full", "no room", "the temporary destination is go
 
 def takes() -> Column:
     """Whether an event took a copy away from where it waited."""
-    never_stored = (F.col("kind") == "drop") & F.col("reason").isin(*NEVER_STORED)
-    return F.col("kind").isin(*TAKES) & ~F.coalesce(never_stored, F.lit(False))
+    return F.col("kind").isin(*TAKES) & ~never_stored()
+
+
+def never_stored() -> Column:
+    """Whether an event dropped a copy that never came to wait."""
+    return (F.col("kind") == "drop") & F.coalesce(F.col("reason").isin(*NEVER_STORED), F.lit(False))
 
 
 def notes(events: DataFrame, slot_seconds: int) -> DataFrame:
@@ -38,14 +42,15 @@ def flows(events: DataFrame, slot_seconds: int, first: int, cuts: Sequence[Mappi
     """
     number = ((F.unix_seconds("ts") - F.lit(first)) / slot_seconds).cast("int")
     part = sum((_after(number, each) for each in cuts), F.lit(0))
+    keys = ("broker", "destination", number.alias("number"), part.alias("part"))
     return (
-        events.where((F.col("kind") == "forward") | takes())
-        .groupBy("broker", "destination", number.alias("number"), part.alias("part"))
+        by_kind(events.where((F.col("kind") == "forward") | takes()), *keys)
+        .groupBy("broker", "destination", "number", "part")
         .agg(
             messages("forward").alias("came"),
             messages(*TAKES).alias("went"),
             size_of("forward").alias("bytes_came"),
-            F.count("*").alias("events"),
+            F.sum("events").alias("events"),
         )
     )
 

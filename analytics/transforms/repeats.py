@@ -5,24 +5,26 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from analytics.transforms.counting import hashed
+
 
 def repeats(events: DataFrame) -> DataFrame:
     """Rows of schemas.REPEATS, a row for each destination of which anything was acknowledged or came back.
 
-    A message is told from others at its destination by 64 bits of a hash of both: of a billion messages the odds are
-    one in forty that two are taken for one.
+    What a bridge acknowledged is processed by another broker, or not.
     """
-    counted = F.col("weight")
+    counted, broker = F.col("weight"), F.xxhash64("broker")  # a number: groups that keep a text take longer
     of_message = (
-        events.where(F.col("kind").isin("ack", "redeliver"))
-        .groupBy("destination", F.xxhash64("msg_id").alias("message"))
+        events.where(F.col("kind").isin("ack", "redeliver", "bridge_forward"))
+        .groupBy("destination", "msg_id")
         .agg(
-            F.sum(F.when(F.col("kind") == "ack", counted).otherwise(0)).alias("acks"),
+            F.sum(
+                F.when(F.col("kind") == "ack", counted).when(F.col("kind") == "bridge_forward", -counted).otherwise(0)
+            ).alias("acks"),
             F.sum(F.when(F.col("kind") == "redeliver", counted).otherwise(0)).alias("redeliveries"),
             F.max("weight").alias("weight"),
-            F.min("broker").alias("first_broker"),
-            F.max("broker").alias("last_broker"),
-            F.max("msg_id").alias("msg_id"),
+            F.min(broker).alias("first_broker"),
+            F.max(broker).alias("last_broker"),
             F.count("*").alias("events"),
         )
     )
@@ -38,5 +40,5 @@ def repeats(events: DataFrame) -> DataFrame:
         F.sum(F.when(across, counted).otherwise(0)).alias("across"),
         F.max_by("msg_id", F.when(again, F.struct("redeliveries", "msg_id"))).alias("most_redelivered"),
         F.max_by("msg_id", F.when(twice, F.struct("acks", "msg_id"))).alias("most_processed"),
-        F.sum("events").alias("events"),
+        hashed(F.sum("events")).alias("events"),
     )

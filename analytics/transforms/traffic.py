@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from analytics.transforms.counting import messages, size_of, slot
+from analytics.transforms.counting import by_kind, messages, size_of, slot
 
 
 def traffic(events: DataFrame, slot_seconds: int = 60) -> DataFrame:
@@ -15,14 +15,15 @@ def traffic(events: DataFrame, slot_seconds: int = 60) -> DataFrame:
     stored, as at a virtual topic, there are only enqueues; where copies come, only forwards. So the greater counts.
     """
     happened = events.where(F.col("kind") != "depth")
-    counted = happened.groupBy("destination", slot(slot_seconds).alias("slot")).agg(
+    of_kinds = by_kind(happened, "destination", slot(slot_seconds).alias("slot"))
+    counted = of_kinds.groupBy("destination", "slot").agg(
         messages("enqueue").alias("enqueued"),
         messages("forward").alias("forwarded"),
         messages("dispatch").alias("dispatched"),
         messages("ack").alias("acked"),
         size_of("enqueue").alias("bytes_enqueued"),
         size_of("forward").alias("bytes_forwarded"),
-        F.count("*").alias("events"),
+        F.sum("events").alias("events"),
     )
     return counted.select(
         "destination",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from analytics.transforms.counting import last, messages, size_of
+from analytics.transforms.counting import by_kind, last, messages, size_of
 
 
 def ways(events: DataFrame) -> DataFrame:
     """Rows of schemas.WAYS, a row for each pair of where a message was sent to and where something happened to it."""
     return (
-        events.where(F.col("kind") != "depth")
+        by_kind(events.where(F.col("kind") != "depth"), "original", "destination")
         .groupBy("original", "destination")
         .agg(
             messages("enqueue").alias("sent"),
@@ -22,6 +22,6 @@ def ways(events: DataFrame) -> DataFrame:
             messages("ack").alias("acked"),
             last("enqueue", "forward").alias("last_arrived"),
             last("dispatch", "ack").alias("last_read"),
-            F.count("*").alias("events"),
+            F.sum("events").alias("events"),
         )
     )

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from analytics.request import Window
-from analytics.transforms.counting import messages
+from analytics.transforms.counting import by_kind, messages
 
 WEEK_US = 7 * 86400 * 1_000_000
 
@@ -26,15 +26,18 @@ def weeks(events: DataFrame, window: Window, slot_seconds: int) -> DataFrame:
     at = F.unix_seconds("ts") + week * (WEEK_US // 1_000_000)
     slot = F.timestamp_seconds(at - F.pmod(at, F.lit(slot_seconds)))
     counted = (
-        events.where(F.col("kind").isin("enqueue", "forward", "ack", "dead_letter"))
-        .groupBy("destination", week.alias("week"), slot.alias("slot"))
+        by_kind(
+            events.where(F.col("kind").isin("enqueue", "forward", "ack", "dead_letter")),
+            "destination", week.alias("week"), slot.alias("slot"),
+        )
+        .groupBy("destination", "week", "slot")
         .agg(
             messages("enqueue").alias("enqueued"),
             messages("forward").alias("forwarded"),
             messages("ack").alias("acked"),
             messages("dead_letter").alias("failed"),
-            F.count("*").alias("events"),
+            F.sum("events").alias("events"),
         )
-    )
+    )  # fmt: skip
     arrived = F.greatest("enqueued", "forwarded").alias("arrived")
     return counted.select("destination", "week", "slot", arrived, "acked", "failed", "events")

@@ -13,7 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analytics.selector_column import NotRecorded, to_column
-from analytics.transforms.depths import takes
+from analytics.transforms.counting import by_kind, last, messages, size_of
+from analytics.transforms.depths import TAKES, never_stored
 from analytics.whatif.coding import PER_WORD, Coding
 from analytics.whatif.conditions import Condition
 
@@ -32,15 +33,21 @@ def flows(events: DataFrame, bucket_seconds: int) -> DataFrame:
     consumers that refuse are served, too), `newest` (when the last was sent, microseconds since the epoch), `weight`
     (the greatest), `events`.
     """
-    kind, weight = F.col("kind"), F.col("weight")
-    return events.groupBy("destination", _bucket(bucket_seconds)).agg(
-        _sum(kind == "enqueue", weight).alias("sent"),
-        _sum(kind == "enqueue", F.col("size") * weight).alias("bytes"),
-        _sum(kind == "forward", weight).alias("stored"),
-        _sum(takes(), weight).alias("left"),
-        F.max(F.when(kind == "enqueue", F.unix_micros("ts"))).alias("newest"),
-        F.max("weight").alias("weight"),
-        F.count("*").alias("events"),
+    counted = by_kind(
+        events,
+        "destination",
+        _bucket(bucket_seconds),
+        never=_sum(never_stored(), F.col("weight")),
+        most=F.max("weight"),
+    )
+    return counted.groupBy("destination", "bucket").agg(
+        messages("enqueue").alias("sent"),
+        size_of("enqueue").alias("bytes"),
+        messages("forward").alias("stored"),
+        (messages(*TAKES) - F.sum("never")).alias("left"),
+        F.unix_micros(last("enqueue")).alias("newest"),
+        F.max("most").alias("weight"),
+        F.sum("events").alias("events"),
     )
 
 

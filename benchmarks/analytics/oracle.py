@@ -147,9 +147,10 @@ def repeats() -> str:
         sum(redeliveries)::BIGINT AS redeliveries, max(redeliveries // weight)::BIGINT AS most,
         coalesce(sum(weight) FILTER (acks > weight), 0)::BIGINT AS duplicated,
         coalesce(sum(weight) FILTER (acks > weight AND brokers > 1), 0)::BIGINT AS across, sum(events)::BIGINT AS events
-        FROM (SELECT destination, msg_id, {_messages("ack")} AS acks, {_messages("redeliver")} AS redeliveries,
+        FROM (SELECT destination, msg_id, {_messages("ack")} - {_messages("bridge_forward")} AS acks,
+                     {_messages("redeliver")} AS redeliveries,
                      max(weight) AS weight, count(DISTINCT broker) AS brokers, count(*) AS events
-              FROM events WHERE kind IN ('ack', 'redeliver') GROUP BY destination, msg_id)
+              FROM events WHERE kind IN ('ack', 'redeliver', 'bridge_forward') GROUP BY destination, msg_id)
         GROUP BY destination"""
 
 

@@ -251,11 +251,12 @@ class Stretch:
             self._bridge(name, log, sent_to, copies[acked & (dice.random(count) < BRIDGED)])
 
     def _bridge(self, name: str, log: int, sent_to: int, copies: np.ndarray) -> None:
-        """These went to the other broker too, and were processed there once more."""
+        """Another copy of these went to the other broker, and was processed there once more."""
         came = self.born[copies] + 50_000
         first = len(self.events.consumers)
         self.events.consumers += [f"{name.partition('://')[2]}-east"]
-        self._note("bridge_forward", came - 10_000, copies, log, sent_to)
+        for kind, before in (("forward", 12_000), ("ack", 10_000), ("bridge_forward", 10_000)):
+            self._note(kind, came - before, copies, log, sent_to, consumer=first if kind != "forward" else -1)
         for kind, after, by in (
             ("bridge_receive", 0, -1),
             ("forward", 0, -1),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from brokerapp.destination import Destination
 from brokerapp.network_stats import DemandStats, NetworkStats
 
 
@@ -22,6 +23,14 @@ class Networks:
         """What the bridges of a connector consume, by remote broker and direction, with the consumers it is for."""
         found = await self._ask("network_demand", name=name)
         return {(each["remote"], each["direction"]): [DemandStats(**one) for one in each["demand"]] for each in found}
+
+    async def why(self, destination: Destination, seq: int | None = None) -> list[dict[str, Any]]:
+        """What the ways of each connector do about a destination, or the message of this number in a queue.
+
+        A dict each: `connector`, `remote`, `crosses`, and the `reason` (a sentence) where it does not. Raises
+        RequestRefused for a message that is not there.
+        """
+        return await self._ask("network_why", destination=str(destination), seq=seq)
 
     async def put(self, definition: Mapping[str, Any]) -> None:
         """Have a connector, in place of the one of its name: see NetworkConnector.to_json for the form.

@@ -126,8 +126,14 @@ class Cluster:
         return {
             Send: self._heard,
             Subscribe: self._broker.subscribing.subscribe,
-            Unsubscribe: self._broker.subscribing.unsubscribe,
+            Unsubscribe: self._leave,
         }
+
+    def _leave(self, client: Client, unsubscribe: Unsubscribe) -> None:
+        """Another broker consumes no longer; what it consumed may be deleted by now."""
+        subscription = client.subscriptions.get(str(unsubscribe.id))
+        if subscription is not None:
+            self._broker.subscribing.end(client, subscription)
 
     def left(self, client: Client) -> None:
         """The link of another broker is gone."""
@@ -137,8 +143,14 @@ class Cluster:
 
     def _heard(self, client: Client, send: Send) -> None:
         """Another broker tells, or asks, something. Raises RequestRefused."""
-        document = json.loads(send.body)
-        verb = document.pop("verb")
+        try:
+            document = json.loads(send.body)
+            self._hear(client, send, str(document.pop("verb")), document)
+        except (ValueError, KeyError, TypeError, AttributeError) as wrong:
+            logger.exception("what %s told cannot be read", client.member)
+            raise RequestRefused(f"{self._broker.name} cannot read what it was told: {wrong!r}") from wrong
+
+    def _hear(self, client: Client, send: Send, verb: str, document: dict[str, Any]) -> None:
         if verb == "record":
             self.recording.asked(Change.from_json(document["change"]), lambda why: self._answer(client, send, why))
         elif verb == "late":

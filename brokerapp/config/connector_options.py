@@ -128,7 +128,7 @@ _WITHOUT_EFFECT = {
     ),
     **dict.fromkeys(
         ("updateClusterClients", "rebalanceClusterClients", "updateClusterClientsOnRemove", "updateClusterFilter",
-         "discoveryUri", "publishedAddressPolicy"),
+         "publishedAddressPolicy"),
         "STOMP has no way to tell clients of other brokers",
     ),
     **dict.fromkeys(
@@ -182,10 +182,16 @@ def conventions_of(connector: TransportConnector) -> tuple[Conventions, list[str
     return Conventions(tuple(prefixes), ConsumerMappings(mappings, remembered) if mappings else None), warnings
 
 
+#: Where a connector announces its address to other brokers: an attribute of its element.
+DISCOVERY_URI = "discoveryUri"
+
+
 def without_effect_on(settings: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """The options that change nothing, each with the reason; those nobody knows have none."""
     for name, _ in settings:
-        if not any(name in known for known in (_LIMITS, _CLIENT_AUTH, _ENABLED_PROTOCOLS, _CONVENTIONS)):
+        if name != DISCOVERY_URI and not any(
+            name in known for known in (_LIMITS, _CLIENT_AUTH, _ENABLED_PROTOCOLS, _CONVENTIONS)
+        ):
             yield name, _WITHOUT_EFFECT.get(name, "")
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from urllib.parse import parse_qsl, unquote_plus, urlsplit
 
 from lxml import etree
 
-from brokerapp.config.broker_config import NetworkConnector, Outcome, TransportConnector
+from brokerapp.config.broker_config import BrokerConfig, Finding, NetworkConnector, Outcome, TransportConnector
 from brokerapp.config.connector_options import conventions_of, limits_of, tls_options_of, without_effect_on
 from brokerapp.config.document import Element
 from brokerapp.config.virtual_destinations import read_destination
@@ -16,6 +17,7 @@ from brokerapp.connector import CARRIERS
 from brokerapp.destination import Destination
 from brokerapp.engine.consumer_mappings import OPTION as CONSUMER_WILDCARDS
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.network.permitted import twice
 from brokerapp.network.terms import terms_of
 
 #: A link as Markdown writes it, `[text](address)`, both being the same: a slip of web pages that quote configurations.
@@ -106,16 +108,28 @@ def read_network_connectors(element: Element) -> Iterator[NetworkConnector]:
 
 
 def _report(element: Element, connector: NetworkConnector) -> None:
-    if connector.uri.startswith("multicast:"):
-        element.note(Outcome.IGNORED, f"{connector.name}: brokers are not discovered yet; name them with static:(...)")
-        return
     try:
         _, unused = terms_of(connector)
     except ConfigurationRefused as wrong:
         raise element.refused(str(wrong)) from None
     for attribute in unused:
         element.note(Outcome.IGNORED, "has no effect on bridges here", attribute)
-    element.note(Outcome.TAKEN, f"{connector.name} to {connector.uri}")
+    element.note(Outcome.TAKEN, _taken(connector))
+
+
+def _taken(connector: NetworkConnector) -> str:
+    return f"{connector.name} to {connector.uri}"
+
+
+def bridged_twice(config: BrokerConfig, report: Sequence[Finding]) -> list[Finding]:
+    """Warnings of connectors that bridge virtual topics and their consumer queues, beside what was found of them."""
+    found = {each.why: each for each in report if each.what is Outcome.TAKEN}
+    return [
+        replace(found[_taken(connector)], what=Outcome.ADAPTED, why=f"{connector.name}: {warning}")
+        for connector in config.network_connectors
+        if _taken(connector) in found
+        for warning in twice(terms_of(connector)[0], config.definitions.virtual_destinations)
+    ]
 
 
 def _uri(element: Element) -> str:

@@ -16,7 +16,7 @@ from brokerapp.config.attributes import attribute_name, read_fields
 from brokerapp.config.beans import broker_of, properties_of
 from brokerapp.config.broker_config import Authentication, BrokerConfig, Finding, Outcome
 from brokerapp.config.cluster import read_cluster
-from brokerapp.config.connectors import read_network_connectors, read_transport_connectors
+from brokerapp.config.connectors import bridged_twice, read_network_connectors, read_transport_connectors
 from brokerapp.config.document import CORE, OLD_CORE, Element, read_document
 from brokerapp.config.plugins import read_plugins
 from brokerapp.config.policies import read_policies
@@ -104,6 +104,7 @@ def _parsed(text: str | bytes, surroundings: Surroundings) -> BrokerConfig:
             config = _read_parts(BrokerConfig(), [root])
         case _:
             raise root.refused("this is no part of a broker's configuration")
+    report += bridged_twice(config, report)
     return replace(config, report=tuple(sorted(report, key=lambda finding: (finding.file, finding.line))))
 
 

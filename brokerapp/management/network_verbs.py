@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from brokerapp.admin import BrokerAdmin
+from brokerapp.destination import Destination
 from brokerapp.network_stats import BridgeStats, ConnectorStats, IncomingStats, WayState, WayStats
 
 Answer = tuple[Any, list[str]]
@@ -19,6 +20,11 @@ def add_network_verbs(verbs) -> None:
     verbs.add_parser("networks", help="connectors to other brokers with their bridges, and bridges from others")
     demand = verbs.add_parser("network-demand", help="what the bridges of a connector consume, and for whom")
     demand.add_argument("connector", help="its name")
+    why = verbs.add_parser(
+        "network-why", help="what keeps the messages of a destination, or one, from crossing bridges"
+    )
+    why.add_argument("destination", help="queue://NAME or topic://NAME")
+    why.add_argument("--message", type=int, help="the number of a message of the queue, as browse shows it")
     put = verbs.add_parser("network-put", help="have a connector, in place of the one of its name")
     put.add_argument(
         "definition",
@@ -53,6 +59,7 @@ async def _networks(admin: BrokerAdmin, _args: Namespace) -> Answer:
 
 def _connector_lines(connector: ConnectorStats) -> Iterator[str]:
     yield f"{connector.name}: {connector.uri}{', duplex' if connector.duplex else ''}"
+    yield from (f"    warning: {each}" for each in connector.warnings)
     for way in connector.ways:
         yield f"    {_way_line(way)}"
         yield from (f"        {_bridge_line(each)}" for each in way.bridges)
@@ -96,6 +103,12 @@ async def _demand(admin: BrokerAdmin, args: Namespace) -> Answer:
     return result, lines or [f"the bridges of {args.connector} consume nothing"]
 
 
+async def _why(admin: BrokerAdmin, args: Namespace) -> Answer:
+    found = await admin.networks.why(Destination.parse(args.destination), args.message)
+    lines = [f"{each['connector']} to {each['remote']}: {each['reason'] or 'it crosses'}" for each in found]
+    return found, lines or ["this broker has no connectors to others"]
+
+
 async def _put(admin: BrokerAdmin, args: Namespace) -> Answer:
     await admin.networks.put(args.definition)
     return {"put": args.definition.get("name")}, [f"there is a connector {args.definition.get('name')}"]
@@ -119,6 +132,7 @@ async def _remove(admin: BrokerAdmin, args: Namespace) -> Answer:
 NETWORK_VERBS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]] = {
     "networks": _networks,
     "network-demand": _demand,
+    "network-why": _why,
     "network-put": _put,
     "network-start": _start,
     "network-stop": _stop,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from brokerapp.destination import Destination, Kind
@@ -163,11 +163,19 @@ class Bridge:
             return
         own = self._source.dialect.received(headers)
         own = {name: value for name, value in own.items() if name not in _OF_DELIVERY}
-        passed_on = self._target.dialect.sending({"destination": headers["destination"], **own}, (*path, self.here))
+        goes_to = self._goes_to(headers)
+        passed_on = self._target.dialect.sending({"destination": goes_to, **own}, (*path, self.here))
         sure = headers.get("persistent") == "true" or self.terms.always_sync_send
         id = f"{headers['destination']} {headers['message-id']}"
         self._under_way[ack] = headers["subscription"], len(frame.body)
         self._outbox.send(PassedOn(ack, id, passed_on, frame.body, sure))
+
+    def _goes_to(self, headers: Mapping[str, str]) -> str:
+        """Where a message belongs at the target: a queue of an address is to be called by its full name there."""
+        wanted = self.demand.wanted.get(headers["subscription"].removeprefix(self._prefix))
+        if wanted is not None and wanted.destination.address:
+            return wanted.destination.stomp
+        return headers["destination"]
 
     def _may_cross(self, path: tuple[str, ...]) -> bool:
         """A durable subscription holds what may not cross, too, and it must not pile up there.

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from brokerapp.errors import RequestRefused
+from brokerapp.errors import ConfigurationRefused, RequestRefused
 from brokerapp.network.definition import NetworkConnector
-from brokerapp.network.terms import Terms, terms_of
+from brokerapp.network.discovery import Discovery
+from brokerapp.network.group import group_of
+from brokerapp.network.terms import Terms, address_of, terms_of
 from brokerapp.network.way import Way
 from brokerapp.stomp.endpoint import Endpoint
+
+logger = logging.getLogger(__name__)
+
+#: Brokers that one connector leads to by announcements: anybody may send those.
+MAX_FOUND = 200
 
 
 @dataclass(slots=True, eq=False)
@@ -22,6 +31,7 @@ class Connector:
     terms: Terms
     running: bool  #: it is to have its bridges
     ways: list[Way] = field(default_factory=list)
+    discovery: Discovery | None = None  #: of the brokers it leads to
 
 
 class Connections:
@@ -34,6 +44,8 @@ class Connections:
         self.broker, self._endpoint, self._at_once = endpoint.broker, endpoint, at_once
         self._connectors = {each.name: self._make(each) for each in definitions}
         self._starting: asyncio.Task | None = None
+        self._announcing: list[Discovery] = []
+        self._leaving: set[asyncio.Task] = set()  # ways to brokers that are not announced any more
 
     def __iter__(self) -> Iterator[Connector]:
         return iter(self._connectors.values())
@@ -52,6 +64,16 @@ class Connections:
 
     # -- life
 
+    async def announce(self, addresses: Mapping[str, Sequence[str]]) -> None:
+        """Let brokers of these groups, named by uris, find this one at these addresses. Raises ConfigurationRefused."""
+        for uri, announced in addresses.items():
+            discovery = Discovery(group_of(uri)[0], self.broker.name, tuple(announced))
+            try:
+                await discovery.start()
+            except OSError as error:
+                raise ConfigurationRefused(f"discoveryUri {uri}: nothing can be announced there: {error}") from error
+            self._announcing.append(discovery)
+
     def start(self) -> None:
         """Build the bridges of those connectors that start by themselves."""
         self._starting = asyncio.create_task(self._start(), name="network connectors")
@@ -62,8 +84,7 @@ class Connections:
                 await self._start_one(each)
 
     async def _start_one(self, connector: Connector) -> None:
-        for way in connector.ways:
-            way.start()
+        await self._begin(connector)
         if not self._at_once:
             for way in connector.ways:
                 await way.tried.wait()
@@ -74,7 +95,54 @@ class Connections:
             self._starting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._starting
-        await _stop(self.all)
+        for each in self:
+            await self._end(each)
+        for discovery in self._announcing:
+            await discovery.stop()
+
+    async def _begin(self, connector: Connector) -> None:
+        for way in connector.ways:
+            way.start()
+        if connector.terms.group is not None and connector.discovery is None:
+            connector.discovery = Discovery(
+                connector.terms.group, self.broker.name,
+                found=partial(self._found, connector), lost=partial(self._lost, connector),
+            )  # fmt: skip
+            try:
+                await connector.discovery.start()
+            except OSError as error:
+                connector.discovery = None
+                logger.error("network connector %s finds nobody: %s", connector.terms.name, error)
+
+    async def _end(self, connector: Connector) -> None:
+        discovery, connector.discovery = connector.discovery, None
+        if discovery is not None:
+            await discovery.stop()
+        for each in connector.ways:
+            await each.stop()
+
+    def _found(self, connector: Connector, uri: str) -> None:
+        """A broker announces itself."""
+        address = address_of(uri)
+        if (
+            address is None
+            or len(connector.ways) >= MAX_FOUND
+            or any(address in way.addresses for way in connector.ways)
+        ):
+            return
+        logger.info("network connector %s: found %s", connector.terms.name, address)
+        way = Way(self._endpoint, connector.terms, (address,), self._told)
+        connector.ways.append(way)
+        way.start()
+
+    def _lost(self, connector: Connector, uri: str) -> None:
+        """It announces itself no more."""
+        address = address_of(uri)
+        for way in [way for way in connector.ways if address in way.addresses]:
+            connector.ways.remove(way)
+            task = asyncio.create_task(way.stop(), name=f"end of {connector.terms.name}")
+            self._leaving.add(task)
+            task.add_done_callback(self._leaving.discard)
 
     # -- while it runs
 
@@ -85,18 +153,17 @@ class Connections:
         except KeyError:
             raise RequestRefused(f"there is no network connector {name!r}") from None
 
-    def resume(self, name: str) -> None:
+    async def resume(self, name: str) -> None:
         """Let a connector have its bridges again."""
         connector = self.find(name)
         connector.running = True
-        for way in connector.ways:
-            way.start()
+        await self._begin(connector)
 
     async def halt(self, name: str) -> None:
         """Take the bridges of a connector down until it is resumed."""
         connector = self.find(name)
         connector.running = False
-        await _stop(connector.ways)
+        await self._end(connector)
 
     async def put(self, definition: NetworkConnector) -> None:
         """Have this connector, in place of the one of its name, if there is one, and running if that was.
@@ -107,10 +174,10 @@ class Connections:
         connector = self._make(definition)
         if former is not None:
             connector.running = former.running
-            await _stop(former.ways)
+            await self._end(former)
         self._connectors[definition.name] = connector
         if connector.running:
-            self.resume(definition.name)
+            await self.resume(definition.name)
 
     async def remove(self, name: str) -> None:
         """Have no such connector any more."""
@@ -124,8 +191,3 @@ class Connections:
             advisories.bridge_started(key, way.remote, str(way.connected_to), by_duplex=False)
         else:
             advisories.bridge_stopped(key)
-
-
-async def _stop(ways: Iterable[Way]) -> None:
-    for each in ways:
-        await each.stop()

@@ -14,6 +14,7 @@ from typing import Any
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.destination_map import matches
 from brokerapp.errors import InvalidDestination
+from brokerapp.network.permitted import listed, refusal
 from brokerapp.network.terms import Terms
 from brokerapp.network_path import RECORDS, UNLIMITED, Path
 
@@ -95,7 +96,7 @@ class Demand:
         return Change(tuple([
             self._want(each, None, 0, (self._there,), static=True)
             for each in self._terms.statically_included
-            if not (self._terms.exclude_static and _listed(each, self._terms.excluded))
+            if not (self._terms.exclude_static and listed(each, self._terms.excluded))
         ]))  # fmt: skip
 
     def started(self, info: Document) -> Change:
@@ -108,7 +109,7 @@ class Demand:
         return Change.all_of([self._started_at(target, info, path) for target in _destinations(info)])
 
     def _started_at(self, target: Destination, info: Document, path: Path) -> Change:
-        if not self._permitted(target):
+        if refusal(self._terms, target):
             return NOTHING
         durable = info.get("subscriptionName") is not None and target.kind is Kind.TOPIC
         who = _subscription(info) if durable else _consumer(info.get("consumerId", {}))
@@ -190,17 +191,6 @@ class Demand:
     def _too_far(self, path: Path) -> bool:
         return self._terms.consumer_ttl != UNLIMITED and len(path) > self._terms.consumer_ttl
 
-    def _permitted(self, target: Destination) -> bool:
-        terms = self._terms
-        if target.name.startswith(_OWN):
-            return False
-        if target.is_temporary:
-            return terms.bridge_temp_destinations
-        if _listed(target, terms.excluded):
-            return False
-        included = terms.dynamically_included
-        return not included or _listed(target, included) or _listed(target, terms.statically_included)
-
     def _priority(self, info: Document, path: Path) -> int:
         terms, asked = self._terms, int(info.get("priority", 0))
         if not terms.decrease_network_consumer_priority:
@@ -214,10 +204,6 @@ def any_of(selectors: Iterable[str | None]) -> str | None:
     if not different or None in different:
         return None
     return different[0] if len(different) == 1 else " OR ".join(f"({each})" for each in different)
-
-
-def _listed(target: Destination, patterns: tuple[Destination, ...]) -> bool:
-    return any(each.kind is target.kind and matches(each.name, target.name) for each in patterns)
 
 
 def _consumer(id: Document) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from brokerapp.errors import ConfigurationRefused, DefinitionRefused, StoreUnavailable
 from brokerapp.network.connections import Connections
 from brokerapp.network.definition import NetworkConnector
+from brokerapp.network.inquiry import Inquiry
 from brokerapp.network.telling import demand_of, network_stats
 from brokerapp.network.terms import terms_of
 from brokerapp.store.redis import RedisStore
@@ -62,6 +63,7 @@ class NetworkDesk:
             "network_remove": self.remove,
             "network_start": self.start,
             "network_stop": self.stop,
+            "network_why": Inquiry(self._connections).why,
         }
 
     async def network(self) -> dict[str, Any]:
@@ -88,7 +90,7 @@ class NetworkDesk:
 
     async def start(self, name: str) -> None:
         """Let a connector have its bridges. Raises RequestRefused."""
-        self._connections.resume(name)
+        await self._connections.resume(name)
 
     async def stop(self, name: str) -> None:
         """Take the bridges of a connector down, until it is started, or the node is. Raises RequestRefused."""

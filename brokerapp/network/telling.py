@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
+from brokerapp.definitions import VirtualDestination
 from brokerapp.network.bridge import Bridge
 from brokerapp.network.connections import Connections, Connector
+from brokerapp.network.permitted import twice
 from brokerapp.network.way import OUT, Way
 from brokerapp.network_stats import BridgeStats, ConnectorStats, DemandStats, NetworkStats, WayStats
 
@@ -17,14 +20,16 @@ MAX_DEMAND, MAX_CONSUMERS = 1_000, 20
 
 def network_stats(connections: Connections) -> NetworkStats:
     """All of it, in brief."""
-    return NetworkStats([_connector(each) for each in connections], connections.broker.bridging.incoming())
+    broker = connections.broker
+    virtual = broker.topology.definitions.virtual_destinations
+    return NetworkStats([_connector(each, virtual) for each in connections], broker.bridging.incoming())
 
 
-def _connector(connector: Connector) -> ConnectorStats:
+def _connector(connector: Connector, virtual: Sequence[VirtualDestination]) -> ConnectorStats:
     definition = connector.definition
     return ConnectorStats(
         definition.name, definition.uri, connector.running, connector.terms.duplex, definition.to_json(),
-        [_way(each) for each in connector.ways],
+        [_way(each) for each in connector.ways], twice(connector.terms, virtual),
     )  # fmt: skip
 
 

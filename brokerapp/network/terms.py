@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 from brokerapp.destination import Destination
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.network.definition import NetworkConnector
+from brokerapp.network.group import Group, group_of
 
 #: Where ActiveMQ listens unless told otherwise, and where it does so for STOMP.
 DEFAULT_PORT, STOMP_PORT = 61616, 61613
@@ -58,6 +59,7 @@ class Terms:
 
     name: str
     addresses: tuple[Address, ...]
+    group: Group | None = None  #: where brokers announce themselves to which it leads; then it has no addresses
     in_turn: bool = False  #: one bridge to the first of them that answers (masterslave), else one to each
     reconnecting: Reconnecting = Reconnecting()
     dynamically_included: tuple[Destination, ...] = ()
@@ -140,9 +142,12 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 
 def terms_of(connector: NetworkConnector) -> tuple[Terms, list[str]]:
     """A connector's terms, and the attributes nobody knows. Raises ConfigurationRefused, which names what is wrong."""
-    addresses, in_turn, options = _where(connector)
+    group, options = group_of(connector.uri) if connector.uri.startswith("multicast:") else (None, {})
+    addresses, in_turn = (), False
+    if group is None:
+        addresses, in_turn, options = _where(connector)
     terms = Terms(
-        connector.name, addresses, in_turn, _reconnecting(connector, options),
+        connector.name, addresses, group, in_turn, _reconnecting(connector, options),
         connector.dynamically_included, connector.statically_included, connector.excluded,
     )  # fmt: skip
     given = dict(connector.options)
@@ -171,12 +176,20 @@ def _where(connector: NetworkConnector) -> tuple[tuple[Address, ...], bool, dict
 
 
 def _address(connector: NetworkConnector, uri: str) -> Address:
-    found = _ADDRESS.fullmatch(uri)
-    if found is None or found["scheme"] not in PLAIN | TLS:
+    address = address_of(uri)
+    if address is None:
         raise ConfigurationRefused(
             f"networkConnector {connector.name}: {uri!r} is not where a broker can be reached; "
             "expected static:(tcp://host:port,...), masterslave:(...) or tcp://host:port"
         )
+    return address
+
+
+def address_of(uri: str) -> Address | None:
+    """Where STOMP is spoken, as a uri has it; None for any other."""
+    found = _ADDRESS.fullmatch(uri)
+    if found is None or found["scheme"] not in PLAIN | TLS:
+        return None
     port = found["port"] or (STOMP_PORT if found["scheme"].startswith("stomp") else DEFAULT_PORT)
     return Address(found["host"].strip("[]"), int(port), found["scheme"] in TLS)
 

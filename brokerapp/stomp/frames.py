@@ -30,7 +30,7 @@ MAX_DIGITS = 18
 #: Commands whose body may hold NULs, counted by content-length; on others ActiveMQ ignores it.
 WITH_BODY = frozenset({"SEND", "MESSAGE", "ERROR", "RECEIPT"})
 #: As Java reads a number.
-_LENGTH = re.compile(rf"\s*\+?[0-9]{{1,{MAX_DIGITS}}}\s*").fullmatch
+_LENGTH = re.compile(rf"\s*(\+?[0-9]{{1,{MAX_DIGITS}}}|-0{{1,{MAX_DIGITS}}})\s*").fullmatch
 LINE_ENDS = re.compile(rb"[\r\n]*")
 
 

@@ -238,8 +238,10 @@ class StompConnection(asyncio.Protocol):
         client.principal, client.client_id = principal, connect.client_id or client.id
         client.named, client.shares_client_id = bool(connect.client_id), connect.shares_client_id
         client.reconnect_ms = window_ms(connect.reconnect, self._broker.settings.reconnect_window)
+        if client.reconnect_ms and not client.named:
+            raise ProtocolError("reconnect needs a client-id, by which the client is known again")
         self._perform |= self._broker.admit(client, connect)
-        steal = self._endpoint.limits.allow_link_stealing or bool(client.member)  # the one before is dead
+        steal = self._endpoint.limits.allow_link_stealing or self._broker.is_back(client)
         self._broker.connect(client, steal=steal)
         if connect.bridge is not None and not client.internal:
             self._broker.bridging.came(client, connect.bridge, duplex=connect.duplex)

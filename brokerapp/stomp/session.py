@@ -68,6 +68,9 @@ _TO_ESCAPE = re.compile(r"[\\:\n\r]")
 _BETWEEN_RECEIPTS = "\n\n\0\nRECEIPT\nreceipt-id:"
 #: Escapes, of which 1.1 does not know the one of the carriage return: it stands there as it is.
 _ESCAPE = re.compile(rb"\\.")
+#: Artemis' bytes that a consumer may hold unacknowledged. What counts here are messages, so only 0 means something:
+#: one at a time.
+WINDOW = "consumer-window-size"
 
 
 class State(StrEnum):
@@ -212,6 +215,8 @@ class StompSession:
         }
         if (name := _subscription_name(headers)) is not None:
             options["subscriptionName"] = name
+        if WINDOW in headers and not number_of(headers, WINDOW):
+            options.setdefault("prefetchSize", "1")
         if self.bridge is not None:
             options |= {name: headers[name] for name in CROSSING_HEADERS if name in headers}
         return Subscribe(

@@ -62,11 +62,6 @@ class RunOut(Schema):
     finished: datetime | None
     pinned: bool
 
-    @staticmethod
-    def resolve_request(run: AnalysisRun) -> dict[str, Any]:
-        """What was asked, without the definitions that a trial judges: those its draft shows."""
-        return {name: value for name, value in run.request.items() if name != "trial"}
-
 
 class Pin(Schema):
     """Whether a run is kept for ever."""

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from analytics.catalogue import ANALYSES, Analysis
-from analytics.parameters import DESTINATION, WINDOW
+from analytics.parameters import WINDOW, Parameter
 from brokerapp.errors import RequestRefused
 from console.analyses import request_for
 from console.models import Report
@@ -20,6 +20,8 @@ from console.rights import Role
 #: Addresses a report may name, analyses it may ask, days an edition may be kept.
 MOST_ADDRESSES, MOST_QUESTIONS, LONGEST_KEPT = 30, 12, 3650
 NEVER, BY_CRON = "never", "cron"
+#: What a question is asked about unless somebody chooses: reports are daily, as a rule.
+USUAL_WINDOW = "24h"
 RHYTHMS = (
     (HOURLY, "every hour"),
     (DAILY, "every day"),
@@ -129,26 +131,25 @@ class ReportForm(TimingForm):
 
     def _asked(self) -> Iterable[dict[str, Any]]:
         for kind in self.data.getlist("kind"):
-            given = {name: self.data.get(f"{kind}.{name}", "") for name in (WINDOW.name, DESTINATION.name)}
+            known = ANALYSES[kind].parameters if kind in ANALYSES else ()
+            given = {each.name: self.data.get(f"{kind}.{each.name}", "") for each in known}
             _, parameters = request_for(kind, given)
             yield {"kind": kind, **parameters}
 
-    def choices(self) -> list[tuple[Analysis, bool, str, str]]:
-        """Every analysis that can be scheduled: whether it is chosen, over which window, about which destination."""
+    def choices(self) -> list[tuple[Analysis, bool, list[tuple[Parameter, str]]]]:
+        """Every analysis that can be scheduled: whether it is chosen, and its parameters with their values."""
         own = {question["kind"]: question for question in self.report.questions}
-        return [
-            (each, *self._chosen(each, own.get(each.kind)))
-            for each in ANALYSES.values()
-            if each.group and WINDOW in each.parameters
-        ]
+        return [(each, *self._chosen(each, own.get(each.kind))) for each in ANALYSES.values() if each.group]
 
-    def _chosen(self, analysis: Analysis, own: dict[str, Any] | None) -> tuple[bool, str, str]:
+    def _chosen(self, analysis: Analysis, own: dict[str, Any] | None) -> tuple[bool, list[tuple[Parameter, str]]]:
+        kind, usual = analysis.kind, {WINDOW.name: USUAL_WINDOW} if WINDOW in analysis.parameters else {}
         if self.is_bound:
-            window, destination = (self.data.get(f"{analysis.kind}.{name}", "") for name in ("window", "destination"))
-            return analysis.kind in self.data.getlist("kind"), window, destination
+            said = {each.name: self.data.get(f"{kind}.{each.name}", "") for each in analysis.parameters}
+            return kind in self.data.getlist("kind"), [(each, said[each.name]) for each in analysis.parameters]
         link = self.initial.get("question") or {}
-        asked = own or (link if link.get("kind") == analysis.kind else {})
-        return bool(asked), asked.get("window", "24h"), asked.get("destination", "")
+        asked = own or (link if link.get("kind") == kind else {})
+        values = {each.name: each.default for each in analysis.parameters} | usual | asked
+        return bool(asked), [(each, values[each.name]) for each in analysis.parameters]
 
     def save(self, owner: str) -> Report:
         """Keep it, as somebody's who is told of failures: whoever changed it last."""

@@ -19,6 +19,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 
 from analytics import exports
+from console import findings
 from console.reports.content import Part, parts_of
 from console.reports.models import Edition
 
@@ -100,7 +101,8 @@ def _table(part: Part) -> dict[str, Any] | None:
     if not tables or not tables[0]["rows"]:
         return None
     table = tables[0]
-    rows = [list(zip(row, table["columns"], strict=True)) for row in table["rows"][:ROWS]]
+    shown = (findings.cells(row, table["columns"], part.result["window"]) for row in table["rows"][:ROWS])
+    rows = [[(cell, address(cell.url) if cell.url else "") for cell in row] for row in shown]
     return {"title": table["title"], "columns": table["columns"], "rows": rows, "more": table["total_rows"] - len(rows)}
 
 

@@ -40,7 +40,7 @@ def ask(current: Definitions, proposed: Definitions, window: str, asked_by: str,
     """Judge definitions beside those in force."""
     parameters = ANALYSES[KIND].values({"window": window or USUAL_WINDOW, **about})
     trial = Trial(current, proposed, gateway().circumstances(proposed))
-    return runs.start(KIND, ANALYSES[KIND].title, {**parameters, "trial": trial.to_json()}, asked_by)
+    return runs.start(KIND, ANALYSES[KIND].title, parameters, asked_by, trial=trial.to_json())
 
 
 def of_draft(draft: Draft) -> list[AnalysisRun]:

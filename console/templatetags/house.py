@@ -69,6 +69,12 @@ def since(moment: datetime) -> str:
 
 
 @register.filter
+def lasted(began: datetime, ended: datetime) -> str:
+    """How long something took: {{ firing.fired|lasted:firing.ended }}"""
+    return figures.span(max(0, int((ended - began).total_seconds())))
+
+
+@register.filter
 def unbroken(text: object) -> str:
     """Text in which no line ends between a number and its unit."""
     return re.sub(r"(?<=\d) (?=[^\W\d])", "\N{NO-BREAK SPACE}", str(text))

@@ -115,7 +115,7 @@ def edit(request: HttpRequest, report_id: int | None = None) -> HttpResponse:
     """Make a report, or change one. A link may say which analysis a new one begins with."""
     existing = _to_change(request, report_id) if report_id else None
     before = said(existing) if existing else None
-    question = {name: request.GET[name] for name in ("kind", "window", "destination") if name in request.GET}
+    question = request.GET.dict() if "kind" in request.GET else {}
     form = ReportForm(request.POST or None, existing, {"question": question} if question else None)
     if request.method == "POST" and form.is_valid():
         made = form.save(request.user.get_username())

@@ -3,6 +3,9 @@
 import pytest
 
 from analytics.depths import MAX_CUTS, Course, courses, cuts_of, outlook
+from analytics.room import Room, room_of
+from brokerapp.definitions import Definitions, PolicyEntry
+from brokerapp.destination import Destination
 
 NOBODY = ()
 
@@ -60,3 +63,34 @@ def test_of_more_moments_than_cuts_the_last_ones_are_used():
 def test_an_outlook_says_when_a_queue_is_empty_or_full(came, went, limit, drained, full):
     found = outlook(Course([0, 100], came, went), 1.0, 1, limit)
     assert (found.depth, found.drained_seconds, found.full_seconds) == (100, drained, full)
+
+
+MEGABYTE = 1_000_000
+POLICIES = Definitions(
+    1,
+    policies=(
+        PolicyEntry(Destination.queue(">"), store_limit=100 * MEGABYTE),
+        PolicyEntry(Destination.queue("small.>"), store_limit=MEGABYTE),
+        PolicyEntry(Destination.queue("memory"), memory_limit=MEGABYTE),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "message_bytes", "limit", "messages", "words"),
+    [
+        ("queue://small.a", 1000.0, 0, 1000, "storeLimit 976.6 KiB"),
+        ("queue://small.a", 1000.0, 900, 900, "900 messages"),
+        ("queue://other", 1000.0, 900_000, 100_000, "storeLimit 95.4 MiB"),
+        ("queue://small.a", 0.0, 900, 900, "900 messages"),  # how large its messages are is not known
+        ("queue://memory", 1000.0, 0, 0, ""),  # its messages are not in memory
+        ("topic://small.a", 1000.0, 0, 0, ""),
+    ],
+)
+def test_a_queue_is_full_by_what_is_reached_first(name, message_bytes, limit, messages, words):
+    assert room_of(name, message_bytes, limit, POLICIES) == Room(messages, words)
+
+
+def test_messages_are_as_large_as_those_that_came():
+    assert Course([0], [4], [0], 1000).message_bytes == 250
+    assert Course([7], [0], [0], 0).message_bytes == 0

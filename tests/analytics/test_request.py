@@ -7,6 +7,7 @@ import pytest
 from analytics.catalogue import ANALYSES, GROUPS, analysis_for
 from analytics.parameters import DESTINATION, number, one_of
 from analytics.request import AnalysisRequest, Window
+from analytics.slots import whole
 from brokerapp.errors import RequestRefused
 
 HOUR = 3_600_000_000
@@ -47,6 +48,18 @@ def test_a_request_that_makes_no_sense_is_refused(data, said):
 @pytest.mark.parametrize(("text", "length"), [("15m", HOUR // 4), ("1h", HOUR), ("7d", 7 * 24 * HOUR)])
 def test_a_window_ends_now(text, length):
     assert AnalysisRequest("traffic", text).window_at(NOW) == Window(NOW - length, NOW)
+
+
+def test_a_window_is_read_up_to_the_moment_up_to_which_all_is_known():
+    window = Window(10, 20)
+    assert [window.up_to(us) for us in (None, 30, 15, 5)] == [window, window, Window(10, 15), Window(10, 11)]
+
+
+def test_slots_that_lie_in_a_window_in_part_are_not_whole():
+    minute = 60_000_000
+    assert whole(Window(30_000_000, 4 * minute + 1), 60) == [60, 120, 180]
+    assert whole(Window(0, 2 * minute), 60) == [0, 60]
+    assert whole(Window(30_000_000, 2 * minute), 60) == [0, 60]  # else there would be one
 
 
 def test_a_window_with_both_ends_stays_where_it_is():

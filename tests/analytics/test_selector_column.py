@@ -1,7 +1,5 @@
 """The column Spark computes agrees with the broker's predicate, on the table of cases and on seeded random ones."""
 
-import os
-import sys
 from random import Random
 
 import pyarrow as pa
@@ -13,31 +11,6 @@ from tests.brokerapp.selectors.cases import CASES
 from tests.brokerapp.selectors.trees import random_condition, random_headers
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(scope="module")
-def selector_spark(tmp_path_factory):
-    """The session of this process; one of our own when there is none yet."""
-    os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-    from pyspark.sql import SparkSession
-
-    if (active := SparkSession.getActiveSession()) is not None:
-        yield active
-        return
-    folder = tmp_path_factory.mktemp("spark")
-    session = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.local.dir", str(folder))
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.extraJavaOptions", f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.io.tmpdir={folder}")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
 
 
 def recorded(session, messages):
@@ -65,10 +38,10 @@ def values(frame, trees):
     return [[row[f"c{i}"] for i in range(len(trees))] for row in sorted(rows, key=lambda row: row["id"])]
 
 
-def test_the_table_of_cases(selector_spark):
+def test_the_table_of_cases(spark):
     selectors = sorted({text for text, _, _ in CASES})
     headers = [headers for _, headers, _ in CASES]
-    frame = recorded(selector_spark, headers).cache()
+    frame = recorded(spark, headers).cache()
     found = {}
     for start in range(0, len(selectors), 40):
         part = selectors[start : start + 40]
@@ -83,7 +56,7 @@ def test_the_table_of_cases(selector_spark):
     assert [found[text, message] for message, (text, _, _) in enumerate(CASES)] == [value for _, _, value in CASES]
 
 
-def test_what_asks_for_bodies_cannot_be_a_column(selector_spark):
+def test_what_asks_for_bodies_cannot_be_a_column(spark):
     from analytics.selector_column import NotRecorded, to_column
 
     with pytest.raises(NotRecorded, match="XPATH '//a' asks for bodies"):
@@ -96,15 +69,15 @@ FACTORY = "spark.sql.codegen.factoryMode"
 
 
 @pytest.mark.parametrize(("seed", "count"), [(0, COMPILED), *((seed, INTERPRETED) for seed in range(1, 5))])
-def test_random_selectors_on_random_messages(selector_spark, seed, count):
+def test_random_selectors_on_random_messages(spark, seed, count):
     random = Random(seed)
     trees = [random_condition(random, 3 if count == COMPILED else 2) for _ in range(count)]
     headers = [random_headers(random) for _ in range(120)]
-    selector_spark.conf.set(FACTORY, "FALLBACK" if count == COMPILED else "NO_CODEGEN")
+    spark.conf.set(FACTORY, "FALLBACK" if count == COMPILED else "NO_CODEGEN")
     try:
-        found = values(recorded(selector_spark, headers), trees)
+        found = values(recorded(spark, headers), trees)
     finally:
-        selector_spark.conf.unset(FACTORY)
+        spark.conf.unset(FACTORY)
     selectors = [Selector("", tree) for tree in trees]
     expected = [[selector.evaluate(each) for selector in selectors] for each in headers]
     wrong = [
@@ -117,11 +90,11 @@ def test_random_selectors_on_random_messages(selector_spark, seed, count):
     assert {value for row in expected for value in row} == {True, False, None}
 
 
-def test_300_alternatives_are_planned(selector_spark):
+def test_300_alternatives_are_planned(spark):
     tree = compile_selector(" OR ".join(f"n = {i}" for i in range(300))).tree
-    assert values(recorded(selector_spark, [{"n": "299"}, {"n": "300"}, {}]), [tree]) == [[True], [False], [None]]
+    assert values(recorded(spark, [{"n": "299"}, {"n": "300"}, {}]), [tree]) == [[True], [False], [None]]
 
 
-def test_divisions_within_divisions_are_planned(selector_spark):
+def test_divisions_within_divisions_are_planned(spark):
     tree = compile_selector("n / (" * 15 + "2" + ")" * 15 + " > 0").tree
-    assert values(recorded(selector_spark, [{"n": "3"}, {"n": "0"}]), [tree]) == [[True], [None]]
+    assert values(recorded(spark, [{"n": "3"}, {"n": "0"}]), [tree]) == [[True], [None]]

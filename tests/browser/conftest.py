@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import stomp
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, StorageState, expect, sync_playwright
 
 from brokerapp.environment import Environment
 from brokerapp.store.embedded import EmbeddedStore
@@ -58,29 +58,45 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="package")
+def logins() -> dict[str, StorageState]:
+    """What a browser keeps of whoever logged in already, by role."""
+    return {}
+
+
 @pytest.fixture
-def page_of(chromium, site):
+def page_of(chromium, site, logins):
     """A function from a role to a page that is logged in; what the browser complains about fails the test."""
     contexts, complaints = [], []
 
     def open_page(role: str, **options) -> Page:
-        context = chromium.new_context(viewport={"width": 1440, "height": 900}, **options)
+        known = logins.get(role)
+        context = chromium.new_context(viewport={"width": 1440, "height": 900}, storage_state=known, **options)
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)
         page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(f"{site.url}/login/")
-        page.get_by_label("User name").fill(role)
-        page.get_by_label("Password").fill(PASSWORD)
-        page.get_by_role("button", name="Log in").click()
-        page.wait_for_url(f"{site.url}/")
+        if known is None:
+            log_in(page, site, role)
+            logins[role] = context.storage_state()
+        else:
+            page.goto(f"{site.url}/")
         return page
 
     yield open_page
     for context in contexts:
         context.close()
     assert complaints == []
+
+
+def log_in(page: Page, site: Site, role: str) -> None:
+    """Fill in the form; the overview is shown then."""
+    page.goto(f"{site.url}/login/")
+    page.get_by_label("User name").fill(role)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url(f"{site.url}/")
 
 
 @pytest.fixture

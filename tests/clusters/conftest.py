@@ -27,10 +27,7 @@ def running_cluster(tmp_path_factory) -> Iterator[RunningCluster]:
 @pytest.fixture
 def cluster(running_cluster) -> RunningCluster:
     """They are all there."""
-    for each in running_cluster:
-        if each._process.poll() is not None:
-            each.start()
-    running_cluster.settle()
+    running_cluster.revive()
     return running_cluster
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
-import threading
 from collections.abc import Awaitable, Callable, Iterator
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,7 +14,8 @@ from brokerapp.data_folder import DataFolder
 from brokerapp.destination import Destination
 from brokerapp.snapshot import DestinationStats
 from brokerapp.store.embedded import EmbeddedStore
-from tests.faults.processes import PROJECT, free_port
+from tests.clusters.serving import processes, serve
+from tests.faults.processes import free_port
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import until
 
@@ -45,27 +44,26 @@ class MemberProcess:
         self.name, self.port, self.data = name, port, folder / name
         self.config = folder / f"{name}.xml"
         self.config.write_text(config)
-        self._process: subprocess.Popen[str] | None = None
-        self.said: list[str] = []  #: on standard error
+        self._process: BaseProcess | None = None
 
     # -- its process
 
+    @property
+    def is_running(self) -> bool:
+        """Whether its process is there."""
+        return self._process is not None and self._process.is_alive()
+
     def launch(self) -> None:
         """Run it; `ready` waits for it."""
-        command = [sys.executable, "manage.py", "runbroker", "--no-trace", "--config", self.config, "--data", self.data]
-        self._process = subprocess.Popen(
-            command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True).start()
-
-    def _listen(self, stream) -> None:
-        for line in stream:
-            self.said.append(line.rstrip())
+        self._told, teller = processes.Pipe(duplex=False)
+        self._process = processes.Process(target=serve, args=(self.config, self.data, teller), daemon=True)
+        self._process.start()
+        teller.close()
 
     def ready(self) -> None:
         """Wait until it says that it is ready."""
-        line = self._process.stdout.readline().strip()
-        assert line == "ready", f"{self.name} said {line!r} and {self.said}"
+        assert self._told.poll(PATIENCE), f"{self.name} does not start"
+        assert (said := self._told.recv()) == "ready", f"{self.name}: {said}"
 
     def start(self) -> None:
         """Run it."""
@@ -75,8 +73,7 @@ class MemberProcess:
     def kill(self) -> None:
         """kill -9."""
         self._process.kill()
-        self._process.wait(PATIENCE)
-        self._process.stdout.close()
+        self._process.join(PATIENCE)
 
     def restart(self) -> None:
         """kill -9, and run it again."""
@@ -85,7 +82,7 @@ class MemberProcess:
 
     def end(self) -> None:
         """Leave nothing behind."""
-        if self._process is not None and self._process.poll() is None:
+        if self.is_running:
             self.kill()
         with EmbeddedStore(self.data / "store"):
             pass  # whoever can claim the folder knows that the last server is gone
@@ -176,6 +173,15 @@ class RunningCluster:
             each.ready()
         self.settle()
 
+    def revive(self) -> None:
+        """Run those that were killed."""
+        dead = [each for each in self if not each.is_running]
+        for each in dead:
+            each.launch()
+        for each in dead:
+            each.ready()
+        self.settle()
+
     def settle(self) -> None:
         """Wait until all are linked to all."""
         until(lambda: all(each.is_linked() for each in self), "links between all brokers", PATIENCE)
@@ -196,3 +202,41 @@ class RunningCluster:
     def nowhere(self, text: str) -> None:
         """Wait until none does."""
         until(lambda: not any(each.has(text) for each in self), f"{text} nowhere")
+
+    # -- what a broker holds, and what it serves the others
+
+    def bodies(self, name: str, text: str) -> list[str]:
+        """The messages of a queue that a broker keeps, given out or not."""
+        wanted = Destination.parse(text)
+        found = self[name].ask(lambda admin: admin.browse(wanted, limit=1000)).messages
+        return [each.body.decode() for each in found]
+
+    def _consumed(self, name: str, by: str) -> set[Destination]:
+        """What one broker consumes at another."""
+        peers = self[name].ask(lambda admin: admin.peers.all())
+        links = [each for each in peers if each.connection["client_id"] == f"cluster:{by}"]
+        return {Destination.parse(each) for link in links for one in link.consumers for each in one["destinations"]}
+
+    def serves(self, name: str, by: str, text: str) -> None:
+        """Wait until a broker has a consumer of a destination for the clients of another one."""
+        until(lambda: Destination.parse(text) in self._consumed(name, by), f"{by} consumes {text} at {name}")
+
+    def serves_no_more(self, name: str, by: str, text: str) -> None:
+        """Wait until it has none."""
+        until(lambda: Destination.parse(text) not in self._consumed(name, by), f"{by} leaves {text} at {name}")
+
+    def lodgers(self, name: str, home: str) -> dict[str, dict]:
+        """The temporary destinations of another broker that a broker knows."""
+        return {each["destination"]: each for each in self[name].status().temporaries if each["home"] == home}
+
+    def taken(self, name: str, source: str) -> int:
+        """Messages that a broker took from another one."""
+        return next(each.taken for each in self[name].status().members if each.name == source)
+
+    def logs(self, name: str) -> list[str]:
+        """What the store of a broker keeps logs of."""
+        return list(self[name].ask(lambda admin: admin._logs()))
+
+    def attributes(self, name: str) -> list[tuple[str, dict]]:
+        """The same, with what the store knows of them."""
+        return list(self[name].ask(lambda admin: admin._logs()).items())

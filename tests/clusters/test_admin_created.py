@@ -1,17 +1,17 @@
 """Admin-created destinations in a cluster: made everywhere, kept by each broker and by the master's record."""
 
 import json
-import subprocess
-import sys
+from io import StringIO
 
 import pytest
+from django.core.management import call_command
 
 from brokerapp.cluster.status import MemberState
 from brokerapp.errors import RequestRefused
-from tests.faults.processes import PROJECT
 from tests.protocol.running_node import until
 
 
+@pytest.mark.scenario("L01")
 @pytest.mark.parametrize("kind", ["queue", "topic"])
 def test_one_that_is_created_at_any_broker_is_there_on_all_before_anybody_uses_it(cluster, name, kind):
     cluster["X"].create(f"{kind}://{name}")
@@ -22,6 +22,7 @@ def test_one_that_is_created_at_any_broker_is_there_on_all_before_anybody_uses_i
     until(lambda: not any(each.stored(f"{kind}://{name}") for each in cluster), "nothing left in the stores")
 
 
+@pytest.mark.scenario("L10", "L11")
 def test_the_same_name_is_created_once(cluster, name):
     cluster["X"].create(name)
     with pytest.raises(RequestRefused, match=f"queue://{name} exists already"):
@@ -34,8 +35,9 @@ def test_operators_see_members_master_and_record(cluster, name):
     before = cluster["X"].status()
     cluster["W"].create(name)
     until(lambda: cluster["X"].status().record_version == before.record_version + 1, "the next version")
-    command = [sys.executable, "manage.py", "brokerctl", "cluster", "--json", "--data", cluster["X"].data]
-    told = json.loads(subprocess.run(command, cwd=PROJECT, capture_output=True, check=True, timeout=60).stdout)
+    out = StringIO()
+    call_command("brokerctl", "--data", str(cluster["X"].data), "--json", "cluster", stdout=out)
+    told = json.loads(out.getvalue())
     assert {each["name"]: each["state"] for each in told["members"]} == {
         "W": MemberState.UP, "X": MemberState.SELF, "Y": MemberState.UP,
     }  # fmt: skip

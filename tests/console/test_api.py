@@ -413,7 +413,7 @@ def test_a_finding_names_what_nobody_reads(program, console, seen):
 
 
 def test_a_run_is_pinned_and_a_trial_shows_no_definitions(program, db):
-    run = AnalysisRun.objects.create(kind="whatif", title="t", asked_by="a", request={"draft": "1", "trial": {"x": 1}})
+    run = AnalysisRun.objects.create(kind="whatif", title="t", asked_by="a", request={"draft": "1"}, trial={"x": 1})
     shown = call(program, "put", f"/analyses/runs/{run.id}/pin", {"pinned": True})
     assert (shown["pinned"], shown["request"]) == (True, {"draft": "1"})
     narrow = caller(token_of("admin", "see", "analyse", scopes=("shop.>",)))

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from analytics import charts, results
 from analytics.request import Window
-from analytics.results import Column, Findings, Table
+from analytics.results import Column, Figure, Findings, Table
 from console import runs, tasks
 from console.models import AnalysisRun, AuditEntry, Edition, Report
 from console.reports import editions, sending
@@ -37,7 +37,7 @@ def find(settings, edition: Edition, destination: str = "orders") -> None:
         findings = Findings(
             "1,200 messages arrived.", 4800,
             charts=(("Arrived", charts.over_time(times, {destination: [700, 500]}, "messages per hour")),),
-            tables=(Table("traffic", "Traffic", columns, rows),),
+            tables=(Table("traffic", "Traffic", columns, rows),), headline=(Figure("In all", 8_765_432, "bytes"),),
         )  # fmt: skip
         results.store(settings.SLUICE.results, str(run.id), findings, window=WINDOW, as_of_us=1, seconds=1)
         tasks.run_changed(str(run.id), "done", {"sentence": findings.sentence})
@@ -145,10 +145,18 @@ def test_what_is_found_is_mailed_with_sentences_pictures_tables_files_and_links(
     assert found["Subject"].endswith("] Morning, Fri 01 May 2026, 07:00"), "in its own time zone"
     page = found.get_body(("html",)).get_content()
     run_url = f"https://sluice.example.org{reverse('run', args=[edition.runs.get().id])}"
-    for part in ("1,200 messages arrived.", "orders", "cid:chart-0@sluice", f'href="{run_url}"', "2026, 07:00 CEST"):
+    for part in (
+        "1,200 messages arrived.",
+        "orders",
+        "cid:chart-0@sluice",
+        f'href="{run_url}"',
+        "2026, 07:00 CEST",
+        "8.4 MiB",
+    ):
         assert part in page
     text = found.get_body(("plain",)).get_content()
     assert "* 1,200 messages arrived." in text
+    assert "In all: 8.4 MiB" in text
     assert f"https://sluice.example.org/reports/{edition.report_id}/editions/{edition.pk}/" in text
     [picture] = [part for part in found.walk() if part.get_content_type() == "image/png"]
     assert picture["Content-ID"] == "<chart-0@sluice>"
@@ -318,6 +326,20 @@ def test_the_form_shows_the_next_runs_while_one_types(admin):
         "is not a time zone"
         in admin.get(reverse("report-timing"), {"rhythm": "never", "zone": "Nowhere"}).content.decode()
     )
+
+
+def test_each_question_of_a_report_has_its_own_parameters(workers, admin):
+    own = {"kind": ["latency", "orphans"], "latency.window": "1h", "latency.percentile": "p99", "orphans.window": "30d"}
+    admin.post(reverse("new-report"), FORM | own)
+    report = Report.objects.get()
+    assert report.questions == [
+        {"kind": "latency", "window": "1h", "percentile": "p99"}, {"kind": "orphans", "window": "30d"},
+    ]  # fmt: skip
+    page = admin.get(reverse("edit-report", args=[report.pk])).content.decode()
+    assert '<option value="p99" selected>' in page
+    assert 'name="health.minutes" value="5"' in page
+    answer = admin.post(reverse("new-report"), FORM | {"name": "2", "kind": ["health"], "health.minutes": "0"})
+    assert "a whole number from 1 to 1,440" in answer.content.decode()
 
 
 def test_a_report_is_run_now_and_not_twice_at_once(workers, admin):

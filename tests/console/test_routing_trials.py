@@ -77,6 +77,7 @@ def started(client, draft, **given):
 
 
 def test_a_trial_takes_what_the_draft_says_and_what_is_in_force_along(draft, admin):
+    waiting_tasks("spark")  # of other tests
     run = started(admin, draft)
     [(_task, [_run, request])] = waiting_tasks("spark")
     assert (request["kind"], request["window"], request["draft"]) == ("whatif", "6h", str(draft.pk))

@@ -188,6 +188,13 @@ def test_a_table_is_downloaded_whole_as_csv_and_as_parquet(settings, lonely_cons
     assert admin.get(reverse("download-table", args=[run.id, "traffic", "exe"])).status_code == 404
 
 
+def test_a_result_that_stays_within_ones_scope_is_read_whole(settings, lonely_console, db, browser_of):
+    run, narrow = finished(settings, {"queue://orders.a": 41}), browser_of("analyst", "orders.>")
+    AnalysisRun.objects.filter(id=run.id).update(kind="dead-letters", request={"destination": "queue://orders.*"})
+    assert run.sentence in narrow.get(reverse("run", args=[run.id])).content.decode()
+    assert narrow.get(reverse("download-table", args=[run.id, "traffic", "csv"])).status_code == 200
+
+
 def test_results_are_not_for_somebody_whose_scope_ends_before_them(settings, lonely_console, db, browser_of):
     run = finished(settings, {"orders": 1})
     narrow = browser_of("analyst", "orders.>")

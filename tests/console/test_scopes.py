@@ -68,6 +68,8 @@ def make_half(broker, side: str) -> dict:
     AlertFiring.objects.create(state="ended", ended=now, **about)
     Template.objects.create(owner=User.objects.get(username="ada"), name=f"For {side}", shared=True,
                             form={"destination": f"/queue/{side}.a"})  # fmt: skip
+    AnalysisRun.objects.create(kind="traffic", title="Traffic", request={"destination": str(queue)}, state="done",
+                               sentence=f"Most came to {side}.a.", asked_by="ada")  # fmt: skip
     with recording(Actor("ada"), "purge", queue):
         pass
     JobOutcome.objects.create(job=job, seq=1, message_id="ID:1", outcome="done",

@@ -22,7 +22,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 PATIENCE = 30.0
 
 CONFIG = """\
-<broker xmlns="http://activemq.apache.org/schema/core" brokerName="faults">
+<broker xmlns="http://activemq.apache.org/schema/core" brokerName="{name}">
   {more}
   <transportConnectors><transportConnector name="stomp" uri="stomp://127.0.0.1:{port}"/></transportConnectors>
 </broker>
@@ -32,10 +32,10 @@ CONFIG = """\
 class BrokerProcess:
     """One data folder, and the processes that serve it, one after the other."""
 
-    def __init__(self, folder: Path, more: str = "") -> None:
+    def __init__(self, folder: Path, more: str = "", name: str = "faults") -> None:
         self.port = free_port()
         self.config, self.data = folder / "activemq.xml", folder / "data"
-        self.config.write_text(CONFIG.format(port=self.port, more=more))
+        self.config.write_text(CONFIG.format(port=self.port, more=more, name=name))
         self._process: subprocess.Popen[str] | None = None
         self.said: list[str] = []  #: on standard error
 

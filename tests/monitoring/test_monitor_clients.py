@@ -21,6 +21,7 @@ import pytest
 from brokerapp.environment import PROJECT
 from tests.conftest import until
 from tests.monitoring.conftest import basic
+from tests.served import make_database
 
 HERE = Path(__file__).resolve().parent
 PASSWORD = "correct horse battery"
@@ -33,7 +34,6 @@ PROMETHEUS, PROMTOOL = (Path(sys.prefix) / "prometheus" / name for name in ("pro
 QUEUE = "org.apache.activemq:type=Broker,brokerName=localhost,destinationType=Queue,destinationName=Orders.In"
 
 _USER = f"""
-import django; django.setup()
 from django.contrib.auth.models import User
 from console.models import Assignment
 Assignment.objects.create(user=User.objects.create_user("watch", password={PASSWORD!r}), role="monitor")
@@ -62,8 +62,7 @@ def endpoint(running_broker, tmp_path_factory) -> Iterator[Endpoint]:
         "SLUICE_BROKER": running_broker.name, "DJANGO_SETTINGS_MODULE": "console.settings",
         "DATABASE_URL": f"sqlite:///{data}/console.sqlite3",
     }  # fmt: skip
-    for command in (["manage.py", "migrate", "--verbosity=0"], ["-c", _USER]):
-        subprocess.run([sys.executable, *command], cwd=PROJECT, env=variables, check=True, timeout=120)
+    make_database(variables, _USER)
     log = data / "monitor.log"
     with log.open("w") as output:
         server = subprocess.Popen(

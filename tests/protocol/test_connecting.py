@@ -150,7 +150,7 @@ def test_heart_beats_keep_both_sides_content(connect):
     client.round_trip()
 
 
-@pytest.mark.scenario("S1-04")
+@pytest.mark.scenario("S1-04", "S17")
 def test_a_client_that_promised_heart_beats_and_is_silent_is_closed_and_what_it_held_goes_back(raw, connect, name):
     silent = raw(**{"heart-beat": "100,0"})
     silent.tell("SUBSCRIBE", {"destination": f"/queue/{name}", "id": "1", "ack": "client"})

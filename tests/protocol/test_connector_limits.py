@@ -48,6 +48,9 @@ def test_a_body_longer_than_max_data_length_gets_an_error_that_names_it_and_the_
     error = client.hear()
     assert error.headers["message"] == "content-length:1001 exceeds the limit of 1000 bytes (maxDataLength)"
     assert client.is_closed()
+    client = RawClient(node.port)
+    client.tell("SEND", {"destination": "/queue/a"}, b"x" * 1001)
+    assert client.hear().headers["message"] == "the body exceeds the limit of 1000 bytes (maxDataLength)"
     assert node.depth("a") == 1
 
 

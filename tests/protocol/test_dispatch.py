@@ -144,7 +144,7 @@ def test_an_exclusive_consumer_gets_everything_whoever_came_first(connect, name,
     assert client.take()[0].headers["subscription"] == "back"
 
 
-@pytest.mark.scenario("EX-01")
+@pytest.mark.scenario("EX-01", "X22")
 def test_an_exclusive_consumer_fails_over_to_the_next_one(connect, name):
     client = connect()
     for id in ("plain", "first", "second"):

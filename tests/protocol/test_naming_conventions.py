@@ -171,14 +171,16 @@ def test_names_may_have_another_separator_than_the_dot(store, name):
         parse_config(text.replace("<transportConnectors>", plugin + "<transportConnectors>"), {}), store.url
     )
     client = StompClient(running.port)
-    subscribed = ("/queue/a/b", "/queue/a.c", "/topic/t/>", "/queue/Consumer/A/VirtualTopic/x", "/temp-queue/own/one")
+    subscribed = ("/queue/a/b", "/queue/a.c", "/topic/t/>", "/queue/Consumer/A/VirtualTopic/x", "/temp-queue/own/one",
+                  "queue://d/e")  # fmt: skip
     for id, destination in enumerate(subscribed):
         client.subscribe(destination, id=str(id))
-    sent = ("/queue/a.b", "/queue//a/ /c/", "/topic/t/u/v", "/topic/VirtualTopic/x", "/temp-queue/own/one", "a/b,a/c")
+    sent = ("/queue/a.b", "/queue//a/ /c/", "/topic/t/u/v", "/topic/VirtualTopic/x", "/temp-queue/own/one", "a/b,a/c",
+            "queue://d/e")  # fmt: skip
     for destination in sent:
         client.send(destination, "m", wait=False)
-    got = [(each.headers["subscription"], each.headers["destination"]) for each in client.take(7)]
-    shown = ["/queue/a.b", "/queue/a.c", "/topic/t.u.v", "/queue/Consumer.A.VirtualTopic.x"]
+    got = [(each.headers["subscription"], each.headers["destination"]) for each in client.take(8)]
+    shown = ["/queue/a.b", "/queue/a.c", "/topic/t.u.v", "/queue/Consumer.A.VirtualTopic.x", "/queue/d.e"]
     of_names = sorted(each for each in got if each[0] != "4")
     assert of_names == [
         ("0", shown[0]),
@@ -187,6 +189,7 @@ def test_names_may_have_another_separator_than_the_dot(store, name):
         ("1", shown[1]),
         ("2", shown[2]),
         ("3", shown[3]),
+        ("5", shown[4]),
     ]
     client.leave()
     running.stop()

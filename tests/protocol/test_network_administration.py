@@ -172,3 +172,30 @@ def test_who_may_not_be_a_bridge_is_refused_and_who_may_is_let_in(store, guarded
         consumer.subscribe(f"/queue/{name}")
         connect(port=a.port).send(f"/queue/{name}", "crosses", persistent="true")
         assert consumer.bodies() == ["crosses"]
+
+
+def test_why_a_message_does_not_cross_is_told(store, connect, name):
+    with running(store) as b, running(store, to(b.port)) as a:
+        until(lambda: bridged(a), "the bridge")
+
+        def why(seq: int | None = None) -> str:
+            [told] = a.ask(lambda admin: admin.networks.why(Destination.queue(name), seq))
+            assert (told["connector"], told["remote"], told["crosses"]) == ("bridge", b.name, not told["reason"])
+            return told["reason"]
+
+        connect(port=a.port).send(f"/queue/{name}", "stays", persistent="true")
+        assert "nobody consumes it there" in why()
+        [stays] = a.browse(name)
+        far = connect(port=a.port, **{"sluice-broker": "far"})
+        far.send(f"/queue/{name}", "far", persistent="true", **{"message-id": "x", "sluice-path": "far"})
+        consumer = connect(port=b.port)
+        consumer.subscribe(f"/queue/{name}")
+        assert consumer.bodies() == ["stays"]
+        until(lambda: len(a.browse(name)) == 1, "the acknowledgement")
+        assert why() == ""
+        [came] = a.browse(name)
+        assert "messageTTL" in why(came.seq)
+        with pytest.raises(RequestRefused, match=f"no message {stays.seq}"):
+            why(stays.seq)
+        a.ask(lambda admin: admin.networks.stop("bridge"))
+        assert why() == "the connector is stopped"

@@ -120,6 +120,7 @@ def test_with_a_ttl_of_one_a_message_crosses_one_bridge_only(store, connect, nam
             node.stop()
 
 
+@pytest.mark.scenario("T10")
 @pytest.mark.parametrize("way", [(0, 1), (1, 0)])
 def test_who_gets_a_request_of_another_broker_answers_it(pair, at, name, way):
     asking, answering = at(way[0]), at(way[1])

@@ -20,7 +20,7 @@ def fill(client, name, count=6, **headers):
         client.send(f"/queue/{name}", str(number), parity="odd" if number % 2 else "even", **headers)
 
 
-@pytest.mark.scenario("AD-12")
+@pytest.mark.scenario("AD-12", "X24")
 def test_a_paused_queue_takes_messages_gives_none_and_can_be_browsed(connect, node, name):
     client = connect()
     client.subscribe(f"/queue/{name}")

@@ -42,7 +42,7 @@ def test_auto_acked_messages_are_gone(connect, node, version, name):
     assert node.bodies(name) == []
 
 
-@pytest.mark.scenario("S2-03")
+@pytest.mark.scenario("S2-03", "S13")
 def test_ack_mode_client_settles_all_up_to_the_message(connect, node, version, name):
     client = connect(version)
     client.subscribe(f"/queue/{name}", ack="client")
@@ -87,7 +87,7 @@ def test_prefetch_zero_is_accepted_and_delivers_nothing(connect, name):
     assert client.has_no_more()
 
 
-@pytest.mark.scenario("ST-15")
+@pytest.mark.scenario("ST-15", "S18")
 def test_a_broken_connection_gives_back_what_it_held_in_order_and_flagged(connect, version, name):
     first, second = connect(version), connect(version)
     first.subscribe(f"/queue/{name}", ack="client-individual", prefetch=3)

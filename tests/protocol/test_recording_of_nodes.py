@@ -1,4 +1,4 @@
-"""What a node records: where the depths of its queues stand; and what becomes of it when the store is full."""
+"""What a node records: depths, what bridges pass on, what a policy says; and what becomes of it in a full store."""
 
 from contextlib import contextmanager
 from dataclasses import replace
@@ -9,9 +9,11 @@ from brokerapp.config import default_config
 from brokerapp.definitions import PolicyEntry
 from brokerapp.destination import Destination
 from brokerapp.recording.encoding import decode
+from brokerapp.recording.schema import KINDS
 from brokerapp.store.keys import trace_key
 from console.nodes import NodeFacts
 from tests.protocol.clients import StompClient
+from tests.protocol.networking import bridged, running, to, wait_for_demand
 from tests.protocol.running_node import RunningNode, until
 
 BROKER = "recording-depths"
@@ -85,6 +87,29 @@ def test_a_policy_says_what_is_recorded_of_a_destination_and_may_change_while_th
         node.stop()
     events = [row for row in recorded(store, f"{BROKER}-chosen") if row["kind"] != "depth"]
     assert {row["destination"] for row in events} == {"queue://told"}
+
+
+def test_what_a_bridge_passes_on_is_recorded_at_both_ends_under_one_id(store):
+    with running(store) as there, running(store, to(there.port)) as here:
+        until(lambda: bridged(here), "the bridge")
+        consumer, sender = StompClient(there.port, "1.2"), StompClient(here.port, "1.2")
+        consumer.subscribe("/queue/far")
+        wait_for_demand(here, "queue://far")
+        sender.send("/queue/far", "a", persistent="true")
+        consumer.take()
+
+        def told(node):
+            rows = [row for row in recorded(store, node.name) if row["destination"] == "queue://far"]
+            rows.sort(key=lambda row: (row["ts"], KINDS.index(row["kind"])))
+            return rows, [row["kind"] for row in rows if row["kind"] != "depth"]
+
+        passed_on = ["enqueue", "forward", "dispatch", "bridge_forward", "ack"]
+        until(lambda: told(here)[1] == passed_on, "what happened here")
+        until(lambda: told(there)[1] == ["bridge_receive", "enqueue", "forward", "dispatch", "ack"], "and there")
+        assert len({row["msg_id"] for node in (here, there) for row in told(node)[0] if row["msg_id"]}) == 1
+        assert len({row["consumer"] for row in told(here)[0] if row["kind"] in passed_on[2:]}) == 1
+        for client in (consumer, sender):
+            client.connection.disconnect()
 
 
 async def _record(admin, policy):

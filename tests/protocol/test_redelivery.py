@@ -52,7 +52,7 @@ def dead(node, name):
     return [each for each in node.browse(DLQ) if each.original_destination == f"/queue/{name}"]
 
 
-@pytest.mark.scenario("DL-05")
+@pytest.mark.scenario("DL-05", "S14")
 def test_what_is_rejected_comes_back_after_its_delay_with_its_count_and_dies_in_the_end(connect, node, name):
     name = f"twice.{name}"
     client = connect()

@@ -96,6 +96,7 @@ def test_prefetch_and_acks_hold_for_the_past_too(policies, connect, producer, na
         client.ack(message)
 
 
+@pytest.mark.scenario("X20")
 def test_a_new_durable_subscription_that_asks_begins_with_the_past_and_has_it_once(policies, connect, producer, name):
     policies(last(name))
     for number in range(4):

@@ -102,6 +102,7 @@ def test_replies_come_to_each_of_a_temporary_topics_subscriptions_and_to_no_wild
     assert not {"here", "posted"} & set(seen)
 
 
+@pytest.mark.scenario("T09")
 def test_others_may_consume_from_it_and_see_its_foreign_name(connect, name):
     client, other = connect(), connect()
     target = asked(other, name, client)
@@ -113,6 +114,7 @@ def test_others_may_consume_from_it_and_see_its_foreign_name(connect, name):
     assert other.errors.empty()
 
 
+@pytest.mark.scenario("T02")
 def test_it_is_gone_with_its_owner_and_all_it_holds(connect, node, name):
     client, server = connect(), connect()
     target = asked(server, name, client)
@@ -241,6 +243,7 @@ def test_many_come_and_go_without_a_trace(connect, node):
     until(lambda: node.look(lambda: len(node.node.broker.stats.known())) <= before + 1, "the end of their numbers")
 
 
+@pytest.mark.scenario("T04")
 def test_none_survives_a_restart(store):
     config = default_config("temporaries-restart", 0)
     first = RunningNode(config, store.url)

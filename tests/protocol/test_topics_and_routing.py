@@ -154,7 +154,7 @@ def test_without_original_destination_the_copy_names_the_topic(connect, define, 
     assert "original-destination" not in message.headers
 
 
-@pytest.mark.scenario("CD-01", "CD-20")
+@pytest.mark.scenario("CD-01", "CD-20", "X01")
 def test_a_forward_only_composite_queue_forwards_and_keeps_nothing(connect, node, define, name):
     define(Composite(queue(f"{name}.in"), (Leg(queue(f"{name}.a")), Leg(topic(f"{name}.b")))))
     client = connect()
@@ -179,7 +179,7 @@ def test_an_open_composite_topic_reaches_its_own_subscribers_too(connect, node, 
     assert node.bodies(f"{name}.a") == ["x"]
 
 
-@pytest.mark.scenario("CD-03", "CD-05")
+@pytest.mark.scenario("CD-03", "CD-05", "X03")
 def test_filtered_legs_take_what_their_selector_matches(connect, node, define, name):
     legs = (Leg(queue(f"{name}.odd"), "odd = 'yes'"), Leg(queue(f"{name}.five"), "i = 5"))
     define(Composite(queue(f"{name}.in"), legs, send_when_not_matched=True))
@@ -191,7 +191,7 @@ def test_filtered_legs_take_what_their_selector_matches(connect, node, define, n
     assert node.bodies(f"{name}.in") == ["0", "2", "4", "6", "8"]
 
 
-@pytest.mark.scenario("CD-18")
+@pytest.mark.scenario("CD-18", "X12")
 def test_a_composite_may_feed_a_virtual_topic(connect, node, define, name):
     virtual = f"VirtualTopic.{name}"
     define(DEFAULT_VIRTUAL_TOPIC, Composite(queue(name), (Leg(topic(virtual)),)))
@@ -226,7 +226,7 @@ def test_a_selector_aware_queue_gets_only_what_its_consumers_want(connect, node,
     assert node.bodies(f"Aware.A.{name}.x") == ["red", "red"]
 
 
-@pytest.mark.scenario("RC-01")
+@pytest.mark.scenario("RC-01", "X11")
 def test_definitions_that_change_while_messages_flow_lose_none(connect, node, define, name):
     """Every message is either stored by the old routing or forwarded by the new one, whichever held when it came."""
     way = f"{name}.in"

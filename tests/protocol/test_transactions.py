@@ -69,7 +69,7 @@ def test_acks_in_a_transaction_make_room_for_more(client, name):
         client.ack(message, transaction="t")
 
 
-@pytest.mark.scenario("S1-16", "S2-08")
+@pytest.mark.scenario("S1-16", "S2-08", "S15")
 def test_after_abort_the_acks_can_be_given_again_with_the_same_ids(client, node, name):
     for body in "abc":
         client.send(f"/queue/{name}", body)

@@ -263,7 +263,7 @@ def test_a_composite_with_slow_targets_gives_its_room_back(connect, node, define
     assert node.stored_payloads() == before
 
 
-@pytest.mark.scenario("CD-21")
+@pytest.mark.scenario("CD-21", "X02", "X05")
 def test_an_open_composite_queue_keeps_its_own_copy_beside_those_of_its_targets(connect, node, define, name):
     legs = (Leg(queue(f"{name}.a")), Leg(queue(f"{name}.b")))
     define(Composite(queue(f"{name}.in"), legs, forward_only=False))

@@ -302,6 +302,7 @@ READING = frozenset(
         "selectors",
         "networks",
         "network-demand",
+        "network-why",
         "whatif",
         "cluster",
     }

@@ -28,7 +28,14 @@ function shaded(trace, place, shadeOf, colorway) {
   return { ...trace, ...filled, name: named(trace.name), line: { ...trace.line, color: shade }, marker: { ...trace.marker, color: shade } };
 }
 
-function themed(layout, isNarrow) {
+const MINUTE = 60000;
+
+function spanOf(data) {
+  const moments = data.flatMap((trace) => [trace.x?.[0], trace.x?.[trace.x.length - 1]]).filter(Boolean).map(Date.parse);
+  return Math.max(...moments) - Math.min(...moments);
+}
+
+function themed(data, layout, isNarrow) {
   const [ink, soft, line, raised] = ["ink", "soft", "line", "raised"].map(token);
   const font = { family: getComputedStyle(document.body).fontFamily, size: 12, color: soft };
   const axis = { gridcolor: line, zerolinecolor: line, linecolor: line, tickcolor: "rgba(0,0,0,0)", automargin: true };
@@ -36,6 +43,7 @@ function themed(layout, isNarrow) {
   for (const name of new Set(["xaxis", "yaxis", ...Object.keys(layout).filter((each) => /^[xy]axis\d*$/.test(each))])) {
     const said = layout[name] ?? {};
     axes[name] = { ...axis, ...(isNarrow && { nticks: 5 }), ...said, title: { ...said.title, font: { ...font, size: 12 }, standoff: 10 } };
+    if (said.type === "date" && spanOf(data) < 10 * MINUTE) axes[name].dtick = 2 * MINUTE; // no slot is shorter than one
     if (said.type === "date") Object.assign(axes[name], { showgrid: false, tickformatstops: CLOCK });
   }
   return {
@@ -135,7 +143,7 @@ function draw() {
     const colorway = layout.colorway ?? [];
     const data = zoned(figure.data).map((trace, place) => shaded(trace, place, shades(colorway), colorway));
     const isNarrow = host.clientWidth < NARROW;
-    const shown = themed(isNarrow ? stood(data, layout) : layout, isNarrow);
+    const shown = themed(data, isNarrow ? stood(data, layout) : layout, isNarrow);
     host.style.height = `${shown.height}px`; // what Plotly draws does not make it grow
     window.Plotly.react(host, data, shown, CONFIG);
     const beside = host.previousElementSibling;

@@ -34,6 +34,5 @@ def test_what_has_no_effect_is_named_with_its_line():
         (3, "policyEntry@gcWithNetworkConsumers"),
         (4, "policyEntry@memoryLimit"),
         (6, "dispatchPolicy"),
-        (10, "networkConnector"),
         (13, "loggingBrokerPlugin"),
     ]

@@ -56,7 +56,7 @@ def loop(*definitions):
         ((MirroredQueue(), VirtualTopic(">", "C.*."), composite("A", "B")), None),
     ],
 )
-@pytest.mark.scenario("CD-19")
+@pytest.mark.scenario("CD-19", "X14")
 def test_a_loop_is_found_and_named(definitions, expected):
     native = expected and [str(Destination.parse(each)) for each in expected]
     assert loop(*definitions) == native

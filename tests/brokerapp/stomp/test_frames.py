@@ -31,6 +31,7 @@ CASES = [
     ("NULs in a counted body", "1.2", b"SEND\ncontent-length:5\n\na\0b\0c\0", counted(5, b"a\0b\0c")),
     ("an empty counted body", "1.2", b"SEND\ncontent-length:0\n\n\0", counted(0)),
     ("a counted body without headers else", "1.1", b"SEND\ncontent-length: 2\n\nab\0", counted(" 2", b"ab")),
+    ("a length of minus nothing", "1.1", b"SEND\ncontent-length:-0\n\n\0", counted("-0", b"")),
     ("a length with a sign", "1.1", b"SEND\ncontent-length:+2\n\nab\0", counted("+2", b"ab")),
     ("a nonsense content-length without a body", "1.2", b"ACK\ncontent-length:99\n\n\0", counted(99, command="ACK")),
     ("newlines before it", "1.2", b"\n\n\nBEGIN\na:b\n\n\0", F("BEGIN", {"a": "b"})),

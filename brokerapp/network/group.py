@@ -1,0 +1,90 @@
+"""Group: brokers that find each other by multicast, and what they say there. Pure.
+
+An announcement is one datagram: `GROUP.Sluice-1.alive.%BROKER%URI`, or `dead` for one that goes. It has the shape of
+ActiveMQ's (`GROUP.ActiveMQ-4.alive.%localhost%URI`) with another word in it: an ActiveMQ that found us would speak
+OpenWire to us.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, quote, unquote
+
+from brokerapp.errors import ConfigurationRefused
+
+#: What ActiveMQ calls `multicast://default`.
+DEFAULT_ADDRESS, DEFAULT_PORT, DEFAULT_GROUP = "239.255.2.3", 6155, "default"
+#: Announcements that may stay away before a broker is taken for gone.
+MISSED = 10
+_WORD = "Sluice-1"
+_URI = re.compile(r"multicast://(?P<host>[^:/?]+)(?::(?P<port>[0-9]+))?/?(?:\?(?P<options>.*))?")
+#: Largest announcement that is read: an address and two names.
+MAX_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Where brokers announce themselves."""
+
+    address: str = DEFAULT_ADDRESS
+    port: int = DEFAULT_PORT
+    name: str = DEFAULT_GROUP
+    interface: str = ""  #: name of the network interface; "": the system's choice
+    keep_alive_ms: int = 500
+    time_to_live: int = 1  #: networks that an announcement crosses
+
+    def announcement(self, broker: str, uri: str, *, alive: bool) -> bytes:
+        """What a broker says of itself."""
+        return f"{self.name}.{_WORD}.{'alive' if alive else 'dead'}.%{quote(broker, safe='')}%{uri}".encode()
+
+    def heard(self, datagram: bytes) -> Heard | None:
+        """What another broker of the group said; None for anything else."""
+        try:
+            said, broker, uri = datagram.decode().split("%", 1)[0], *_after(datagram.decode())
+        except (UnicodeDecodeError, ValueError):
+            return None
+        alive = {f"{self.name}.{_WORD}.alive.": True, f"{self.name}.{_WORD}.dead.": False}.get(said)
+        return None if alive is None else Heard(unquote(broker), uri, alive)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """An announcement."""
+
+    broker: str
+    uri: str
+    alive: bool
+
+
+def _after(text: str) -> tuple[str, str]:
+    """The broker, whose name has its percent signs quoted, and its address."""
+    found = re.fullmatch(r"[^%]*%((?:[^%]|%[0-9A-F]{2})*)%([a-z+]+://.*)", text, re.DOTALL)
+    if found is None:
+        raise ValueError(text)
+    return found[1], found[2]
+
+
+_OPTIONS = {"keepAliveInterval": "keep_alive_ms", "timeToLive": "time_to_live"}
+
+
+def group_of(uri: str) -> tuple[Group, Mapping[str, str]]:
+    """The group that a uri names, and options that are not about it. Raises ConfigurationRefused."""
+    found = _URI.fullmatch(uri)
+    if found is None:
+        raise ConfigurationRefused(f"{uri!r} is no group of brokers; multicast://default or multicast://IP:PORT is")
+    options = dict(parse_qsl(found["options"] or ""))
+    is_default = found["host"] == DEFAULT_GROUP
+    known = {}
+    for name, field in _OPTIONS.items():
+        if name in options:
+            text = options.pop(name)
+            if not text.isdecimal() or not 0 < int(text) < 2**31:
+                raise ConfigurationRefused(f"{uri!r}: {name}={text!r} is no number above 0")
+            known[field] = int(text)
+    group = Group(
+        DEFAULT_ADDRESS if is_default else found["host"], int(found["port"] or DEFAULT_PORT),
+        options.pop("group", DEFAULT_GROUP), options.pop("networkInterface", ""), **known,
+    )  # fmt: skip
+    return group, options

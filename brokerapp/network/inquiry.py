@@ -1,0 +1,104 @@
+"""Inquiry: the facts about a destination, or one message of a queue, from which `why` says what keeps it here."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from brokerapp.broker import Broker
+from brokerapp.delivery import entry_of
+from brokerapp.destination import Destination, Kind
+from brokerapp.engine.choosing import Wants
+from brokerapp.engine.crossing import Verdict
+from brokerapp.engine.destination_map import matches
+from brokerapp.engine.entry import Entry
+from brokerapp.engine.message_log import MessageLog
+from brokerapp.engine.subscription import Subscription
+from brokerapp.errors import RequestRefused
+from brokerapp.network.connections import Connections
+from brokerapp.network.demand import Wanted
+from brokerapp.network.way import OUT, Way
+from brokerapp.network.why import Facts, reason
+
+
+class Inquiry:
+    """Asks what one broker's bridges do about a destination."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    @property
+    def _broker(self) -> Broker:
+        return self._connections.broker
+
+    async def why(self, destination: str, seq: int | None = None) -> list[dict[str, Any]]:
+        """Of each way: connector, remote, crosses, and the reason where it does not.
+
+        Of all messages of a destination, or of the one with this number in a queue. Raises RequestRefused.
+        """
+        target = Destination.parse(destination)
+        entry = await self._entry(target, seq) if seq is not None else None
+        found = []
+        for connector in self._connections:
+            for way in connector.ways:
+                said = reason(self._facts(way, target, entry))
+                remote = way.remote or str(way.addresses[0])
+                found.append({"connector": connector.terms.name, "remote": remote, "crosses": not said, "reason": said})
+        return found
+
+    async def _entry(self, queue: Destination, seq: int) -> Entry:
+        """The message of this number."""
+        log = self._broker.queues.find(queue)
+        done = asyncio.get_running_loop().create_future()
+        self._broker.committer.read(log.name, seq - 1, 1, done.set_result)
+        entries = [entry_of(log.name, each) for each in await done if each.seq == seq]
+        if not entries:
+            raise RequestRefused(f"{queue} has no message {seq}: it was taken, perhaps by a bridge")
+        return entries[0]
+
+    def _facts(self, way: Way, target: Destination, entry: Entry | None) -> Facts:
+        wanted = _wanted(way, target)
+        log = self._broker.queues.get(str(target)) if target.kind in (Kind.QUEUE, Kind.TEMP_QUEUE) else None
+        own = [each for each in _subscriptions(way) if _takes_in(each, target)]
+        serving = [each for each in own if log is None or each in log.consumers]
+        facts = Facts(
+            way.terms, target, way.state, way.last_error, wanted, bool(own) and not serving,
+        )  # fmt: skip
+        if log is None or not serving:
+            return facts
+        return Facts(
+            way.terms, target, way.state, way.last_error, wanted,
+            paused=log.silent,
+            verdict=None if entry is None else _verdict(log, serving[0], entry),
+            is_held=entry is not None and _holds(log, entry),
+            is_full=all(not each.credit for each in serving),
+            preferred=sum(each.ready and each.priority > serving[0].priority for each in log.consumers),
+        )  # fmt: skip
+
+
+def _wanted(way: Way, target: Destination) -> list[Wanted]:
+    demand = [wanted for each in way.bridges if each.name == OUT for wanted in each.demand.wanted.values()]
+    return [
+        each for each in demand if each.destination.kind is target.kind and matches(each.destination.name, target.name)
+    ]
+
+
+def _subscriptions(way: Way) -> list[Subscription]:
+    return list(way.own.client.subscriptions.values()) if way.own is not None else []
+
+
+def _takes_in(subscription: Subscription, target: Destination) -> bool:
+    return any(each.kind is target.kind and matches(each.name, target.name) for each in subscription.destinations)
+
+
+def _holds(log: MessageLog, entry: Entry) -> bool:
+    return any(
+        held.seq == entry.seq for each in log.consumers for held in each.unacked.values() if held.log == log.name
+    )
+
+
+def _verdict(log: MessageLog, subscription: Subscription, entry: Entry) -> Verdict:
+    asks = Wants(entry, log.destination)
+    if log.gate is None or subscription.crossing is None:
+        return Verdict.CROSSES
+    return log.gate.verdict(subscription.crossing, entry, asks, log.rules.bridges)

@@ -1,0 +1,73 @@
+"""Permitted: which destinations a connector bridges, why not the others, and when it does so twice. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from brokerapp.definitions import VirtualDestination, VirtualTopic
+from brokerapp.destination import Destination, Kind
+from brokerapp.engine.destination_map import covers, matches, overlap
+from brokerapp.network.terms import Terms
+
+#: Advisories interpreted by bridges themselves: wanting them is no demand.
+_OWN = "ActiveMQ.Advisory."
+
+
+def listed(target: Destination, patterns: Iterable[Destination]) -> bool:
+    """Whether one of these patterns matches it."""
+    return any(each.kind is target.kind and matches(each.name, target.name) for each in patterns)
+
+
+def refusal(terms: Terms, target: Destination) -> str:
+    """Why a consumer of this destination is no demand, as the connector's terms have it; "": it is."""
+    if target.name.startswith(_OWN):
+        return "advisories that bridges read themselves do not cross"
+    if target.is_temporary:
+        return "" if terms.bridge_temp_destinations else "temporary destinations do not cross (bridgeTempDestinations)"
+    if listed(target, terms.excluded):
+        return "it is excluded (excludedDestinations)"
+    included = terms.dynamically_included
+    if not included or listed(target, included) or listed(target, terms.statically_included):
+        return ""
+    return "it is not included (dynamicallyIncludedDestinations)"
+
+
+def twice(terms: Terms, virtual: Iterable[VirtualDestination]) -> list[str]:
+    """What goes wrong where virtual topics and their consumer queues are bridged, both: a sentence for each.
+
+    A message then crosses as the topic's, of which the other broker makes copies, and as the copy that this one made.
+    """
+    return [
+        f"it bridges {each.name}, a virtual topic, and its queues {each.prefix}{each.name}{each.postfix}: consumers "
+        "there get messages twice; exclude the one or the other"
+        for each in virtual
+        if isinstance(each, VirtualTopic)
+        and not each.local
+        and _topic_crosses(terms, each)
+        and _queues_cross(terms, each)
+    ]
+
+
+def _topic_crosses(terms: Terms, virtual: VirtualTopic) -> bool:
+    """Whether its topic is demanded without a plain subscriber at the other broker, or named by the connector."""
+    topic = Destination.topic(virtual.name)
+    if _all_excluded(terms, topic):
+        return False
+    named = (*terms.dynamically_included, *terms.statically_included)
+    if any(each.kind is Kind.TOPIC and overlap(each.name, topic.name) for each in named):
+        return True
+    return terms.use_virtual_dest_subs and not terms.dynamically_included
+
+
+def _queues_cross(terms: Terms, virtual: VirtualTopic) -> bool:
+    queues = Destination.queue(f"{virtual.prefix}{virtual.name}{virtual.postfix}")
+    if terms.static_bridge:
+        return any(each.is_queue and overlap(each.name, queues.name) for each in terms.statically_included)
+    if _all_excluded(terms, queues):
+        return False
+    included = terms.dynamically_included
+    return not included or any(each.is_queue and overlap(each.name, queues.name) for each in included)
+
+
+def _all_excluded(terms: Terms, pattern: Destination) -> bool:
+    return any(each.kind is pattern.kind and covers(each.name, pattern.name) for each in terms.excluded)

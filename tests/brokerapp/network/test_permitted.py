@@ -1,0 +1,70 @@
+"""Which destinations a connector bridges, and when it does so twice."""
+
+from dataclasses import replace
+
+import pytest
+
+from brokerapp.config.reader import parse_config
+from brokerapp.definitions import VirtualTopic
+from brokerapp.destination import Destination
+from brokerapp.network.permitted import refusal, twice
+from brokerapp.network.terms import Address, Terms
+
+TERMS = Terms("bridge", (Address("b", 1),))
+QUEUE, TOPIC = Destination.queue, Destination.topic
+
+
+@pytest.mark.parametrize(
+    ("changes", "target", "reason"),
+    [
+        ({}, QUEUE("q"), ""),
+        ({"excluded": (QUEUE("a.>"),)}, QUEUE("a.b"), "excluded"),
+        ({"excluded": (QUEUE("a.>"),)}, TOPIC("a.b"), ""),
+        ({"excluded": (QUEUE("x"), QUEUE("y"))}, QUEUE("y"), "excluded"),
+        ({"dynamically_included": (QUEUE("a.*"),)}, QUEUE("a.b"), ""),
+        ({"dynamically_included": (QUEUE("a.*"),)}, QUEUE("b"), "not included"),
+        ({"dynamically_included": (QUEUE("a"),), "statically_included": (QUEUE("b"),)}, QUEUE("b"), ""),
+        ({}, TOPIC("ActiveMQ.Advisory.Queue"), "advisories"),
+    ],
+)
+def test_what_a_connector_bridges_and_why_not_the_rest(changes, target, reason):
+    said = refusal(replace(TERMS, **changes), target)
+    assert said == "" if reason == "" else reason in said
+
+
+VIRTUAL = (VirtualTopic("VirtualTopic.>"),)
+
+
+@pytest.mark.parametrize(
+    ("changes", "warned"),
+    [
+        ({}, False),  # a virtual topic is demanded by plain subscribers only
+        ({"use_virtual_dest_subs": True}, True),
+        ({"use_virtual_dest_subs": True, "excluded": (QUEUE("Consumer.*.VirtualTopic.>"),)}, False),
+        ({"use_virtual_dest_subs": True, "excluded": (TOPIC("VirtualTopic.>"),)}, False),
+        ({"dynamically_included": (TOPIC("VirtualTopic.>"),)}, False),
+        ({"dynamically_included": (TOPIC("VirtualTopic.a"), QUEUE("Consumer.>"))}, True),
+        ({"dynamically_included": (QUEUE("Consumer.>"),)}, False),
+        ({"statically_included": (TOPIC("VirtualTopic.a"),)}, True),
+        ({"statically_included": (TOPIC("VirtualTopic.a"),), "static_bridge": True}, False),
+    ],
+)
+def test_virtual_topics_and_their_queues_both_are_too_much(changes, warned):
+    assert bool(twice(replace(TERMS, **changes), VIRTUAL)) is warned
+
+
+def test_a_local_virtual_topic_makes_no_copies_of_what_bridges_bring():
+    local = (replace(VIRTUAL[0], local=True),)
+    assert twice(replace(TERMS, use_virtual_dest_subs=True), local) == []
+
+
+def test_the_import_of_such_a_connector_warns_in_its_line():
+    found = parse_config(
+        """<broker xmlns="http://activemq.apache.org/schema/core" brokerName="a">
+        <networkConnectors>
+          <networkConnector name="n" uri="static:(tcp://h:1)" useVirtualDestSubs="true"/>
+        </networkConnectors></broker>""",
+        {},
+    ).report
+    [warning] = [each for each in found if "twice" in each.why]
+    assert (warning.line, warning.element) == (3, "networkConnector")

@@ -1,0 +1,157 @@
+"""Who may be in a cluster, and clusters without a master: brokers in threads, which need not be killed."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from brokerapp.cluster.status import MemberState
+from brokerapp.cluster.terms import ClusterTerms, Member
+from brokerapp.config import Authentication, User, default_config
+from brokerapp.destination import Destination
+from brokerapp.network.terms import Address
+from brokerapp.store.embedded import EmbeddedStore
+from tests.faults.processes import free_port
+from tests.protocol.clients import RawClient, StompClient
+from tests.protocol.running_node import RunningNode, until
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Iterator[EmbeddedStore]:
+    """One server: each broker has a name, and so keys, of its own."""
+    with EmbeddedStore(tmp_path_factory.mktemp("store")) as running:
+        yield running
+
+
+@contextmanager
+def pair(store, master: bool = False, **of_second) -> Iterator[tuple[RunningNode, RunningNode]]:
+    """Two brokers that know of each other; the second one is told something else."""
+    names = [f"joining-{next(_numbers)}" for _ in range(2)]
+    members = tuple(Member(name, Address("127.0.0.1", free_port())) for name in names)
+    terms = ClusterTerms(members, names[0] if master else "", retry_ms=100)
+    configs = [replace(default_config(each.name, each.address.port), cluster=terms) for each in members]
+    if change := of_second.pop("terms", None):
+        of_second["cluster"] = replace(terms, **change)
+    if "authentication" in of_second:
+        configs[0] = replace(configs[0], authentication=of_second["authentication"])
+    configs[1] = replace(configs[1], **of_second)
+    nodes: list[RunningNode] = []
+    try:
+        for config in configs:
+            nodes.append(RunningNode(config, store.url))
+        yield nodes[0], nodes[1]
+    finally:
+        for node in nodes:
+            node.stop()
+
+
+def member(node: RunningNode, other: RunningNode):
+    """How one sees the other."""
+    status = node.ask(lambda admin: admin.cluster())
+    return next(each for each in status.members if each.name == other.name)
+
+
+def sees(node: RunningNode, other: RunningNode, state: MemberState) -> None:
+    """Wait until one sees the other so."""
+    until(lambda: member(node, other).state is state, f"{other.name} is {state}")
+
+
+@pytest.mark.scenario("L27")
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ({"auto_destroy_after": 777}, "autoDestroyAfter is '777' there and '120000' here"),
+        ({"reconnect_window": 1}, "reconnectWindow is '1' there and '50000' here"),
+    ],
+)
+def test_brokers_that_were_told_different_things_refuse_each_other_and_say_what(store, told, why):
+    with pair(store, **told) as (first, second):
+        sees(second, first, MemberState.REFUSED)
+        assert why in member(second, first).last_error
+
+
+def test_only_the_user_of_the_cluster_is_let_in_as_a_broker(store):
+    users = Authentication((User("brokers", "secret"), User("somebody", "else")))
+    with pair(store, authentication=users, terms={"user": "somebody", "password": "else"}) as (first, second):
+        sees(second, first, MemberState.REFUSED)
+        assert "somebody is not the user by whom brokers of the cluster log in" in member(second, first).last_error
+
+
+def test_who_is_in_no_list_is_not_let_in(store):
+    with pair(store) as (first, _):
+        stranger = RawClient(first.port, None)
+        stranger.tell("CONNECT", {"accept-version": "1.2", "sluice-broker": "stranger", "sluice-cluster": "{}"})
+        error = stranger.hear()
+        assert (error.command, "stranger is none of this cluster's brokers" in error.headers["message"]) == (
+            "ERROR", True,
+        )  # fmt: skip
+
+
+def test_without_a_master_what_operators_make_and_delete_is_told_to_all_that_are_there(store):
+    with pair(store) as (first, second):
+        for node, other in ((first, second), (second, first)):
+            sees(node, other, MemberState.UP)
+        queue = Destination.queue("told")
+        first.ask(lambda admin: admin.create(queue))
+        until(lambda: second.look(lambda: second.node.broker.creation.is_declared(queue)), "it is at the other one")
+        second.ask(lambda admin: admin.delete(queue))
+        until(lambda: not first.look(lambda: queue in first.node.broker.queues), "it is gone at the first one")
+
+
+def test_a_master_that_is_linked_again_tells_what_was_missed_meanwhile(store):
+    with pair(store, master=True) as (first, second):
+        sees(first, second, MemberState.UP)
+        until(lambda: second.ask(lambda admin: admin.cluster()).may_change, "it is in step")
+        missed = Destination.queue("missed")
+        link = first.look(lambda: first.node.broker.cluster.peers[second.name].link)
+        first.look(lambda: link.close("a test cuts it"))
+        first.ask(lambda admin: admin.create(missed))
+        until(lambda: second.look(lambda: second.node.broker.creation.is_declared(missed)), "it was told")
+
+
+@pytest.mark.scenario("Q16")
+def test_what_expires_while_it_waits_at_its_consumers_broker_is_a_dead_letter_of_its_home(store):
+    with pair(store) as (first, second):
+        sees(second, first, MemberState.UP)
+        consumer, producer = StompClient(second.port), StompClient(first.port)
+        consumer.subscribe("/queue/short", ack="client-individual", prefetch=1)
+        consumer.subscribe("/queue/short", id="idle", selector="FALSE")
+        queue = Destination.queue("short")
+        # the home may give the consumer one message; a second one waits for its broker's own, which it holds
+        StompClient(second.port).send("/queue/short", "own", persistent="true")
+        [own] = consumer.take()
+        producer.send("/queue/short", "late", persistent="true", expires=str(int(time.time() * 1000) + 400))
+        until(lambda: member(second, first).waiting == 1, "it is on its way to the consumer")
+        time.sleep(0.5)  # its time is over
+        consumer.ack(own)
+        until(lambda: first.depth("short") == 0, "it is settled")
+        assert first.bodies("ActiveMQ.DLQ") == ["late"]
+        assert second.look(lambda: queue in second.node.broker.queues)
+        for client in (consumer, producer):
+            client.leave()
+
+
+def test_a_link_that_fell_silent_is_replaced_by_the_next_one(store):
+    with pair(store) as (first, second):
+        sees(second, first, MemberState.UP)
+        names = first.look(lambda: [each.client_id for each in first.node.broker.clients.values() if each.member])
+        assert names == [f"cluster:{second.name}"]
+        again = RawClient(first.port, None)
+        agreement = second.look(lambda: second.node.broker.cluster.agreement)
+        again.tell(
+            "CONNECT",
+            {
+                "accept-version": "1.2", "sluice-broker": second.name, "sluice-cluster": agreement,
+                "client-id": f"cluster:{second.name}",
+            },
+        )  # fmt: skip
+        assert again.hear().command == "CONNECTED"
+        again.close()
+        sees(second, first, MemberState.UP)
