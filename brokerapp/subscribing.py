@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -12,6 +13,7 @@ from brokerapp.bounds import MESSAGE_BYTES
 from brokerapp.client import Client
 from brokerapp.delivery import from_log
 from brokerapp.destination import Destination, Kind
+from brokerapp.engine.access import Principal
 from brokerapp.engine.crossing import Crossing, Tally
 from brokerapp.engine.eviction import pending_limit
 from brokerapp.engine.message_log import MessageLog
@@ -38,8 +40,9 @@ MAX_DIGITS = 9  #: of a number among the options
 PRIORITIES = range(-128, 128)  #: of consumers, which ActiveMQ's clients send as one byte
 USUAL_PRIORITY = 0
 _IS_NUMBER = re.compile(rf"[+-]?[0-9]{{1,{MAX_DIGITS}}}").fullmatch
-#: The option by which a broker of the cluster says for which client it consumes a named subscription.
-CLIENT_OPTION = "sluice.clientId"
+#: The options by which a broker of the cluster says for whom it consumes: the client of a named subscription; the user,
+#: and the user's groups in JSON, where there are rights.
+CLIENT_OPTION, USER_OPTION, GROUPS_OPTION = "sluice.clientId", "sluice.user", "sluice.groups"
 #: What ActiveMQ lets a consumer hold unacknowledged when nobody says otherwise.
 DEFAULT_PREFETCH = {
     Kind.QUEUE: 1000, Kind.TEMP_QUEUE: 1000, Kind.TOPIC: 32767, Kind.TEMP_TOPIC: 32767, Kind.SUBSCRIPTION: 100,
@@ -92,7 +95,7 @@ class Subscribing:
             prefetch, None if durable else crossing or selector, subscribe.transformation,
             priority=_priority(subscribe.options),
             exclusive=self._exclusive(targets[0], subscribe.options), no_local=_is_true(subscribe.options, "noLocal"),
-            retroactive=retroactive, crossing=crossing,
+            retroactive=retroactive, crossing=crossing, principal=_behind(client, subscribe.options),
         )  # fmt: skip
         self._bound_pending(subscription, _number(subscribe.options, "maximumPendingMessageLimit", 0))
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
@@ -113,7 +116,9 @@ class Subscribing:
             self._join(subscription)
             self._broker.recovery.subscribed(subscription, retroactive)
         self._started(subscription)
-        self._broker.barrier(client, subscribe.receipt, lambda: self._start(subscription))
+        self._broker.homes.when_sure(
+            lambda: self._broker.barrier(client, subscribe.receipt, lambda: self._start(subscription))
+        )
 
     def _started(self, subscription: Subscription) -> None:
         """It is served from now on."""
@@ -214,6 +219,9 @@ class Subscribing:
         held = [each for each in subscription.unacked.values() if not isinstance(each, RemoteEntry)]
         now_us = time.time_ns() // 1000
         for entry in held:
+            log = self._broker.queues.get(entry.log)
+            if log is not None and log.away:  # its home says so
+                continue
             self._broker.failures.record(REDELIVER, now_us, entry, client.client_id, "consumer gone")
             self._broker.stats.of(Destination.parse(entry.log)).RedeliveredCount += 1
             if not from_log(entry):
@@ -279,8 +287,15 @@ def named_subscription(
     return NamedSubscription(
         client_id, name, topics, subscribe.selector,
         no_local=_is_true(options, "noLocal"), shared=shared, durable=options.get("durable", "true").lower() == "true",
-        groups=tuple(sorted(client.principal.groups)),
+        groups=tuple(sorted((_behind(client, options) or client.principal).groups)),
     )  # fmt: skip
+
+
+def _behind(client: Client, options: Mapping[str, str]) -> Principal | None:
+    """For whom another broker of the cluster consumes; None where the client is it itself."""
+    if not client.member or USER_OPTION not in options:
+        return None
+    return Principal(options[USER_OPTION], frozenset(json.loads(options[GROUPS_OPTION])))
 
 
 def _crossing(client: Client, options: Mapping[str, str], selector: Selector | None) -> Crossing | None:

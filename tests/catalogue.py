@@ -362,6 +362,7 @@ CATALOGUE: dict[str, dict[str, str]] = {
         "D02": "several subscribers at one broker: one transfer",
         "D03": "a subscriber whose selector does not take it: none",
         "D04": "consumers at several brokers share a queue",
+        "D07": "links break while messages are under way: nothing is lost, and what comes twice is flagged",
         "D09": "what a stopped broker keeps comes when it is back",
         "D13": "a durable subscriber at another broker gets what was published anywhere",
         "D14": "it has one consumer in the cluster",

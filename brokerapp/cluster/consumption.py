@@ -7,6 +7,7 @@ priority and credit: the broker that keeps a message decides who gets it. Subscr
 from __future__ import annotations
 
 import itertools
+import json
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from brokerapp.engine.remote_entry import RemoteEntry
 from brokerapp.engine.subscription import Subscription
 from brokerapp.message import Copy
 from brokerapp.network_path import TO_HEADER, TTL_HEADER
-from brokerapp.subscribing import CLIENT_OPTION
+from brokerapp.subscribing import CLIENT_OPTION, GROUPS_OPTION, USER_OPTION
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
@@ -97,6 +98,10 @@ class Consumption:
             "activemq.exclusive": str(subscription.exclusive).lower(),
             **more,
         }
+        if self._broker.access is not None:  # of a pattern it gets what its user may read
+            user = subscription.client.principal
+            headers[f"activemq.{USER_OPTION}"] = user.name
+            headers[f"activemq.{GROUPS_OPTION}"] = json.dumps(sorted(user.groups))
         if (selector := _selector(subscription)) is not None:
             headers["selector"] = selector
         subscription.told = True  # not all it holds is in its logs

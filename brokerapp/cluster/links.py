@@ -51,30 +51,32 @@ class Links:
 
     async def _serve(self, peer: Peer) -> None:
         """Be linked for as long as it goes."""
-        link, answers = Link(f"cluster {peer.name}"), False
         try:
-            await self._connect(link, peer)
-            answers = True
+            link = await self._connect(peer)
+        except OSError as error:
+            self._cluster.peer_went(peer, error.strerror or str(error))
+            return
+        linked = False
+        try:
             await link.open(self._login())
             if link.remote != peer.name:
                 raise LinkLost(f"it is {link.remote or 'no Sluice'}, and not {peer.name}")
             link.receipt = peer.confirmed
             link.refused = lambda frame: _refused(peer, frame)
             self._cluster.peer_came(peer, link)
-            answers = False
+            linked = True
             raise LinkLost(await link.lost)
         except LinkLost as error:
-            self._cluster.peer_went(peer, str(error), refused=answers)
+            self._cluster.peer_went(peer, str(error), refused=not linked)
         finally:
             link.close()
 
-    async def _connect(self, link: Link, peer: Peer) -> None:
-        address = peer.address
+    async def _connect(self, peer: Peer) -> Link:
+        """A connection to where it listens. Raises OSError."""
+        address, link = peer.address, Link(f"cluster {peer.name}")
         context = ssl.create_default_context() if address.tls else None
-        try:
-            await asyncio.get_running_loop().create_connection(lambda: link, address.host, address.port, ssl=context)
-        except OSError as error:
-            raise LinkLost(error.strerror or str(error)) from error
+        await asyncio.get_running_loop().create_connection(lambda: link, address.host, address.port, ssl=context)
+        return link
 
     def _login(self) -> dict[str, str]:
         terms = self._cluster.terms

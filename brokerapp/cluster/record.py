@@ -36,7 +36,7 @@ class Change:
     def of_subscription(subscription: NamedSubscription, exists: bool = True) -> Change:
         """A durable subscription is made or deleted."""
         name = f"{_DURABLE}{quote(subscription.client_id, safe='')}:{quote(subscription.name, safe='')}"
-        return Change(name, exists, {**subscription.attributes(), "groups": None})
+        return Change(name, exists, subscription.attributes())
 
     @property
     def subscription(self) -> NamedSubscription | None:
@@ -95,7 +95,10 @@ class Record:
     def holds(self, change: Change) -> bool:
         """Whether it says that already."""
         found = self.entries.get(change.name)
-        return (found is not None and found.attributes == change.attributes) if change.exists else found is None
+        if not change.exists or found is None:
+            return change.exists is (found is not None)
+        wanted = change.subscription
+        return wanted is None or wanted.keeps_the_same_as(NamedSubscription.from_attributes(found.attributes))
 
 
 @dataclass(frozen=True, slots=True)

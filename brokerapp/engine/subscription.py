@@ -50,12 +50,15 @@ class Subscription:
     eviction: MessageEviction | None = None  #: which of them go when they are more; None: the oldest
     discarded: int = 0  #: those that went
     acked: int = 0  #: messages it acknowledged
+    principal: Any = None  #: for whom its client, another broker of the cluster, consumes; None: for the client itself
     watch: Any = None  #: what was seen of it, where a policy cares how it keeps up
     prefix: dict[str, bytes] = field(default_factory=dict)  #: destination -> first lines of its MESSAGE frames
     started: bool = False  #: nothing is given before its RECEIPT was
     delivered: int = 0
     browse: Any = None  #: the snapshot it is given, when it is a browser and no consumer
     durable: Any = None  #: the named subscription it consumes, when it does
+    guest_of: str = ""  #: the other node (its session) whose client it is; "": it is of this node
+    abroad: bool = False  #: some of its logs are, or were, at home on other nodes
     told: bool = False  #: was given what topics remembered, which is in none of its logs
     retroactive: bool = False  #: asked for what topics remember
     no_local: bool = False  #: does not want what its own client sends to topics

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ import pytest
 
 from brokerapp.cluster.status import MemberState
 from brokerapp.cluster.terms import ClusterTerms, Member
-from brokerapp.config import Authentication, User, default_config
+from brokerapp.config import Authentication, Grant, User, default_config
 from brokerapp.destination import Destination
 from brokerapp.network.terms import Address
 from brokerapp.store.embedded import EmbeddedStore
@@ -37,10 +38,13 @@ def pair(store, master: bool = False, **of_second) -> Iterator[tuple[RunningNode
     members = tuple(Member(name, Address("127.0.0.1", free_port())) for name in names)
     terms = ClusterTerms(members, names[0] if master else "", retry_ms=100)
     configs = [replace(default_config(each.name, each.address.port), cluster=terms) for each in members]
+    if login := of_second.pop("both_terms", None):
+        configs[0] = replace(configs[0], cluster=replace(terms, **login))
     if change := of_second.pop("terms", None):
         of_second["cluster"] = replace(terms, **change)
-    if "authentication" in of_second:
-        configs[0] = replace(configs[0], authentication=of_second["authentication"])
+    for both in ("authentication", "authorization"):
+        if both in of_second:
+            configs[0] = replace(configs[0], **{both: of_second[both]})
     configs[1] = replace(configs[1], **of_second)
     nodes: list[RunningNode] = []
     try:
@@ -155,3 +159,67 @@ def test_a_link_that_fell_silent_is_replaced_by_the_next_one(store):
         assert again.hear().command == "CONNECTED"
         again.close()
         sees(second, first, MemberState.UP)
+
+
+@pytest.mark.scenario("D07")
+def test_while_links_break_again_and_again_nothing_is_lost_and_what_comes_twice_is_flagged(store):
+    with pair(store) as (first, second):
+        sees(second, first, MemberState.UP)
+        count, cuts = 300, 6
+        consumer, producer = StompClient(second.port), StompClient(first.port)
+        consumer.subscribe("/queue/shaky", ack="client-individual", prefetch=20)
+        sending = threading.Thread(
+            target=lambda: [producer.send("/queue/shaky", str(number), persistent="true") for number in range(count)]
+        )
+        sending.start()
+        seen: dict[int, int] = {}
+        unflagged, cut_at = [], [count * cut // (cuts + 1) for cut in range(1, cuts + 1)]
+        while len(seen) < count:
+            [message] = consumer.take()
+            number = int(message.body)
+            if number in seen and message.headers.get("redelivered") != "true":
+                unflagged.append(number)
+            seen[number] = seen.get(number, 0) + 1
+            consumer.ack(message, wait=False)
+            if cut_at and len(seen) >= cut_at[0]:
+                cut_at.pop(0)
+                link = second.look(lambda: second.node.broker.cluster.peers[first.name].link)
+                if link is not None:
+                    second.look(lambda link=link: link.close("a test cuts it"))
+        sending.join()
+        until(lambda: first.depth("shaky") == 0, "all are settled")
+        assert sorted(seen) == list(range(count))
+        assert unflagged == []
+        assert second.depth("shaky") == 0
+        for client in (consumer, producer):
+            client.leave()
+
+
+def test_of_a_pattern_a_consumer_gets_from_other_brokers_what_its_user_may_read(store):
+    users = Authentication(
+        (User("brokers", "secret"), User("all", "a", frozenset({"all"})), User("one", "o", frozenset({"one"})))
+    )
+    rights = (
+        Grant(
+            Destination.queue("shop.open"),
+            read=frozenset({"all", "one"}),
+            write=frozenset({"all"}),
+            admin=frozenset({"all"}),
+        ),
+        Grant(Destination.queue(">"), read=frozenset({"all"}), write=frozenset({"all"}), admin=frozenset({"all"})),
+        Grant(Destination.topic(">"), read=frozenset({"all"}), write=frozenset({"all"}), admin=frozenset({"all"})),
+    )
+    login = {"user": "brokers", "password": "secret"}
+    with pair(store, authentication=users, authorization=rights, terms=login, both_terms=login) as (first, second):
+        sees(second, first, MemberState.UP)
+        consumer = StompClient(second.port, login="one", passcode="o")
+        consumer.subscribe("/queue/shop.>")
+        producer = StompClient(first.port, login="all", passcode="a")
+        for queue in ("secret", "open"):
+            producer.send(f"/queue/shop.{queue}", queue, persistent="true")
+        assert consumer.bodies() == ["open"]
+        until(lambda: first.depth("shop.open") == 0, "it is settled")
+        assert first.bodies("shop.secret") == ["secret"]
+        assert consumer.messages.empty()
+        for client in (consumer, producer):
+            client.leave()

@@ -120,7 +120,8 @@ def test_a_broker_that_starts_without_it_knows_what_there_is_and_lets_clients_in
     cluster["Y"].restart()
     status = cluster["Y"].status()
     assert (status.suspended, status.may_change) == (True, False)
-    assert next(each.state for each in status.members if each.is_master) is MemberState.DOWN
+    [master] = [each for each in status.members if each.is_master]
+    assert (master.state, master.last_error) == (MemberState.DOWN, "Connection refused")
     assert cluster["Y"].stored("queue://master.stays")["declared"]  # it has that by itself
     refused = RawClient(cluster["Y"].port, None)
     refused.tell("CONNECT", {"accept-version": "1.2", "host": "here"})

@@ -135,6 +135,7 @@ def test_after_a_crash_of_its_home_those_that_may_reconnect_are_monitored_and_ot
     until(lambda: list(cluster.lodgers("X", "Y")) == [destination], "only who has time left is waited for")
     assert cluster.lodgers("X", "Y")[destination]["waits_until_ms"]
     cluster["Y"].start()
+    cluster.settle()
     until(lambda: cluster.lodgers("X", "Y").get(destination, {}).get("waits_until_ms") == 0, "its home has it again")
     again = at("Y", **returning(f"{name}.kept"))
     again.subscribe("/temp-queue/box", id="box")
