@@ -1,0 +1,50 @@
+"""The connectors of a broker: how they start, stop and change, without any broker at the other end."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from brokerapp.config import NetworkConnector
+from brokerapp.network.connections import Connections
+from brokerapp.network_stats import WayState
+from tests.faults.processes import free_port
+
+ENDPOINT = SimpleNamespace(broker=SimpleNamespace(name="here"))
+
+
+@pytest.fixture
+def nobody():
+    """An address at which nobody listens."""
+    return f"tcp://127.0.0.1:{free_port()}"
+
+
+def test_connectors_that_are_made_and_removed_while_others_start_hinder_none(nobody):
+    async def start():
+        names = ("first", "gone", "last")
+        connections = Connections(ENDPOINT, [NetworkConnector(each, nobody) for each in names])
+        connections.start()
+        await asyncio.sleep(0)
+        gone = connections.find("gone")
+        await connections.remove("gone")
+        await connections.put(NetworkConnector("new", nobody))
+        await asyncio.wait_for(connections._starting, 10)
+        running = {each.definition.name: each.ways[0].running for each in (*connections, gone)}
+        await connections.stop()
+        return running
+
+    assert asyncio.run(start()) == {"first": True, "last": True, "new": True, "gone": False}
+
+
+def test_a_fault_while_connectors_start_is_told_and_does_not_keep_the_others_from_stopping(nobody, monkeypatch, caplog):
+    async def stop():
+        connections = Connections(ENDPOINT, [NetworkConnector("first", nobody)])
+        monkeypatch.setattr(connections, "_start_one", None)
+        connections.start()
+        await asyncio.sleep(0)
+        await connections.resume("first")
+        await connections.stop()
+        return connections.all[0].state
+
+    assert asyncio.run(stop()) is WayState.STOPPED
+    assert "could not all be started" in caplog.text
