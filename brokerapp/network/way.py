@@ -69,7 +69,7 @@ class Way:
     @property
     def running(self) -> bool:
         """Whether it is to have its bridges."""
-        return self._task is not None
+        return self._task is not None and not self._task.done()
 
     @property
     def directions(self) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ class Way:
 
     def start(self) -> None:
         """Have the bridges whenever they can be had."""
-        if self._task is None:
+        if not self.running:
             self.attempts, self.last_error = 0, ""
             self._task = asyncio.create_task(self._keep(), name=f"network {self.terms.name}")
 

@@ -48,3 +48,19 @@ def test_a_fault_while_connectors_start_is_told_and_does_not_keep_the_others_fro
 
     assert asyncio.run(stop()) is WayState.STOPPED
     assert "could not all be started" in caplog.text
+
+
+def test_a_connector_that_gave_up_tries_again_when_it_is_started(nobody):
+    async def start_again():
+        once = f"static:({nobody})?maxReconnectAttempts=1"
+        connections = Connections(ENDPOINT, [NetworkConnector("once", once)])
+        [way] = connections.all
+        states = []
+        for _ in range(2):
+            await connections.resume("once")
+            states.append(way.running)
+            await asyncio.wait_for(way._task, 10)
+            states.append(way.state)
+        return states
+
+    assert asyncio.run(start_again()) == [True, WayState.GAVE_UP] * 2
