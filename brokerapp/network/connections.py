@@ -123,6 +123,8 @@ class Connections:
             await discovery.stop()
         for each in connector.ways:
             await each.stop()
+        if connector.terms.group is not None:  # who is there then is found then
+            connector.ways.clear()
 
     def _found(self, connector: Connector, uri: str) -> None:
         """A broker announces itself."""

@@ -64,3 +64,16 @@ def test_a_connector_that_gave_up_tries_again_when_it_is_started(nobody):
         return states
 
     assert asyncio.run(start_again()) == [True, WayState.GAVE_UP] * 2
+
+
+def test_brokers_that_were_found_are_looked_for_anew_after_a_stop(nobody):
+    async def stop():
+        uri = "multicast://default?networkInterface=lo&group=found"
+        connections = Connections(ENDPOINT, [NetworkConnector("near", uri)])
+        await connections.resume("near")
+        connections._found(connections.find("near"), nobody)
+        found = len(connections.all)
+        await connections.halt("near")
+        return found, connections.all
+
+    assert asyncio.run(stop()) == (1, [])
