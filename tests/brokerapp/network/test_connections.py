@@ -7,6 +7,8 @@ import pytest
 
 from brokerapp.config import NetworkConnector
 from brokerapp.network.connections import Connections
+from brokerapp.network.link import LinkLost, dial
+from brokerapp.network.terms import Address
 from brokerapp.network_stats import WayState
 from tests.faults.processes import free_port
 
@@ -77,3 +79,34 @@ def test_brokers_that_were_found_are_looked_for_anew_after_a_stop(nobody):
         return found, connections.all
 
     assert asyncio.run(stop()) == (1, [])
+
+
+def test_who_accepts_and_never_answers_is_tried_less_and_less_often(monkeypatch):
+    monkeypatch.setattr("brokerapp.network.link.CONNECT_SECONDS", 0.05)
+
+    async def attempts():
+        server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
+        address = f"static:(tcp://127.0.0.1:{server.sockets[0].getsockname()[1]})"
+        quick = "initialReconnectDelay=1&minConnectTime=20&maxReconnectAttempts=3"
+        connections = Connections(ENDPOINT, [NetworkConnector("deaf", f"{address}?{quick}")])
+        await connections.resume("deaf")
+        [way] = connections.all
+        await asyncio.wait_for(way._task, 10)
+        server.close()
+        return way.attempts, way.state, way.last_error
+
+    assert asyncio.run(attempts()) == (3, WayState.GAVE_UP, "it does not answer CONNECT")
+
+
+def test_dialling_ends_at_last(monkeypatch):
+    monkeypatch.setattr("brokerapp.network.link.CONNECT_SECONDS", 0.05)
+
+    async def dial_nobody():
+        async def never(*_args, **_named):
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", never)
+        await dial("deaf", Address("far.example", 61613))
+
+    with pytest.raises(LinkLost, match=r"no connection within 0\.05 s"):
+        asyncio.run(dial_nobody())
