@@ -80,8 +80,8 @@ class Link(asyncio.Protocol):
             {self._connected, self.lost}, timeout=CONNECT_SECONDS, return_when=asyncio.FIRST_COMPLETED
         )
         if self._connected not in done:
-            self.close()
-            raise LinkLost(self.lost.result() if self.lost.done() else "it does not answer CONNECT")
+            self.close("it does not answer CONNECT")
+            raise LinkLost(self.lost.result())
         answer = self._connected.result()
         if answer.command != "CONNECTED":
             self.close()
