@@ -8,6 +8,7 @@ about itself). `perform` says which part does which action.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,8 @@ from brokerapp.inactivity import Inactivity
 from brokerapp.jobs import Jobs
 from brokerapp.leftovers import Leftovers
 from brokerapp.named_subscription import SUBSCRIPTION
+from brokerapp.nodes.homes import Homes
+from brokerapp.nodes.members import owner_of
 from brokerapp.producers import Producers
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
@@ -110,7 +113,11 @@ class Broker:
         self.failures = Failures(self)
         self.delivery = Delivery(committer, recorder, stats, self.failures.expire, self.may)
         self.queues = Queues(committer, self.delivery, stats, _cache(settings))
+        self.homes = self.delivery.homes = Homes(self)
+        self.queues.placed = self.homes.place
+        self.queues.lives_elsewhere = lambda log: self.homes.lives_elsewhere(owner_of(log))
         self.consuming = Consuming(self.queues, committer, self.delivery, stats, self.may, self.timers)
+        self.consuming.abroad = self.homes.abroad
         self.queues.topology = self.topology = Topology(definitions, self._interest)
         self.publishing, self.storing = Publishing(self), Storing(self)
         self.subscribing, self.producers = Subscribing(self), Producers(self)
@@ -164,19 +171,25 @@ class Broker:
         self.expiry.watch()
 
     def recover(self, states: Iterable[LogState], last: int) -> None:
-        """The logs as the last node left them; `last` is the number of the last message."""
+        """The logs as the last node left them, or as they are among several; `last` is the last message's number."""
         self.committer.last = last
         for state in states:
-            kind = state.attributes.get("kind")
-            if BELONGS in state.attributes:
-                self._recover_temporary(state, last)
-            elif kind == Kind.TOPIC:
-                self.creation.recover(Destination.parse(state.name))
-            else:
-                (self.durables if kind in (SUBSCRIPTION, DISCARDED) else self.queues).recover(state, last)
-        Leftovers(self, self.inactivity.recovered).clear(last)
+            self._recover(state, last)
+        if not self.homes.others:
+            Leftovers(self, self.inactivity.recovered).clear(last)
         if self.settings.statistics:
             Statistics(self)
+
+    def _recover(self, state: LogState, last: int) -> None:
+        kind = state.attributes.get("kind")
+        if BELONGS in state.attributes:
+            self._recover_temporary(state, last)
+        elif kind == Kind.TOPIC:
+            self.creation.recover(Destination.parse(state.name))
+        else:
+            (self.durables if kind in (SUBSCRIPTION, DISCARDED) else self.queues).recover(state, last)
+            if (destination := Destination.parse(state.name)).is_temporary and destination in self.queues:
+                self.temporaries.learn(destination)
 
     def _recover_temporary(self, state: LogState, last: int) -> None:
         """A temporary destination whose client may reconnect."""
@@ -184,7 +197,34 @@ class Broker:
         if destination.is_queue:
             self.queues.kept[destination] = {BELONGS: state.attributes[BELONGS]}
             self.queues.recover(state, last)
-        self.reconnecting.recover(destination, state.attributes)
+        if self.homes.lives_elsewhere(owner_of(state.name)):
+            self.temporaries.learn(destination)
+        else:
+            self.reconnecting.recover(destination, state.attributes)
+
+    def learn(self, name: str, attributes: str | None) -> None:
+        """Another node declared a log, or described it anew; or it is gone (None)."""
+        described = json.loads(attributes) if attributes else {"kind": DISCARDED}
+        kind, log = described.get("kind"), self.queues.get(name)
+        if kind == DISCARDED:
+            self._unlearn(name)
+        elif kind == Kind.TOPIC or log is None:
+            self._recover(LogState(name, described, 0, ""), 0)
+        elif kind != SUBSCRIPTION:
+            self.queues.described(log, described)
+
+    def _unlearn(self, name: str) -> None:
+        """Another node removed a log, or a topic that was declared."""
+        destination, log = Destination.parse(name), self.queues.get(name)
+        if log is None:
+            self.creation.unlearn(destination)
+        elif not log.away and self.committer.brings_to(name):
+            self.queues.declare_again(log)  # it gets messages of ours as this comes
+        else:
+            self.homes.abroad.lost(name)
+            (self.durables if destination.kind is Kind.SUBSCRIPTION else self.queues).unlearn(log)
+            if destination.is_temporary:
+                self.temporaries.unlearn(destination)
 
     def _interest(self, queue: Destination, headers: Mapping[str, str]) -> bool:
         """Whether a consumer of the queue, present or remembered, would take such a message (selectorAware)."""

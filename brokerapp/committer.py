@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from brokerapp.engine.entry import COMING
 from brokerapp.errors import Fenced, StoreUnavailable
-from brokerapp.store import DISCARDED, Batch, Committed, Limits, Run, Settled, StoredEntry, StoredJob, Unit
+from brokerapp.store import DISCARDED, Batch, Committed, Limits, LogState, Run, Settled, StoredEntry, StoredJob, Unit
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +56,10 @@ class CommitStore(Protocol):
     async def jobs(self, start_ms: int, end_ms: int, skip: int, count: int) -> list[StoredJob]: ...
 
     async def drop(self, log: str, session: str) -> int: ...
+
+    async def present(self, log: str, numbers: Sequence[int]) -> set[int]: ...
+
+    async def recover_some(self, logs: Sequence[str]) -> tuple[int, list[LogState]]: ...
 
     async def next_due(self) -> int | None: ...
 
@@ -100,6 +104,8 @@ class Committer:
         self.used = 0  #: bytes that the store held after the last batch
         self.temp = 0  #: bytes of them that are not persistent
         self.held: dict[str, int] = {}  #: the same of logs that have a limit, as far as they were written to
+        #: Told of logs that were declared or removed; what follows of the batch waits until all nodes know of it.
+        self.announce: Callable[[Sequence[tuple[str, str | None]]], Awaitable[None]] | None = None
         self.done: Callable[[Batch], None] | None = None  #: told of every batch that the store has done
         self.waiting_since: float | None = None  #: loop time at which the store stopped answering
 
@@ -244,6 +250,8 @@ class Committer:
             committed = Committed(0, used=self.used, temp=self.temp)
             if _writes(batch):
                 committed = await self._until_answered(lambda: self._store.commit(self._session, batch, self.limits))
+            if batch.declarations and self.announce is not None:
+                await self.announce(batch.declarations)
             self.used, self.temp = committed.used, committed.temp
             self.held.update(committed.held)
             self._report(batch, committed)

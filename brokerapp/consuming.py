@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from brokerapp import clock
 from brokerapp.committer import Committer
@@ -15,12 +16,15 @@ from brokerapp.engine.crossing import Crossing
 from brokerapp.engine.destination_map import DestinationMap, matches
 from brokerapp.engine.entry import COMING, Entry
 from brokerapp.engine.gate import Gate
-from brokerapp.engine.marks import OPEN, closing_mark
+from brokerapp.engine.marks import closing_mark, open_mark
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
 from brokerapp.queues import Queues
 from brokerapp.stats import Stats
 from brokerapp.timers import Timers
+
+if TYPE_CHECKING:
+    from brokerapp.nodes.abroad import Abroad
 
 #: Why a queue gives out nothing for a moment: it waits for more consumers (consumersBeforeDispatchStarts).
 GATHERING = "gathering"
@@ -36,6 +40,7 @@ class Consuming:
         self._may, self._timers = may, timers
         self._patterns: DestinationMap[Subscription] = DestinationMap()
         queues.came = self._welcome
+        self.abroad: Abroad  #: the broker's
         #: Which of the entries that return to a log may: some are given up instead.
         self.left_behind: Callable[[MessageLog, Sequence[Entry]], Sequence[Entry]] = lambda _log, entries: entries
 
@@ -89,13 +94,22 @@ class Consuming:
                 self.attach(subscription, log)
 
     def attach(self, subscription: Subscription, log: MessageLog) -> None:
-        """Consume from this log."""
+        """Consume from this log, wherever it is at home."""
+        if log.away:
+            self.abroad.attach(subscription, log)
+        else:
+            self.attach_here(subscription, log)
+
+    def attach_here(self, subscription: Subscription, log: MessageLog) -> None:
+        """Consume from a log that is, or is about to be, at home here."""
         if subscription in log.consumers:
             return
-        if not log.consumers:
-            self._committer.mark(log.name, OPEN)
+        is_first = not log.consumers
         log.consumers.append(subscription)
-        subscription.logs.append(log)
+        if is_first or log.shared:
+            self.mark(log)
+        if log not in subscription.logs:
+            subscription.logs.append(log)
         log.counts.ConsumerCount = len(log.consumers)
         self._stats.changed.add(log.counts)
         self._delivery.touched[log] = None
@@ -113,6 +127,12 @@ class Consuming:
             self._delivery.touched[log] = None
 
         self._timers.at(at_ms, offer)
+
+    def mark(self, log: MessageLog) -> None:
+        """Let the store know what may be delivered of a log from now on."""
+        if not log.away:
+            mark = open_mark(log, self.abroad.me) if log.consumers else closing_mark(log)
+            self._committer.mark(log.name, mark)
 
     def _gather(self, log: MessageLog) -> None:
         """Let the first consumer wait for others, as the queue's policy wants it."""
@@ -142,6 +162,8 @@ class Consuming:
         for log in subscription.logs:
             self._leave(subscription, log)
         subscription.logs.clear()
+        if subscription.abroad:
+            self.abroad.forget(subscription)
 
     def detach(self, subscription: Subscription, log: MessageLog) -> None:
         """Consume from one of its logs no longer; what it holds of it goes back."""
@@ -154,11 +176,18 @@ class Consuming:
         self._leave(subscription, log)
 
     def _leave(self, subscription: Subscription, log: MessageLog) -> None:
+        if log.away:
+            self.abroad.part(subscription, log)
+        else:
+            self.part_from(subscription, log)
+
+    def part_from(self, subscription: Subscription, log: MessageLog) -> None:
+        """Consume a log that is at home here no longer."""
         log.leave(subscription)
         self._queues.remembering.went(subscription, log)
         log.counts.ConsumerCount = len(log.consumers)
-        if not log.consumers:
-            self._committer.mark(log.name, closing_mark(log))
+        if log.shared or not log.consumers:
+            self.mark(log)
         self._stats.changed.add(log.counts)
         self._delivery.touched[log] = None
 
@@ -169,7 +198,9 @@ class Consuming:
             by_log.setdefault(entry.log, []).append(entry)
         for name, back in by_log.items():
             log = self._queues.get(name)
-            if log is not None:
+            if log is not None and log.away:
+                self.abroad.give_back(name, back)
+            elif log is not None:
                 self._take_back(log, back)
                 self._delivery.touched[log] = None
                 self._stats.changed.add(log.counts)
@@ -181,6 +212,8 @@ class Consuming:
             log.settled([entry for entry in entries if not entry.seq])  # that have no place to return to
         if back:
             log.take_back(self.left_behind(log, back))
+            if log.shared:
+                self.mark(log)
 
     def return_stranded(self, log: MessageLog) -> None:
         """What consumers had before it was stored, and left or acknowledged, is so now, or never will be."""

@@ -81,6 +81,10 @@ class Creation:
         self._topics.add(topic)
         self._broker.stats.of(topic)
 
+    def unlearn(self, topic: Destination) -> None:
+        """Another node's operator deleted the topic."""
+        self._topics.discard(topic)
+
     def declared(self) -> Iterator[Destination]:
         """What operators made, or the configuration names."""
         yield from (log.destination for log in self._broker.queues if self.is_declared(log.destination))

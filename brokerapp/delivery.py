@@ -31,6 +31,8 @@ from brokerapp.store import StoredEntry
 
 if TYPE_CHECKING:
     from brokerapp.advisories import Advisories
+    from brokerapp.nodes.homes import Homes
+    from brokerapp.nodes.words import Consumer
 
 #: Topics whose subscribers are remembered: their names come from clients.
 MAX_REMEMBERED = 10_000
@@ -74,6 +76,7 @@ class Delivery:
         self.lose: Callable[..., None] = lambda *_, **_expired: None  #: see Failures.lose
         self.stopped = False  #: the node ends: nothing more is given out
         self.advisories: Advisories  #: the broker's
+        self.homes: Homes  #: the broker's
 
     # -- once a tick
 
@@ -120,6 +123,8 @@ class Delivery:
             self.touched[log] = None
         if subscription.pending:
             self.waiting[subscription] = None
+        if subscription.abroad:
+            self.homes.abroad.drain(subscription)
         if subscription.browse is not None:
             subscription.browse.go_on()
 
@@ -153,7 +158,7 @@ class Delivery:
         self.acked(log, entries, client, now_us)
         self._committer.settle(entries)
 
-    def acked(self, log: MessageLog, entries: list[Entry], client: Client, now_us: int) -> None:
+    def acked(self, log: MessageLog, entries: list[Entry], client: Client | Consumer, now_us: int) -> None:
         """A consumer is done with these messages of a queue."""
         log.settled(entries)
         counts = log.counts
@@ -192,11 +197,13 @@ class Delivery:
         """A subscriber of a topic, or of all that match a pattern."""
         self._topics[topic.kind].add(topic.name, subscription)
         self._subscribers_of.clear()
+        self.homes.known.listens(topic)
 
     def part(self, subscription: Subscription, topic: Destination) -> None:
         """It is one no longer."""
         self._topics[topic.kind].remove(topic.name, subscription)
         self._subscribers_of.clear()
+        self.homes.known.listens_no_more(topic)
         self.waiting.pop(subscription, None)
 
     def subscribers(self, topic: Destination) -> list[Subscription]:
@@ -213,14 +220,19 @@ class Delivery:
 
     def is_heard(self, topic: Destination) -> bool:
         """Whether somebody subscribes to this topic, or to one that matches the pattern."""
-        return bool(self._topics[topic.kind].find(topic.name))
+        return bool(self._topics[topic.kind].find(topic.name) or self.homes.known.listeners_elsewhere(topic))
 
     def publish(self, message: Message, copy: Copy, sender: Client | None = None) -> None:
         """Give a message to the subscribers of its topic, but for those who do not want what their own client sends."""
-        message = self.remember(message, copy)
         stats = self._stats.of(copy.destination)
         stats.arrived(Sizes.of((message,)))
         self._stats.changed.add(stats)
+        self.homes.known.pass_on(message, copy)
+        self.spread(message, copy, sender)
+
+    def spread(self, message: Message, copy: Copy, sender: Client | None) -> None:
+        """The same to those on this node."""
+        message = self.remember(message, copy)
         wants = Wants(topic_entry(message, copy), copy.destination)
         subscribers = self.subscribers(copy.destination)
         if self.advisories.watching:

@@ -94,10 +94,10 @@ class Durables:
         """One as the last node left it."""
         if state.attributes["kind"] != DISCARDED:
             subscription = NamedSubscription.from_attributes(state.attributes)
-            if subscription.durable:
+            if subscription.durable or self._broker.homes.others:
                 log = self._broker.queues.restore(state, last)
                 durable = self._add(Feed(subscription, log.destination, self._may_read), log)
-                if state.attributes.get("prioritized") and not log.rules.prioritized:
+                if state.attributes.get("prioritized") and not (log.rules.prioritized or log.away):
                     self._broker.queues.describe(log, self._attributes(durable))
                 return
         self._discard(state.name)
@@ -237,6 +237,14 @@ class Durables:
             for topic in durable.subscription.topics:
                 self._broker.advisories.subscription_removed(*durable.subscription.key[:2], topic)
 
+    def unlearn(self, log: MessageLog) -> None:
+        """Another node removed it, with what it held."""
+        durable = self._by_log.pop(log.name)
+        if self._by_key.get(durable.subscription.key) is durable:
+            del self._by_key[durable.subscription.key]
+        self._broker.topology.remove_feed(durable.feed)
+        self._broker.queues.forget(log)
+
     def _discard(self, log: str) -> None:
         self._discarded.add(log)
         self._broker.committer.discard(log, lambda: self._discarded.discard(log))
@@ -253,7 +261,7 @@ class Durables:
     def parted(self, durable: Durable) -> None:
         """One consumes it no longer."""
         self._note_topics(durable)
-        if durable.active:
+        if durable.active or durable.log.away:
             return
         durable.offline_since_ms = clock.now_ms()
         if durable.subscription.durable:
@@ -275,6 +283,7 @@ class Durables:
     def _remove_abandoned(self) -> None:
         """Those nobody consumed for offlineDurableSubscriberTimeout go."""
         latest = clock.now_ms() - self._broker.settings.offline_durable_subscriber_timeout
-        for durable in [each for each in self if not each.active and each.offline_since_ms <= latest]:
+        idle = [each for each in self if not (each.active or each.log.away)]
+        for durable in [each for each in idle if each.offline_since_ms <= latest]:
             logger.info("%s was offline for too long: removed", durable.subscription)
             self._discard_log(durable)

@@ -77,7 +77,7 @@ class Expiry:
     def sweep(self, logs: Iterable[MessageLog]) -> None:
         """Take out what is late and held by nobody; paused queues wait until they are resumed."""
         for log in logs:
-            if not log.paused and log not in self._under_way:
+            if not (log.paused or log.away or log in self._under_way):
                 self._under_way.add(log)
                 self._step(log, 0)
 
@@ -88,7 +88,7 @@ class Expiry:
         now_ms, window = clock.now_ms(), log.window
 
         def found(late: list[StoredEntry]) -> None:
-            if not late or log.paused or not self._broker.queues.holds(log):
+            if not late or log.paused or log.away or not self._broker.queues.holds(log):
                 self._under_way.discard(log)
             elif window != log.window:  # some of it may be settled meanwhile
                 self._step(log, skip)

@@ -120,8 +120,11 @@ class Inactivity:
     def _is_idle(self, destination: Destination) -> bool:
         if destination not in self._broker.stats or self._broker.creation.is_declared(destination):
             return False
+        if not self._broker.homes.is_here(str(destination)):
+            return False
         if destination.kind is Kind.TOPIC:
             subscribers = self._broker.delivery.subscribers(destination)
+            subscribers = subscribers or self._broker.homes.known.listeners_elsewhere(destination)
             return not (subscribers or self._broker.topology.feeds_of(destination.name))
         if destination.kind is not Kind.QUEUE:
             return False

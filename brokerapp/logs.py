@@ -14,7 +14,7 @@ from brokerapp.delivery import Delivery
 from brokerapp.destination import Destination
 from brokerapp.engine.bindings import is_at
 from brokerapp.engine.dispatch_rules import DispatchRules, rules_of
-from brokerapp.engine.marks import OPEN, suspects
+from brokerapp.engine.marks import is_open, suspects
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.topology import Topology
 from brokerapp.errors import DestinationNotFound
@@ -32,6 +32,8 @@ class Logs:
         self._committer, self._delivery, self._stats = committer, delivery, stats
         self._logs: dict[str, MessageLog] = {}
         self.topology: Topology
+        #: Says of a log that came to be known whether it is at home here.
+        self.placed: Callable[[MessageLog], None] = lambda _log: None
 
     # -- which there are
 
@@ -63,9 +65,9 @@ class Logs:
 
     def restore(self, state: LogState, last: int) -> MessageLog:
         """A log as the last node left it."""
-        if state.mark == OPEN:  # the node that opened it died: what comes from now on was delivered by nobody
-            self._committer.mark(state.name, str(last))
         log = self._add(Destination.parse(state.name), state.depth, suspects(state.mark, last))
+        if is_open(state.mark) and not log.away:  # the node that opened it died: what comes now was delivered by nobody
+            self._committer.mark(state.name, str(last))
         log.returned.update(state.returned)
         return log
 
@@ -82,6 +84,7 @@ class Logs:
     def _add(self, destination: Destination, depth: int = 0, suspect: int = 0) -> MessageLog:
         rules = rules_of(self.topology.policy_for(destination))
         log = self._logs[str(destination)] = MessageLog(self._stats.of(destination), depth, suspect, rules)
+        self.placed(log)
         return log
 
     def forget(self, log: MessageLog) -> None:

@@ -10,9 +10,8 @@ import os
 import socket
 import sys
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from functools import partial
 
 from brokerapp.allocator import keep_freed_memory
 from brokerapp.broker import Broker
@@ -33,6 +32,7 @@ from brokerapp.network.connections import Connections
 from brokerapp.network.definition import NetworkConnector
 from brokerapp.network.desk import NetworkDesk, Registry
 from brokerapp.network.telling import network_stats
+from brokerapp.nodes.membership import Membership
 from brokerapp.recording.recorder import NoRecorder, Recorder
 from brokerapp.reporting import Reporting
 from brokerapp.requests import Desk, answer
@@ -55,6 +55,8 @@ SWITCH_SECONDS = 0.0005
 
 #: Seconds between snapshots of the numbers, heart-beats of the node, and flushes of the trace.
 TICK_SECONDS = 1.0
+#: Seconds until a node looks again whether it may give anything out, as it may have been taken for dead.
+UNSURE_SECONDS = 0.05
 #: Seconds a node that stops waits for the store to take what clients asked.
 DRAIN_SECONDS = 10.0
 #: Seconds it waits then for the store to take the marks of the queues.
@@ -86,6 +88,7 @@ class NodeConfig:
     network_at_once: bool = False  #: no connector waits for the first attempt of another
     node: str = ONLY_NODE  #: its name among the nodes of the broker
     node_timeout_ms: int = NODE_TIMEOUT_MS  #: without a beat after which it is taken for dead
+    link_host: str = "127.0.0.1"  #: where other nodes of the broker reach it
 
 
 class Node:
@@ -111,28 +114,33 @@ class Node:
         gc.set_threshold(*COLLECT_AFTER)
         sys.setswitchinterval(SWITCH_SECONDS)
         keep_freed_memory()
+        config = self.config
         await self._store.open()
         await self._take_over()
-        definitions = await self._in_force.begin(self.config.definitions, self.config.impose)
-        last = await self._store.claim(self.session, self.config.node)
-        snapshot = await self._store.clear_stats()
+        definitions = await self._in_force.begin(config.definitions, config.impose)
         self.broker = await self._make_broker(definitions)
+        self.membership = Membership(
+            self._store, config.node, config.link_host, config.node_timeout_ms, self.broker.homes
+        )
+        last = await self.membership.join()
+        alone = not self.broker.homes.others
+        if alone:
+            await self._store.clear_stats()
+        self.broker.homes.pump = self._request_pump
         self._listeners = Listeners(self.broker, self._authenticate, self._request_pump)
         registry = Registry(self._store)
-        connectors = await registry.begin(self.config.network, self.config.impose)
-        self.network = Connections(self._listeners.own, connectors, at_once=self.config.network_at_once)
+        connectors = await registry.begin(config.network, config.impose)
+        self.network = Connections(self._listeners.own, connectors, at_once=config.network_at_once)
         self._network_desk = NetworkDesk(self.network, registry)
-        beat = partial(self._store.beat, self.session, name=self.config.node, timeout_ms=self.config.node_timeout_ms)
+        snapshot, beat = await self._store.snapshot(), self.membership.beat
         self._reporting = Reporting(
             self.broker, self._store, self._listeners, self._limits, snapshot, beat, lambda: network_stats(self.network)
         )
         await self._reporting.beat()  # from here on operators ask us instead of changing the store themselves
-        self.broker.recover(await self._found(), last)
-        if self.config.cluster is None:
-            for destination in self.config.destinations:
-                self.broker.creation.declare(destination)
-        else:
-            await self._join(self.config.cluster)
+        if alone:
+            self.broker.recover(await self._found(), last)
+        if config.cluster is not None:
+            await self._join(config.cluster)
         self._reporting.note_depths()
         work_by_name = {
             "committer": self._committer.run,
@@ -140,12 +148,19 @@ class Node:
             "tick": self._tick,
             "timers": self._run_timers,
             "signals": self._follow,
+            "members": self.membership.watch,
+            "moves": self.membership.move,
             "requests": self._serve,
         }
         if self._applying is not None:
             work_by_name["applying"] = self._applying.run
         for name, work in work_by_name.items():
             self._tasks.append(asyncio.create_task(self._guard(name, work), name=name))
+        if not alone:
+            await self._find_place(last)
+        if config.cluster is None:
+            for destination in config.destinations:
+                self.broker.creation.declare(destination)
         await self._listen()
         await self.network.announce(self._listeners.announced)
         self.network.start()
@@ -186,7 +201,24 @@ class Node:
         )  # fmt: skip
         if self.config.grants is not None:
             broker.access = Access(self.config.grants)
+        self._committer.announce = broker.homes.known.announce
         return broker
+
+    async def _find_place(self, last: int) -> None:
+        """Take part in what other nodes do: they know us first, then we know the logs, then some are ours."""
+        await self._unless_failed(self.membership.settled(known=False))
+        states = await self._store.recover()
+        self.broker.recover(states, last)
+        self.broker.homes.joined()
+        await self._unless_failed(self.membership.settled(known=True))
+
+    async def _unless_failed(self, work: Coroutine[None, None, None]) -> None:
+        """Wait for this; raises what the node failed with before it was done."""
+        task = asyncio.ensure_future(work)
+        await asyncio.wait({task, self.failed}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            task.cancel()
+            self.failed.result()
 
     async def _found(self) -> list[LogState]:
         """The logs as the last node left them, or none when the broker is to begin anew."""
@@ -241,13 +273,34 @@ class Node:
             client.sink.close()
         with contextlib.suppress(StoreUnavailable):
             await self._reporting.tell_the_last()
-        # A cancel that meets the end of one of the driver's reads gets lost: ask until they are done.
+        await self._end_tasks()
+        with contextlib.suppress(StoreUnavailable):
+            await self.membership.leave()
+        await self._store.close()
+        await self._control.close()
+
+    async def _end_tasks(self) -> None:
+        """A cancel that meets the end of one of the driver's reads gets lost: ask until they are done."""
         while running := [task for task in self._tasks if not task.done()]:
             for task in running:
                 task.cancel()
             await asyncio.wait(running, timeout=TICK_SECONDS)
+
+    async def was_expelled(self) -> bool:
+        """Whether it failed because others took it for dead, and nobody has taken its name since."""
+        if not isinstance(self.failed.exception(), Fenced):
+            return False
         with contextlib.suppress(StoreUnavailable):
-            await self._store.leave(self.session, self.config.node)
+            return self.config.node not in (await self._store.members())[1]
+        return False
+
+    async def abandon(self) -> None:
+        """Give up all that a node has that failed: its clients are gone, and what it knew is of no use."""
+        await self.network.stop()
+        if self.cluster_links is not None:
+            await self.cluster_links.stop()
+        await self._end_tasks()
+        self.membership.close()
         await self._store.close()
         await self._control.close()
 
@@ -260,6 +313,12 @@ class Node:
 
     def _pump(self) -> None:
         self._pumping = False
+        homes = self.broker.homes
+        if homes.others:
+            homes.flush()
+            if not self.membership.is_sure:
+                asyncio.get_running_loop().call_later(UNSURE_SECONDS, self._request_pump)
+                return
         self.broker.delivery.pump()
 
     # -- periodic and following work; each step survives a store that is away
@@ -291,7 +350,7 @@ class Node:
 
     async def _tick(self) -> None:
         while True:
-            await asyncio.sleep(TICK_SECONDS)
+            await asyncio.sleep(min(TICK_SECONDS, self.membership.period))
             await self._reporting.tell()
 
     async def _run_timers(self) -> None:
@@ -310,6 +369,8 @@ class Node:
         async for signal in self._control.signals():
             if signal in ("definitions", "subscribed"):
                 await self._refresh()
+            if signal in ("nodes", "subscribed"):
+                self.membership.look()
 
     async def _refresh(self) -> None:
         """Route by the definitions that are in force."""
@@ -320,12 +381,27 @@ class Node:
 
     async def _serve(self) -> None:
         while True:
-            request = await self._control.next_request(TICK_SECONDS)
+            request = await self._control.next_request(self.config.node, TICK_SECONDS)
             if request is not None:
+                if (node := self._should_answer(request)) is not None:
+                    await self._store.hand_on(request, node)
+                    continue
                 reply = await answer(
                     self.broker, self._committer, self._request_pump, self._refresh, request, self._network_desk.verbs
                 )
                 await self._store.answer(request["id"], reply)
+
+    def _should_answer(self, request: dict) -> str | None:
+        """The other node that a request concerns, because what it is about is there; None: it is this one's."""
+        homes, arguments = self.broker.homes, request["args"]
+        if not homes.others:
+            return None
+        session = homes.me
+        if "id" in arguments:
+            session = arguments["id"].partition("-")[0]
+        elif name := arguments.get("queue") or arguments.get("destination"):
+            session = homes.home(str(Destination.parse(name).physical))
+        return next((each.name for each in homes.members.others if each.session == session), None)
 
 
 def _is_dead_here(former: dict) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -32,6 +32,8 @@ class Queues(Logs):
         super().__init__(committer, delivery, stats)
         self.remembering = Remembering(selectors, self._describe)
         self._declared: set[str] = set()  # by operators
+        #: Whether a temporary queue is of a client of another node.
+        self.lives_elsewhere: Callable[[str], bool] = lambda _log: False
         #: What the store is to know of temporary queues that are there after a restart: see reconnecting.py.
         self.kept: dict[Destination, dict[str, Any]] = {}
         #: Told of a queue that came to be while the broker runs.
@@ -39,7 +41,7 @@ class Queues(Logs):
 
     def recover(self, state: LogState, last: int) -> None:
         """A queue as the last node left it; `last` is the number of the last message."""
-        if (queue := Destination.parse(state.name)).is_temporary:
+        if (queue := Destination.parse(state.name)).is_temporary and not self.lives_elsewhere(state.name):
             if queue in self.kept:
                 self.restore(state, last)
             else:
@@ -47,19 +49,33 @@ class Queues(Logs):
             return
         log = self.restore(state, last)
         queue = log.destination
-        self.topology.add_queue(queue.name)
-        binding = Binding.from_json(queue.name, state.attributes)
-        if binding is not None:
-            self.topology.bind(binding)
-        if state.attributes.get("declared"):
-            self._declared.add(log.name)
-        log.paused = bool(state.attributes.get("paused"))
-        log.counts.DLQ |= bool(state.attributes.get("dlq"))
-        self.remembering.load(log, state.attributes.get("selectors", {}))
+        if queue.is_temporary:
+            self.came(log)
+        else:
+            self.topology.add_queue(queue.name)
+        self.described(log, state.attributes)
+        if log.away:
+            self.came(log)
+            return
         if bool(state.attributes.get("prioritized")) != log.rules.prioritized:
             self._describe(log)
         if log.depth:
             self._give_places(log)
+
+    def described(self, log: MessageLog, attributes: Mapping[str, Any]) -> None:
+        """What the store knows of it."""
+        binding = Binding.from_json(log.destination.name, attributes)
+        if binding is not None:
+            self.topology.bind(binding)
+        (self._declared.add if attributes.get("declared") else self._declared.discard)(log.name)
+        log.paused = bool(attributes.get("paused"))
+        log.counts.DLQ |= bool(attributes.get("dlq"))
+        self.remembering.load(log, attributes.get("selectors", {}))
+        self._delivery.touched[log] = None
+
+    def declare_again(self, log: MessageLog) -> None:
+        """It was removed from the store, and must be there."""
+        self._describe(log)
 
     # -- how they come to be
 
@@ -192,16 +208,28 @@ class Queues(Logs):
 
     def discard(self, log: MessageLog) -> None:
         """Remove a temporary queue with all it holds, whoever consumes from it."""
+        self._lose(log)
+        self.forget(log)
+        if log.counts.EnqueueCount or log.depth or log.shared or self._committer.brings_to(log.name):
+            self._committer.discard(log.name)
+        else:
+            self._committer.remove(log.name)
+
+    def unlearn(self, log: MessageLog) -> None:
+        """Another node removed it, with all it held."""
+        self._lose(log)
+        self.remembering.gone(log)
+        self.forget(log)
+        if not log.destination.is_temporary:
+            self.topology.remove_queue(log.destination.name)
+
+    @staticmethod
+    def _lose(log: MessageLog) -> None:
         for subscription in log.consumers:
             subscription.lose(log)
             for transaction in subscription.client.transactions.values():
                 transaction.settled = [each for each in transaction.settled if each[2].log != log.name]
         log.consumers.clear()
-        self.forget(log)
-        if log.counts.EnqueueCount or self._committer.brings_to(log.name):
-            self._committer.discard(log.name)
-        else:
-            self._committer.remove(log.name)
 
     def forget(self, log: MessageLog) -> None:
         super().forget(log)

@@ -88,14 +88,17 @@ class Reporting:
         changed, gone = self._stats.take_changes()
         if not changed and not gone:
             return
-        self._snapshot += 1
+        if self._broker.homes.others:  # each node tells of what is at home there
+            here = self._broker.homes.is_here
+            changed = [each for each in changed if here(str(each.destination))]
+            gone = [each for each in gone if here(str(each))]
         for each in changed:
-            each.version = self._snapshot
+            each.version = self._snapshot + 1
             self._broker.measure(each)
         rows = {str(each.destination): json.dumps(each.to_json()) for each in changed}
         forgotten = self._stats.long_gone(self._snapshot)
         try:
-            await self._store.write_stats(self._snapshot, rows, list(map(str, gone)), list(map(str, forgotten)))
+            self._snapshot = await self._store.write_stats(rows, list(map(str, gone)), list(map(str, forgotten)))
         except StoreUnavailable:
             self._stats.give_back(changed, gone)
             raise

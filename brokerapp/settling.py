@@ -50,7 +50,7 @@ class Settling:
         if transaction is not None:
             client.check_room(transaction)
         settled = take(subscription, key)
-        self._give_back_credit(subscription, len(settled))
+        self._give_back_credit(subscription, [entry for _, _, entry in settled])
         if transaction is not None:
             transaction.settled += settled
             self._broker.confirm(client, settle.receipt)
@@ -58,8 +58,21 @@ class Settling:
         if settle.receipt is not None:
             self._broker.storing.submit(client, (), settled, settle.receipt)
             return
+        if subscription.abroad:
+            settled = self._settle_abroad(subscription, settled)
         self.account(settled)
         self._broker.committer.settle([entry for _, _, entry in settled])
+
+    def _settle_abroad(
+        self, subscription: Subscription, settled: Sequence[tuple[Subscription, str, Entry]]
+    ) -> list[tuple[Subscription, str, Entry]]:
+        """Let the store remove what is of logs at home elsewhere, and then their homes know; the rest."""
+        queues = self._broker.queues
+        away = [e for _, _, e in settled if (log := queues.get(e.log)) is not None and log.away]
+        if away:
+            self._broker.homes.abroad.settle(away, subscription.client)
+        known = set(map(id, away))
+        return [each for each in settled if id(each[2]) not in known]
 
     def settle_run(self, client: Client, run: SettleRun) -> None:
         """ACKs that came one after the other: those of one subscription to one queue are dealt with at once."""
@@ -68,22 +81,25 @@ class Settling:
         while ack_ids:
             subscription = client.by_key.get(ack_ids[0].partition("-")[0])
             log = subscription and subscription.only_log
-            if log is None or subscription.ack_mode == "client":
+            if log is None or log.away or subscription.ack_mode == "client":
                 break
             take = subscription.unacked.pop
             found = [take(ack_id, None) for ack_id in ack_ids]
             entries = [entry for entry in found if entry is not None]
             if not entries:
                 break
-            self._give_back_credit(subscription, len(entries))
+            self._give_back_credit(subscription, entries)
             self._broker.delivery.acked(log, entries, client, now_us)
             self._broker.committer.settle(entries)
             ack_ids = [ack_id for ack_id, entry in zip(ack_ids, found, strict=True) if entry is None]
         for each in SettleRun(ack_ids):
             self._broker.attempt(client, self.settle, each)
 
-    def _give_back_credit(self, subscription: Subscription, count: int) -> None:
-        """It holds so many messages less."""
+    def _give_back_credit(self, subscription: Subscription, entries: Sequence[Entry]) -> None:
+        """It holds these messages no longer."""
+        count = len(entries)
+        if subscription.abroad:
+            self._broker.homes.abroad.give_credit(subscription, entries)
         if subscription.credit <= 0:
             self._broker.delivery.resume(subscription)
         subscription.credit += count
@@ -96,7 +112,9 @@ class Settling:
             entries = [entry for _, _, entry in run]
             if from_log(entries[0]):
                 log = self._broker.queues.get(name)
-                if log is not None:  # else it was removed meanwhile, with all it held
+                if log is not None and log.away:
+                    self._broker.homes.abroad.settled(name, entries, subscription.client)
+                elif log is not None:  # else it was removed meanwhile, with all it held
                     self._broker.delivery.acked(log, entries, subscription.client, now_us)
                 continue
             for entry in entries:
@@ -126,7 +144,12 @@ class Settling:
         if client.bridge:
             self._broker.failures.record(BRIDGE_REFUSE, time.time_ns() // 1000, entry, client.client_id, None)
         if from_log(entry):
-            self._broker.redelivering.reject(self._broker.queues[entry.log], entry, client.client_id)
+            log = self._broker.queues[entry.log]
+            if log.away:
+                self._broker.homes.abroad.give_credit(subscription, (entry,))
+                self._broker.homes.abroad.reject(log.name, entry, client.client_id)
+            else:
+                self._broker.redelivering.reject(log, entry, client.client_id)
         elif isinstance(entry, RemoteEntry):
             entry.keeper.rejected(entry)
         else:

@@ -147,7 +147,7 @@ class Storing:
             for copy in each.route.topics:
                 if self._broker.bridging.is_repeated(each.message, copy.destination, each.sender):
                     continue
-                if not copy.destination.is_temporary or copy.destination in self._broker.temporaries:
+                if not self._broker.temporaries.is_gone(copy.destination):
                     self._broker.delivery.publish(each.message, copy, each.sender)
 
     def stored(
@@ -172,6 +172,9 @@ class Storing:
         for log, (name, original, shown) in zip(group.logs, group.rows, strict=True):
             if given and name in given:
                 self._broker.early.stored(log, given[name], numbers, payloads)
+                continue
+            if log.away:
+                self._broker.homes.arrived(log, bodies)
                 continue
             self.arrived(log, messages, bodies)
             if log.consumers:

@@ -116,7 +116,9 @@ class Subscribing:
             self._join(subscription)
             self._broker.recovery.subscribed(subscription, retroactive)
         self._started(subscription)
-        self._broker.barrier(client, subscribe.receipt, lambda: self._start(subscription))
+        self._broker.homes.when_sure(
+            lambda: self._broker.barrier(client, subscribe.receipt, lambda: self._start(subscription))
+        )
 
     def _started(self, subscription: Subscription) -> None:
         """It is served from now on."""
@@ -217,6 +219,9 @@ class Subscribing:
         held = [each for each in subscription.unacked.values() if not isinstance(each, RemoteEntry)]
         now_us = time.time_ns() // 1000
         for entry in held:
+            log = self._broker.queues.get(entry.log)
+            if log is not None and log.away:  # its home says so
+                continue
             self._broker.failures.record(REDELIVER, now_us, entry, client.client_id, "consumer gone")
             self._broker.stats.of(Destination.parse(entry.log)).RedeliveredCount += 1
             if not from_log(entry):

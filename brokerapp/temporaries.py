@@ -15,6 +15,7 @@ from brokerapp.client import Client
 from brokerapp.destination import Destination, Kind, check_name
 from brokerapp.engine.life_cycles import Ending, grace_ms
 from brokerapp.errors import LimitExceeded, RequestRefused
+from brokerapp.nodes.members import owner_of
 from brokerapp.reconnecting import Belonging, belonging
 
 if TYPE_CHECKING:
@@ -98,6 +99,15 @@ class Temporaries:
         else:
             self._broker.stats.of(destination)
 
+    def learn(self, destination: Destination) -> None:
+        """A client of another node has this one."""
+        self._producers.setdefault(destination, {})
+
+    def unlearn(self, destination: Destination) -> None:
+        """It is gone."""
+        for producer in self._producers.pop(destination, ()):
+            producer.producing_to.discard(destination)
+
     def lend(self, bridge: Client, subscription: str, destination: Destination) -> None:
         """A bridge subscribes to one of the broker at its other end: it is here, too. Raises RequestRefused."""
         if destination in self._producers and destination not in self._lent:
@@ -120,17 +130,21 @@ class Temporaries:
 
     def is_gone(self, destination: Destination) -> bool:
         """Whether it is a temporary destination that is there no more, or never was."""
-        return destination.is_temporary and destination not in self._producers
+        if not destination.is_temporary or destination in self._producers:
+            return False
+        # of queues all nodes are told; topics of other nodes' clients are known by their name
+        return destination.is_queue or not self._broker.homes.lives_elsewhere(owner_of(str(destination)))
 
     def check(self, destination: Destination) -> None:
         """Raise RequestRefused when a temporary destination is gone, or never was."""
-        if destination not in self._producers:
+        if self.is_gone(destination):
             raise RequestRefused(f"the destination {destination} does not exist: its connection has ended")
 
     def sent_by(self, client: Client, destination: Destination) -> None:
         """A client sends there for the first time. Raises RequestRefused when it does not exist."""
         self.check(destination)
-        self._producers[destination][client] = None
+        if destination in self._producers:
+            self._producers[destination][client] = None
 
     def left_by(self, client: Client, destination: Destination) -> None:
         """A client sends there no more."""

@@ -23,7 +23,9 @@ CORE = (
     "brokerapp.delivery", "brokerapp.durables", "brokerapp.early_delivery", "brokerapp.expiry",
     "brokerapp.failures", "brokerapp.flow_control", "brokerapp.full_place",
     "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.leftovers",
-    "brokerapp.logs", "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas",
+    "brokerapp.logs", "brokerapp.nodes.abroad", "brokerapp.nodes.guests", "brokerapp.nodes.homes",
+    "brokerapp.nodes.known", "brokerapp.nodes.members", "brokerapp.nodes.words", "brokerapp.producers",
+    "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas",
     "brokerapp.recovery", "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.rivals", "brokerapp.runs",
     "brokerapp.scheduling", "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics",
     "brokerapp.statistics_maps", "brokerapp.stats", "brokerapp.storing", "brokerapp.subscribing",
@@ -169,13 +171,16 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.engine.circumstances", "brokerapp.engine.job", "brokerapp.selectors", "=brokerapp.store",
         "brokerapp.store.redis",
     ),
+    "brokerapp.nodes": (),
+    "brokerapp.nodes.links": ("brokerapp.nodes.members", "brokerapp.nodes.words"),
+    "brokerapp.nodes.membership": ("brokerapp.nodes", "brokerapp.store.redis"),
     "brokerapp.in_force": (*VALUES, "brokerapp.clock", "brokerapp.store.redis"),
     "brokerapp.reporting": (
         *PARTS_OF_CORE, "brokerapp.listeners", "brokerapp.peers", "brokerapp.store.redis", "brokerapp.store.room",
     ),
     "brokerapp.node": (
         *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.cluster", "brokerapp.in_force", "brokerapp.listeners",
-        "brokerapp.network", "brokerapp.reporting",
+        "brokerapp.network", "brokerapp.nodes.membership", "brokerapp.reporting",
         "brokerapp.requests", "brokerapp.stomp", "brokerapp.store.nodes", "brokerapp.store.redis",
         "brokerapp.store.room",
     ),
@@ -244,7 +249,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     # the broker's core waits for nothing: whoever does has a name here
     "asyncio": (
         "brokerapp.cluster.applying", "brokerapp.cluster.links",
-        "brokerapp.committer", "brokerapp.node", "brokerapp.requests", "brokerapp.sending", "brokerapp.steps",
+        "brokerapp.committer", "brokerapp.node", "brokerapp.nodes.known", "brokerapp.nodes.links",
+        "brokerapp.nodes.membership", "brokerapp.requests", "brokerapp.sending", "brokerapp.steps",
         "brokerapp.transfers", "brokerapp.network.link", "brokerapp.network.loopback", "brokerapp.network.connections",
         "brokerapp.network.way", "brokerapp.network.discovery", "brokerapp.network.inquiry",
         "brokerapp.network.activemq", "brokerapp.network.batches",

@@ -1,9 +1,13 @@
-"""Marks: what tells a node that starts after a crash which messages of a log may have been delivered before.
+"""Marks: what tells a node that starts after a crash, or takes a log over, what of it may have been delivered.
 
-All (`open`) while the log has consumers, those up to a number once the last one left.
+All (`open`) while the log has consumers, those up to a number once the last one left. Where a broker has several nodes
+an open mark also says at which of them the consumers are, and up to which number messages came back from some: while
+those nodes live they know what they hold, and nothing else was delivered.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from brokerapp.engine.message_log import MessageLog
 
@@ -11,9 +15,31 @@ from brokerapp.engine.message_log import MessageLog
 OPEN = "open"
 
 
-def suspects(mark: str, last: int) -> int:
-    """The number up to which messages may have been delivered; `last` is that of the broker's last message."""
-    return last if mark == OPEN else int(mark or 0)
+def is_open(mark: str) -> bool:
+    """Whether the log had consumers."""
+    return mark.startswith(OPEN)
+
+
+def suspects(mark: str, last: int, alive: Collection[str] = ()) -> int:
+    """The number up to which messages may have been delivered to who knows nothing of it any more.
+
+    `last` is that of the broker's last message, `alive` the nodes (sessions) that have said what they hold.
+    """
+    if not is_open(mark):
+        return int(mark or 0)
+    _, *known = mark.split()
+    if known and all(session in alive for session in known[1:]):
+        return int(known[0])
+    return last
+
+
+def open_mark(log: MessageLog, me: str) -> str:
+    """The mark of a log with consumers, at home on the node of this session."""
+    if not log.shared:
+        return OPEN
+    came_back = max(log.returned, default=0)
+    sessions = sorted({consumer.guest_of or me for consumer in log.consumers})
+    return " ".join((OPEN, str(max(came_back, log.may_have_been_delivered)), *sessions))
 
 
 def closing_mark(log: MessageLog) -> str:

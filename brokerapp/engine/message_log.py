@@ -4,12 +4,13 @@ performs. What of it is in memory: see window.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from brokerapp.engine.choosing import Choosing
 from brokerapp.engine.dispatch_rules import DEFAULT_RULES, DispatchRules
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.gate import Gate
+from brokerapp.engine.message_groups import MessageGroups
 from brokerapp.engine.subscription import Subscription
 from brokerapp.engine.turns import Able, Given, able, able_by_choice, deal
 from brokerapp.engine.window import Window
@@ -19,7 +20,10 @@ from brokerapp.snapshot import DestinationStats
 class MessageLog(Window):
     """One queue. Numbers are those of DestinationStats."""
 
-    __slots__ = ("coming", "counts", "destination", "dispatched", "gate", "paused", "stopped", "stranded", "turn")
+    __slots__ = (
+        "away", "coming", "counts", "destination", "dispatched", "gate", "lends", "paused", "stopped", "stranded",
+        "tenure", "turn",
+    )  # fmt: skip
 
     def __init__(
         self, counts: DestinationStats, depth: int = 0, suspect: int = 0, rules: DispatchRules = DEFAULT_RULES
@@ -30,6 +34,9 @@ class MessageLog(Window):
         self.turn = 0
         self.dispatched = 0  #: the highest number that was given out
         self.coming = 0  #: bytes of messages that were given early and are not stored yet
+        self.away = False  #: another node dispatches from it
+        self.lends = False  #: some of its consumers are clients of other nodes
+        self.tenure = 0  #: grows whenever another node dispatches from it
         self.paused = False  #: an operator wants nothing to be given out
         self.stopped: set[str] = set()  #: reasons for which nothing is given out for a moment
         #: Entries that consumers left behind before they were stored: they come back when they are.
@@ -44,6 +51,23 @@ class MessageLog(Window):
         if self.rules.bridges is not None:  # what it kept here may cross now
             self.offer_again()
         self.forget_window()
+
+    def vacate(self) -> None:
+        super().vacate()
+        self.consumers.clear()
+        self.dispatched = 0
+
+    def begin(self, depth: int, suspect: int, returned: Mapping[int, int], held: Collection[int]) -> None:
+        consumers = list(self.consumers)
+        super().begin(depth, suspect, returned, held)
+        self.consumers[:] = consumers
+        self.dispatched = max(held, default=0)
+
+    def note_owner(self, group: str, consumer: Subscription) -> None:
+        """A message group is this consumer's, who holds messages of it."""
+        if self.groups is None:
+            self.groups = MessageGroups(self.rules.groups)
+        self.groups.assign(group, consumer)
 
     # -- what it wants of the store
 
@@ -120,6 +144,8 @@ class MessageLog(Window):
     @property
     def is_awaited(self) -> bool:
         """Whether the next message may be for a consumer at once, because nothing waits before it."""
+        if self.lends:  # who acknowledges on another node needs the number
+            return False
         return bool(self.consumers) and self.depth == self.in_flight and not (self.silent or self.paging)
 
     def pass_through(self, entries: Sequence[Entry]) -> Given:
@@ -177,7 +203,7 @@ class MessageLog(Window):
         self.coming -= sum([entry.size for entry in entries])
         self.dispatched = max(self.dispatched, last)
         if (
-            self.unloaded or self.paging or self.rules.prioritized
+            self.unloaded or self.paging or self.shared or self.rules.prioritized
         ):  # the window may come there, and is to pass them over
             self.ahead.taken.update([entry.seq for entry in entries])
         else:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import insort_right
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from brokerapp.engine.dispatch_rules import DispatchRules
 from brokerapp.engine.entry import Entry
@@ -34,8 +34,8 @@ class Window:
     """The window of the log of this name, for its consumers."""
 
     __slots__ = (
-        "ahead", "consumers", "depth", "groups", "in_flight", "loaded", "may_have_been_delivered", "name", "paging",
-        "place", "ready", "ready_bytes", "returned", "rules", "unloaded", "window",
+        "ahead", "consumers", "depth", "fresh", "groups", "in_flight", "loaded", "may_have_been_delivered", "name",
+        "paging", "place", "ready", "ready_bytes", "returned", "rules", "shared", "unloaded", "window",
     )  # fmt: skip
 
     def __init__(self, name: str, depth: int, suspect: int, rules: DispatchRules) -> None:
@@ -50,6 +50,9 @@ class Window:
         self.ready_bytes = 0
         self.window = 0  #: grows whenever the window is forgotten: what was read for an earlier one is of no use
         self.paging = False
+        self.fresh = 0  #: messages that came while a page was being read, which may not hold them
+        #: Other nodes write to it, too: what is new is read from the store, where it has its place among theirs.
+        self.shared = False
         self.place = place_in(rules.prioritized)  #: what orders its messages
         self.groups: MessageGroups | None = None  #: None: no message had a group
         self.ahead = Lookahead(rules.prioritized)
@@ -109,6 +112,9 @@ class Window:
 
     def offer_run(self, entries: Sequence[Entry]) -> None:
         """Messages were stored, one after the other."""
+        if self.shared:
+            self.offer_unseen(len(entries))
+            return
         size = sum([entry.size for entry in entries])
         fits = len(self.ready) + len(entries) <= WINDOW and self.ready_bytes + size <= WINDOW_BYTES
         plain = not (self.rules.prioritized or self.ahead.taken or entries[0].message.grouped)
@@ -122,9 +128,11 @@ class Window:
         self.ready_bytes += size
 
     def offer_unseen(self, count: int = 1) -> None:
-        """Messages were stored while nobody consumes."""
+        """Messages were stored, and are read when they are wanted."""
         self.depth += count
         self.unloaded += count
+        if self.paging:
+            self.fresh += count
         self.ahead.at_end = False
         if self.rules.prioritized:  # who knows where they belong
             self._read_anew()
@@ -153,8 +161,10 @@ class Window:
         if found:
             self.loaded = self.place(found[-1])
             self.ahead.loaded(self.loaded)
+            self.unloaded = max(self.unloaded, self.fresh)
         else:
-            self.unloaded = 0
+            self.unloaded = self.fresh
+        self.fresh = 0
         self.ahead.read()
         self.forget_window()
 
@@ -166,6 +176,8 @@ class Window:
         found = list(entries)
         kept = [entry for entry in self._known_again(found) if self.place(entry) > self.loaded]
         self.ahead.put(kept, after, self.place(found[-1]) if found else None)
+        if self.fresh:
+            self.ahead.at_end, self.fresh = False, 0
         self.ahead.read()
         self.forget_window()
 
@@ -269,6 +281,32 @@ class Window:
         self.window += 1
         self.ahead.forget()
         self.offer_again()
+
+    def begin(self, depth: int, suspect: int, returned: Mapping[int, int], held: Collection[int]) -> None:
+        """Hold what the store holds, as another node left it; the numbers of what consumers hold are known."""
+        self.vacate()
+        self.depth, self.in_flight = depth, len(held)
+        self.may_have_been_delivered = suspect
+        self.returned.update(returned)
+        self.ahead.taken.update(held)
+        self.unloaded = max(0, depth - len(held))
+        self.look_again()
+
+    def vacate(self) -> None:
+        """Hold nothing, and know nothing of who holds what: another node does."""
+        self.ready.clear()
+        self.ready_bytes = self.depth = self.in_flight = self.unloaded = self.loaded = self.fresh = 0
+        self.window += 1
+        self.returned.clear()
+        self.ahead.reset()
+        self.groups = None
+        self.offer_again()
+
+    def look_again(self) -> None:
+        """There may be more in the store than is known."""
+        self.unloaded += 1
+        self.fresh += int(self.paging)
+        self.ahead.at_end = False
 
     def forget_window(self) -> None:
         """Without consumers and messages in flight nothing needs to be in memory."""

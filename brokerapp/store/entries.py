@@ -35,6 +35,15 @@ class Entries(Server):
         rows = await self._call("urgent", keys, [self.keys.payload_prefix, after, count, READ_BYTES])
         return entries_of(rows)
 
+    async def present(self, log: str, numbers: Sequence[int]) -> set[int]:
+        """Which of these entries are there."""
+        found: set[int] = set()
+        for start in range(0, len(numbers), ROWS_AT_ONCE):
+            part = numbers[start : start + ROWS_AT_ONCE]
+            rows = await self._many(("XRANGE", self.keys.log(log), f"{each}-0", f"{each}-0") for each in part)
+            found.update(number for number, row in zip(part, rows, strict=True) if row)
+        return found
+
     async def newest(self, log: str) -> int:
         """The number of the newest entry; 0 when there is none."""
         found = await self._do("XREVRANGE", self.keys.log(log), "+", "-", "COUNT", 1)

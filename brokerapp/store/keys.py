@@ -22,14 +22,16 @@
 {B}:stats          hash    destination -> JSON; `{B}:stats:changed` zset destination -> snapshot version
 {B}:nodes          hash    name of a member -> JSON of what others need to know of it
 {B}:node:NAME      string  JSON of its status, expires when it stops beating
-{B}:requests       list    ids of what operators ask of the node
+{B}:secret         string  by what the members know each other
+{B}:requests       list    ids of what operators ask of any node
+{B}:requests:NAME  list    the same of one of them
 {B}:request:ID     string  JSON of one request, expires when nobody waits for the answer any more
 {B}:reply:ID       list    JSON of the answer
 {B}:trace          stream  trace batches
 {B}:rings          zset    destination with a history -> when it moved last, seconds since the epoch
 {B}:ring:R:NAME    list    points of its history in the resolution R, oldest first; NAME `broker`: of the whole
 {B}:lease:NAME     string  who does what one process of all does, expires when it stops
-{B}:signals        channel `definitions`, `stats VERSION`
+{B}:signals        channel `definitions`, `stats VERSION`, `nodes`
 """
 
 from __future__ import annotations
@@ -127,12 +129,19 @@ class Keys:
     def nodes(self) -> str:
         return self._key("nodes")
 
+    @property
+    def secret(self) -> str:
+        return self._key("secret")
+
     def node(self, name: str) -> str:
         return self._key(f"node:{name}")
 
     @property
     def requests(self) -> str:
         return self._key("requests")
+
+    def requests_of(self, node: str) -> str:
+        return self._key(f"requests:{node}")
 
     def request(self, id: str) -> str:
         return self._key(f"request:{id}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from brokerapp.store import LogState
@@ -49,7 +49,15 @@ class Logs(Server):
 
     async def recover(self) -> list[LogState]:
         """All logs as the last node left them."""
-        logs = await self.logs()
+        return await self._states(await self.logs())
+
+    async def recover_some(self, logs: Sequence[str]) -> tuple[int, list[LogState]]:
+        """The number of the last message; these logs, as far as they exist, as their last home left them."""
+        last = int(await self._do("HGET", self.keys.state, "seq") or 0)
+        known = dict(zip(logs, await self.attributes_of(logs), strict=True))
+        return last, await self._states({name: attributes for name, attributes in known.items() if attributes})
+
+    async def _states(self, logs: Mapping[str, dict[str, Any]]) -> list[LogState]:
         depths = await self.depths(list(logs))
         marks = {name.decode(): mark.decode() for name, mark in pairs(await self._do("HGETALL", self.keys.marks))}
         returned = await self._returned(list(logs))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,13 +19,20 @@ ONLY_NODE = "main"
 class Nodes(Server):
     """See brokerapp.store and nodes.lua."""
 
-    async def claim(self, session: str, name: str = ONLY_NODE, about: Mapping[str, Any] | None = None) -> int:
+    async def claim(
+        self,
+        session: str,
+        name: str = ONLY_NODE,
+        about: Mapping[str, Any] | None = None,
+        timeout_ms: int = NODE_TIMEOUT_MS,
+    ) -> int:
         """Become the member of this name, of which others read `about`; returns the last message's number.
 
         Its former session may write no more.
         """
-        record = json.dumps({**(about or {}), "session": session})
-        return await self._call("claim", [self.keys.state, self.keys.nodes], [session, name, record, self.keys.signals])
+        keys, record = self.keys, json.dumps({**(about or {}), "session": session})
+        arguments = [session, name, record, keys.signals, timeout_ms]
+        return await self._call("claim", [keys.state, keys.nodes, keys.node(name)], arguments)
 
     async def beat(
         self, session: str, status: Mapping[str, Any], name: str = ONLY_NODE, timeout_ms: int = NODE_TIMEOUT_MS
@@ -53,6 +61,17 @@ class Nodes(Server):
         names = sorted(name.decode() for name in await self._do("HKEYS", self.keys.nodes))
         found = await self._do("MGET", *map(self.keys.node, names)) if names else []
         return {name: json.loads(status) for name, status in zip(names, found, strict=True) if status}
+
+    async def beating(self) -> set[str]:
+        """The names of the nodes that live, those included that say nothing of themselves yet."""
+        names = [name.decode() for name in await self._do("HKEYS", self.keys.nodes)]
+        found = await self._do("MGET", *map(self.keys.node, names)) if names else []
+        return {name for name, status in zip(names, found, strict=True) if status is not None}
+
+    async def secret(self) -> bytes:
+        """What only who may use the store knows: by it nodes know each other."""
+        await self._do("SET", self.keys.secret, secrets.token_hex(32), "NX")
+        return await self._do("GET", self.keys.secret)
 
     async def has_node(self) -> bool:
         """Whether any node lives."""

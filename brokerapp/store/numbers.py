@@ -11,10 +11,8 @@ from brokerapp.store.server import Server
 class Numbers(Server):
     """See brokerapp.store and numbers.lua."""
 
-    async def write_stats(
-        self, version: int, rows: Mapping[str, str], gone: Sequence[str], forgotten: Sequence[str] = ()
-    ) -> None:
-        """Publish changed destinations (JSON by native name) and deleted ones as snapshot `version`.
+    async def write_stats(self, rows: Mapping[str, str], gone: Sequence[str], forgotten: Sequence[str] = ()) -> int:
+        """Publish changed destinations (JSON by native name) and deleted ones as the next snapshot; its version.
 
         `forgotten` were deleted long ago: nobody who asks what changed is told of them any more.
         """
@@ -22,22 +20,22 @@ class Numbers(Server):
         items = list(rows.items())
         for start in range(0, len(items), ROWS_AT_ONCE):
             part = items[start : start + ROWS_AT_ONCE]
-            await self._call("numbers", keys, [version, "", len(part), *(text for row in part for text in row), 0, 0])
-        words = [version, self.keys.signals, 0, len(gone), *gone, len(forgotten), *forgotten]
-        await self._call("numbers", keys, words)
+            await self._call("numbers", keys, ["", len(part), *(text for row in part for text in row), 0, 0])
+        words = [self.keys.signals, 0, len(gone), *gone, len(forgotten), *forgotten]
+        return await self._call("numbers", keys, words)
 
-    async def clear_stats(self) -> int:
-        """Forget all numbers (a node that starts counts anew); returns the last snapshot's version."""
-        keys = self.keys
-        version, *_ = await self._many(
-            [("HGET", keys.state, "snapshot"), ("DEL", keys.stats), ("DEL", keys.stats_changed)]
-        )
-        return int(version or 0)
+    async def snapshot(self) -> int:
+        """The version of the last snapshot."""
+        return int(await self._do("HGET", self.keys.state, "snapshot") or 0)
+
+    async def clear_stats(self) -> None:
+        """Forget all numbers: a node that starts alone counts anew."""
+        await self._many([("DEL", self.keys.stats), ("DEL", self.keys.stats_changed)])
 
     async def stats(self, since: int) -> tuple[int, list[str], list[str]]:
         """Snapshot version, JSON of the destinations changed after `since`, names of those deleted after it."""
         keys = self.keys
-        version = int(await self._do("HGET", keys.state, "snapshot") or 0)
+        version = await self.snapshot()
         if since <= 0 or since > version:
             rows = await self._do("HVALS", keys.stats)
             return version, [row.decode() for row in rows], []

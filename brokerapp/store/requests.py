@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -17,19 +18,33 @@ REPLY_SECONDS = 60
 class Requests(Server):
     """See brokerapp.store and requests.lua."""
 
-    async def request(self, verb: str, args: Mapping[str, Any], timeout: float) -> Any:
-        """Ask the node; its answer, or StoreUnavailable when none comes in time (seconds)."""
+    async def request(self, verb: str, args: Mapping[str, Any], timeout: float, node: str = "") -> Any:
+        """Ask this node, or any; its answer, or StoreUnavailable when none comes in time (seconds)."""
         id = uuid.uuid4().hex
-        asked = json.dumps({"id": id, "verb": verb, "args": dict(args)})
-        await self._call("ask", [self.keys.request(id), self.keys.requests], [id, asked, int(timeout * 1000)])
+        asked = json.dumps({"id": id, "verb": verb, "args": dict(args), "until": time.time() + timeout})
+        await self._ask_node(id, asked, timeout, node)
         answer = await self._do("BLPOP", self.keys.reply(id), timeout)
         if answer is None:
             raise StoreUnavailable(f"the broker node did not answer {verb} within {timeout:g} seconds")
         return json.loads(answer[1])
 
-    async def next_request(self, wait: float) -> dict[str, Any] | None:
-        """The next thing asked of the node, waiting up to `wait` seconds; what nobody waits for any more is skipped."""
-        found = await self._do("BLPOP", self.keys.requests, wait)
+    async def _ask_node(self, id: str, asked: str, timeout: float, node: str) -> None:
+        keys = self.keys
+        requests = keys.requests_of(node) if node else keys.requests
+        await self._call("ask", [keys.request(id), requests], [id, asked, int(timeout * 1000)])
+
+    async def hand_on(self, request: Mapping[str, Any], node: str) -> None:
+        """Let another node answer what this one was asked."""
+        left = request["until"] - time.time()
+        if left > 0:
+            await self._ask_node(request["id"], json.dumps(dict(request)), left, node)
+
+    async def next_request(self, node: str, wait: float) -> dict[str, Any] | None:
+        """The next thing asked of this node, or any, waiting up to `wait` seconds.
+
+        What nobody waits for any more is skipped.
+        """
+        found = await self._do("BLPOP", self.keys.requests_of(node), self.keys.requests, wait)
         asked = await self._do("GETDEL", self.keys.request(found[1].decode())) if found else None
         return json.loads(asked) if asked else None
 

@@ -8,6 +8,7 @@ import signal
 import sys
 from argparse import ArgumentParser
 from collections.abc import Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from brokerapp.errors import BrokerError
 from brokerapp.node import Node
 from brokerapp.reloading import follow, period_ms
 from brokerapp.store.embedded import EmbeddedStore
+from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
 from brokerapp.wiring import authenticator, check_exposure, listens, node_config
 
 logger = logging.getLogger(__name__)
@@ -41,6 +43,16 @@ class Command(BaseCommand):
             "--redis", help="URL of a Redis or Valkey to use instead of one of its own in the data folder"
         )
         parser.add_argument("--name", help="broker name, instead of the file's")
+        parser.add_argument(
+            "--node", default=ONLY_NODE, help="name of this node among those of the broker, which use one --redis"
+        )
+        parser.add_argument(
+            "--node-timeout",
+            type=float,
+            default=NODE_TIMEOUT_MS / 1000,
+            help="seconds without a sign of life after which other nodes take this one for dead",
+        )
+        parser.add_argument("--link", default="127.0.0.1", help="address at which other nodes reach this one")
         parser.add_argument(
             "--anonymous",
             action="store_true",
@@ -84,21 +96,31 @@ class Command(BaseCommand):
             wanted = node_config(
                 config, url, name=options["name"], alone=store is not None, impose=True, trace=not options["no_trace"]
             )
+            wanted = replace(
+                wanted,
+                node=options["node"],
+                node_timeout_ms=int(options["node_timeout"] * 1000),
+                link_host=options["link"],
+            )
             data.remember(wanted.broker)
-            node = Node(wanted, authenticator(config.authentication))
-            await node.start()
-            self.stdout.write("ready")
-            self.stdout.flush()
             period = period_ms(config)
-            following = follow(options["config"], properties, period, node) if period else None
-            await self._until_told(node, store, following)
+            while True:
+                node = Node(wanted, authenticator(config.authentication))
+                await node.start()
+                self.stdout.write("ready")
+                self.stdout.flush()
+                following = follow(options["config"], properties, period, node) if period else None
+                if not await self._until_told(node, store, following):
+                    break
+                logger.warning("node %s was taken for dead: it joins again", wanted.node)
         finally:
             if store is not None:
                 await asyncio.to_thread(store.stop)
 
     async def _until_told(
         self, node: Node, store: EmbeddedStore | None, following: Coroutine[Any, Any, None] | None
-    ) -> None:
+    ) -> bool:
+        """Run the node until we are told to stop, or it cannot go on; whether another may in its place."""
         told = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, told.set)
@@ -107,10 +129,14 @@ class Command(BaseCommand):
         done, _ = await asyncio.wait({stop, node.failed}, return_when=asyncio.FIRST_COMPLETED)
         if stop in done:
             await node.stop()
-        for each in beside:
+        for each in (*beside, stop):
             each.cancel()
-        if node.failed in done:
+        if node.failed not in done:
+            return False
+        if not await node.was_expelled():
             node.failed.result()
+        await node.abandon()
+        return True
 
 
 async def _keep_alive(store: EmbeddedStore) -> None:

@@ -25,14 +25,15 @@ local function session_of(nodes, name)
   return record and cjson.decode(record).session
 end
 
--- claim(KEYS = state, nodes, ARGV = session, name, JSON with the session, channel): be the member of this name, whose former session
--- is fenced. Returns the last SEQ.
+-- claim(KEYS = state, nodes, its beat, ARGV = session, name, JSON with the session, channel, milliseconds): be the member of this
+-- name, whose former session is fenced. It lives from now on, though it has no status yet. Returns the last SEQ.
 local function claim(keys, args)
   local former = session_of(keys[2], args[2])
   if former then fence(keys[1], former) end
   redis.call('HDEL', keys[1], 'session', 'batch', 'reply') -- of a broker that had one node
   admit(keys[1], args[1], args[2])
   redis.call('HSET', keys[2], args[2], args[3])
+  redis.call('SET', keys[3], '', 'PX', args[5])
   changed_members(keys[1], args[4])
   return tonumber(redis.call('HGET', keys[1], 'seq')) or 0
 end

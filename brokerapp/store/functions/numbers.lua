@@ -1,7 +1,8 @@
--- numbers(KEYS = state, stats, changed, ARGV = version, channel ('': there is more to come), n, n times name and JSON,
---         n, n names that are gone, n, n names that were gone long ago): what operators see, as snapshot `version`.
+-- numbers(KEYS = state, stats, changed, ARGV = channel ('': there is more to come), n, n times name and JSON,
+--         n, n names that are gone, n, n names that were gone long ago): what operators see, as the next snapshot. Several nodes tell
+--         theirs. Returns its version.
 local function numbers(keys, args)
-  local version, at = args[1], 3
+  local version, at = (tonumber(redis.call('HGET', keys[1], 'snapshot')) or 0) + 1, 2
   local function list(step)
     local first, count = at + 1, tonumber(args[at])
     at = first + count * step
@@ -24,10 +25,10 @@ local function numbers(keys, args)
   end
   first, last = list(1)
   for i = first, last do redis.call('ZREM', keys[3], args[i]) end
-  if args[2] ~= '' then
+  if args[1] ~= '' then
     redis.call('HSET', keys[1], 'snapshot', version)
-    redis.call('PUBLISH', args[2], 'stats ' .. version)
+    redis.call('PUBLISH', args[1], 'stats ' .. version)
   end
-  return 1
+  return version
 end
 writes('numbers', numbers)

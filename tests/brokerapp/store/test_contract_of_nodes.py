@@ -72,14 +72,19 @@ async def test_a_batch_that_is_repeated_is_done_once_whatever_another_node_wrote
 
 async def test_a_node_that_beats_is_not_expelled(store, session):
     await store.claim("you", "other")
+    assert await store.beating() == {"main", "other"}  # it lives as soon as it is there
+    assert not await store.expel("me", "other", "you")
     await store.beat("you", {}, "other")
     assert not await store.expel("me", "other", "you")
     await Session(store, "you").append("a")
 
 
 async def test_a_node_that_does_not_beat_is_expelled_once_and_writes_no_more(store):
-    await store.claim("you", "other")
+    await store.claim("you", "other", timeout_ms=1)
     epoch, _ = await store.members()
+    deadline = time.monotonic() + 10
+    while "other" in await store.beating():
+        assert time.monotonic() < deadline
     assert await store.expel("me", "other", "you")
     assert not await store.expel("me", "other", "you")
     assert await store.members() == (epoch + 1, {"main": {"session": "me"}})

@@ -1,0 +1,262 @@
+"""Abroad: our clients' consumers of logs that are at home on other nodes.
+
+The home decides what they get; here they hold it, and what they acknowledge is removed by this node's own commits. The
+account of what they hold, by log and number, is what a new home is told.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from brokerapp.client import Client
+from brokerapp.engine.crossing import Crossing
+from brokerapp.engine.entry import Entry
+from brokerapp.engine.message_log import MessageLog
+from brokerapp.engine.subscription import Subscription
+from brokerapp.errors import RequestRefused
+from brokerapp.nodes.words import Consumer, Word, pack, unpack
+from brokerapp.store import Unit
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+    from brokerapp.nodes.homes import Homes
+
+#: Entries told of in one word: bounds how long a link is busy with one.
+ENTRIES_AT_ONCE = 500
+
+
+@dataclass(slots=True)
+class Account:
+    """Of one log: who consumes it from here, and what they hold."""
+
+    consumers: dict[Subscription, None] = field(default_factory=dict)
+    held: dict[int, tuple[Subscription, Entry]] = field(default_factory=dict)
+
+
+class Abroad:
+    """A part of Homes."""
+
+    def __init__(self, broker: Broker, homes: Homes) -> None:
+        self._broker, self._homes, self.me = broker, homes, homes.me
+        self._numbers = itertools.count(1)
+        self._keys: dict[Subscription, int] = {}
+        self._by_key: dict[int, Subscription] = {}
+        self._accounts: dict[str, Account] = defaultdict(Account)
+        self._waiting: dict[Subscription, deque[Entry]] = {}  # what came and their clients cannot take yet
+
+    # -- consumers
+
+    def attach(self, subscription: Subscription, log: MessageLog) -> None:
+        """One of ours consumes a log that is at home elsewhere, or nowhere for a moment."""
+        account = self._accounts[log.name]
+        if subscription in account.consumers:
+            return
+        account.consumers[subscription] = None
+        if log not in subscription.logs:
+            subscription.logs.append(log)
+        if subscription not in self._keys:
+            key = self._keys[subscription] = next(self._numbers)
+            self._by_key[key] = subscription
+        subscription.abroad = True
+        # the log may be declared by what is on its way to the store: the home must know of it first
+        self._broker.committer.submit(Unit(then=lambda *_: self._say(subscription, log)))
+
+    def _answered(self, subscription: Subscription, refusal: str) -> None:
+        """The home took the consumer, or did not."""
+        client: Client = subscription.client
+        if refusal and client.subscriptions.get(subscription.name) is subscription:
+            self._broker.subscribing.end(client, subscription)
+            self._broker.refuse(client, RequestRefused(refusal), None)
+
+    def _say(self, subscription: Subscription, log: MessageLog) -> None:
+        """Tell the home, if there is one that hears us: else it is told when it does."""
+        home, consumers = self._homes.home(log.name), self._accounts[log.name].consumers
+        if home != self._homes.me and self._homes.hears(home) and subscription in consumers:
+            facts = (self._keys[subscription], log.name, self._facts(subscription, home))
+            then = partial(self._answered, subscription)
+            self._homes.known.ask([home], Word.CONSUME, facts, then)
+
+    def _facts(self, subscription: Subscription, home: str) -> dict[str, Any]:
+        """What a home needs to know of a consumer."""
+        selector, client = subscription.selector, subscription.client
+        held = sum(
+            [
+                holder is subscription
+                for name, account in self._accounts.items()
+                if self._homes.home(name) == home
+                for holder, _ in account.held.values()
+            ]
+        )
+        crossing = isinstance(selector, Crossing)
+        return {
+            "name": subscription.name, "client_id": client.client_id, "prefetch": subscription.prefetch,
+            "destinations": [str(each) for each in subscription.destinations],
+            "credit": subscription.prefetch - held, "priority": subscription.priority,
+            "exclusive": subscription.exclusive, "selector": selector.text if selector is not None else None,
+            "crossing": _described(selector) if crossing else None, "bridge": client.bridge,
+        }  # fmt: skip
+
+    def part(self, subscription: Subscription, log: MessageLog) -> None:
+        """It consumes that log no longer; what it held was given back before."""
+        account = self._accounts[log.name]
+        account.consumers.pop(subscription, None)
+        self._homes.tell_home(log.name, Word.CEASE, self._keys[subscription], log.name)
+        came = self._waiting.pop(subscription, ())
+        for name, entries in _by_log(came).items():
+            self._give_back(name, entries, seen=False)
+
+    def forget(self, subscription: Subscription) -> None:
+        """It is over."""
+        key = self._keys.pop(subscription, None)
+        if key is not None:
+            del self._by_key[key]
+
+    def lost(self, log: str) -> None:
+        """The log is no more, with all it held."""
+        account = self._accounts.pop(log, None)
+        for subscription in account.consumers if account is not None else ():
+            if log in [each.name for each in subscription.logs]:
+                subscription.lose(next(each for each in subscription.logs if each.name == log))
+
+    # -- what comes
+
+    def given(self, session: str, key: int, name: str, packed: Iterable[Any]) -> None:
+        """The home gives us these."""
+        if self._homes.home(name) != session:
+            return  # it is the home no longer: the new one knows only what we have told it
+        subscription, entries = self._by_key.get(key), unpack(name, packed)
+        account = self._accounts[name]
+        if subscription is None or subscription not in account.consumers:
+            self._homes.tell(session, Word.RETURNED, name, [each.seq for each in entries], False)
+            return
+        account.held.update((each.seq, (subscription, each)) for each in entries)
+        self._waiting.setdefault(subscription, deque()).extend(entries)
+        self.drain(subscription)
+
+    def drain(self, subscription: Subscription) -> None:
+        """Let its client have what came, if it can take it."""
+        if not subscription.started or subscription.client.blocked:
+            return
+        for name, entries in _by_log(self._waiting.pop(subscription, ())).items():
+            self._hand(subscription, name, entries)
+
+    def _hand(self, subscription: Subscription, name: str, entries: list[Entry]) -> None:
+        delivery, client = self._broker.delivery, subscription.client
+        client.delivered += len(entries)
+        subscription.delivered += len(entries)
+        delivery.dirty[client] = None
+        if subscription.ack_mode != "auto":
+            subscription.credit -= len(entries)
+            client.sink.deliver(subscription, entries, delivery.ack_ids(subscription, entries))
+            return
+        client.sink.deliver(subscription, entries, ())
+        self.give_credit(subscription, entries)
+        self.settle(entries, client)
+
+    # -- what becomes of it
+
+    def give_credit(self, subscription: Subscription, entries: Iterable[Entry]) -> None:
+        """It may be given as many more of the same logs."""
+        counts: dict[str, int] = defaultdict(int)
+        for entry in entries:
+            counts[self._homes.home(entry.log)] += 1
+        for home, count in counts.items():
+            self._homes.tell(home, Word.CREDIT, self._keys.get(subscription, 0), count)
+
+    def settle(self, entries: Sequence[Entry], client: Client) -> None:
+        """They are acknowledged: the store removes them, then their homes know."""
+
+        def done(*_: Any) -> None:
+            for name, some in _by_log(entries).items():
+                self.settled(name, some, client)
+
+        self._broker.committer.submit(Unit(settles=entries, then=done))
+
+    def settled(self, name: str, entries: Sequence[Entry], client: Client) -> None:
+        """The store has removed them."""
+        held = self._accounts[name].held
+        for entry in entries:
+            held.pop(entry.seq, None)
+        log = self._broker.queues.get(name)
+        if log is None:
+            return
+        if not log.away:  # it came home meanwhile
+            self._broker.delivery.acked(log, list(entries), client, time.time_ns() // 1000)
+            return
+        consumer, numbers = Consumer(client.client_id, client.bridge), [each.seq for each in entries]
+        self._homes.tell_home(name, Word.SETTLED, name, consumer, numbers)
+
+    def give_back(self, name: str, entries: Sequence[Entry]) -> None:
+        """Their consumer is gone: they return to their place, flagged."""
+        self._give_back(name, entries, seen=True)
+
+    def _give_back(self, name: str, entries: Sequence[Entry], *, seen: bool) -> None:
+        held = self._accounts[name].held
+        numbers = [each.seq for each in entries if held.pop(each.seq, None) is not None]
+        if numbers:
+            self._homes.tell_home(name, Word.RETURNED, name, numbers, seen)
+
+    def reject(self, name: str, entry: Entry, consumer: str) -> None:
+        """A consumer said that it cannot use a message."""
+        self._accounts[name].held.pop(entry.seq, None)
+        self._homes.tell_home(name, Word.REJECTED, name, consumer, entry.seq)
+
+    # -- homes change
+
+    def say_all(self, log: MessageLog) -> None:
+        """A new home, or one that hears us again, must know who consumes a log from here, and what is held."""
+        account = self._accounts.get(log.name)
+        if account is None:
+            return
+        for subscription in account.consumers:
+            self._say(subscription, log)
+        by_key: dict[int, list[Entry]] = defaultdict(list)
+        for subscription, entry in account.held.values():
+            by_key[self._keys.get(subscription, 0)].append(entry)
+        for key, entries in by_key.items():
+            for start in range(0, len(entries), ENTRIES_AT_ONCE):
+                packed = pack(entries[start : start + ENTRIES_AT_ONCE])
+                self._homes.tell_home(log.name, Word.HELD, key, log.name, packed)
+
+    def move_out(self, log: MessageLog) -> None:
+        """A log leaves for another home: its consumers among our clients stay what they are, with what they hold."""
+        account = self._accounts[log.name]
+        for subscription in [each for each in log.consumers if not each.guest_of]:
+            account.consumers[subscription] = None
+            subscription.abroad = True
+            if subscription not in self._keys:
+                key = self._keys[subscription] = next(self._numbers)
+                self._by_key[key] = subscription
+        for client in self._broker.clients.values():
+            for subscription in client.subscriptions.values():
+                if subscription.browse is None:
+                    self._note(account, log, subscription, subscription.unacked.values())
+            for transaction in client.transactions.values():
+                for subscription, _, entry in transaction.settled:
+                    self._note(account, log, subscription, (entry,))
+
+    @staticmethod
+    def _note(account: Account, log: MessageLog, subscription: Subscription, entries: Iterable[Entry]) -> None:
+        account.held.update((each.seq, (subscription, each)) for each in entries if each.log == log.name)
+
+    def take_in(self, log: MessageLog) -> Account:
+        """A log comes home: its consumers among our clients, and what they hold, are as any here from now on."""
+        return self._accounts.pop(log.name, None) or Account()
+
+
+def _described(crossing: Crossing) -> list[Any]:
+    """What makes the like of it at a home; what it counts it counts there."""
+    return [crossing.to, crossing.message_ttl, list(crossing.path), list(crossing.consumers), crossing.yields]
+
+
+def _by_log(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(entry.log, []).append(entry)
+    return found

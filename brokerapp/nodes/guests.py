@@ -1,0 +1,249 @@
+"""Guests: consumers on other nodes that are served here, because the logs they consume are at home here.
+
+Each is an ordinary Subscription to its logs; what it is given goes over the link of its node. What each node holds is
+kept by log and number, whichever consumer it was for, until that node says what became of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from brokerapp.client import Client
+from brokerapp.destination import Destination
+from brokerapp.engine.crossing import Crossing, Tally
+from brokerapp.engine.entry import Entry
+from brokerapp.engine.message_groups import group_of
+from brokerapp.engine.message_log import MessageLog
+from brokerapp.engine.subscription import Subscription
+from brokerapp.nodes.words import Consumer, Word, pack, unpack
+from brokerapp.recording.schema import REDELIVER
+from brokerapp.selectors import compile_selector
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+    from brokerapp.nodes.homes import Homes
+
+#: Entries told of in one word: bounds how long a link is busy with one.
+ENTRIES_AT_ONCE = 500
+
+
+class Post:
+    """Where the client of a guest is told things: its node. A Sink."""
+
+    def __init__(self, guests: Guests, session: str, key: int) -> None:
+        self._guests, self._session, self._key = guests, session, key
+
+    def deliver(self, subscription: Subscription, entries: Sequence[Entry], _ack_ids: Sequence[str]) -> None:
+        """Messages of one log."""
+        subscription.unacked.clear()
+        self._guests.given(self._session, self._key, entries)
+
+    def flush(self) -> None:
+        """Links do so by themselves."""
+
+    def close(self) -> None:
+        """Its node decides when its client goes."""
+
+    abort = close
+
+    def hold(self, held: bool) -> None:
+        """Nothing is read from it."""
+
+
+class Guests:
+    """A part of Homes."""
+
+    def __init__(self, broker: Broker, homes: Homes) -> None:
+        self._broker, self._homes = broker, homes
+        self._guests: dict[tuple[str, int], Subscription] = {}  # by session and key there
+        self._held: dict[str, dict[str, dict[int, tuple[int, Entry]]]] = {}  # by session, log, number; with the key
+        self._former: dict[str, dict[str, set[int]]] = {}  # what a node held when its link was lost, not named since
+
+    # -- consumers
+
+    def consume(self, session: str, id: int, key: int, name: str, facts: dict[str, Any]) -> None:
+        """A consumer of another node begins to consume a log, or goes on here."""
+        log = self._broker.queues.get(name)
+        if not self._homes.is_here(name):  # said by who does not know yet: it says so again, elsewhere
+            self._homes.tell(session, Word.KNOWN, id, "")
+            return
+        if log is None:
+            self._homes.tell(session, Word.KNOWN, id, f"there is no {name}")
+            return
+        durable = self._broker.durables.known(name)
+        if durable is not None and not durable.subscription.shared and log.consumers:
+            self._homes.tell(session, Word.KNOWN, id, f"the {durable.subscription} has a consumer already")
+            return
+        guest = self._guests.get((session, key))
+        if guest is None:
+            guest = self._guests[session, key] = self._new(session, key, facts)
+        if durable is not None:
+            self._broker.durables.join(guest, durable)
+        else:
+            self._broker.consuming.attach_here(guest, log)
+        log.lends = True
+        self._homes.tell(session, Word.KNOWN, id, "")
+
+    def _new(self, session: str, key: int, facts: dict[str, Any]) -> Subscription:
+        client = Client(f"{session}:{key}", Post(self, session, key), client_id=facts["client_id"], internal=True)
+        selector = compile_selector(facts["selector"]) if facts["selector"] is not None else None
+        if facts["crossing"] is not None:
+            to, message_ttl, path, consumers, yields = facts["crossing"]
+            client.bridge = facts["bridge"]
+            selector = Crossing(to, message_ttl, tuple(path), selector, Tally(), frozenset(consumers), yields)
+        destinations = tuple(map(Destination.parse, facts["destinations"]))
+        guest = Subscription(
+            None, facts["name"], str(key), client, destinations, "client-individual", facts["prefetch"], selector,
+            priority=facts["priority"], exclusive=facts["exclusive"],
+        )  # fmt: skip
+        guest.credit, guest.started, guest.guest_of = facts["credit"], True, session
+        return guest
+
+    def cease(self, session: str, key: int, name: str) -> None:
+        """A consumer of another node consumes a log no longer."""
+        guest, log = self._guests.get((session, key)), self._broker.queues.get(name)
+        if guest is not None and log is not None and log in guest.logs:
+            self._leave(guest, log)
+            if not guest.logs:
+                del self._guests[session, key]
+
+    def _leave(self, guest: Subscription, log: MessageLog) -> None:
+        self._broker.consuming.part_from(guest, log)
+        guest.logs.remove(log)
+        log.lends = any(each.guest_of for each in log.consumers)
+        if not log.away and (durable := self._broker.durables.known(log.name)) is not None:
+            self._broker.durables.parted(durable)
+
+    def credit(self, session: str, key: int, count: int) -> None:
+        """It may be given so many messages more."""
+        guest = self._guests.get((session, key))
+        if guest is not None:
+            guest.credit += count
+            self._broker.delivery.resume(guest)
+
+    # -- what they hold
+
+    def holds(self, guest: Subscription, log: str) -> bool:
+        """Whether one of them holds messages of a log."""
+        return any(
+            key == int(guest.key)
+            for session, logs in self._held.items()
+            if self._guests.get((session, int(guest.key))) is guest
+            for key, _ in logs.get(log, {}).values()
+        )
+
+    def given(self, session: str, key: int, entries: Sequence[Entry]) -> None:
+        """A guest is given these."""
+        log = entries[0].log
+        self._held.setdefault(session, {}).setdefault(log, {}).update((each.seq, (key, each)) for each in entries)
+        for start in range(0, len(entries), ENTRIES_AT_ONCE):
+            self._homes.tell(session, Word.GIVEN, key, log, pack(entries[start : start + ENTRIES_AT_ONCE]))
+
+    def held(self, log: str) -> set[int]:
+        """The numbers of what guests of all nodes hold of a log."""
+        return {number for logs in self._held.values() for number in logs.get(log, ())}
+
+    def hold(self, session: str, key: int, log: str, packed: Iterable[Any]) -> None:
+        """A node holds these: it says so to a home that does not know."""
+        if not self._homes.is_here(log):
+            return
+        known = self._held.setdefault(session, {}).setdefault(log, {})
+        former = self._former.get(session, {}).get(log, set())
+        here, guest = self._broker.queues.get(log), self._guests.get((session, key))
+        for entry in unpack(log, packed):
+            known.setdefault(entry.seq, (key, entry))
+            former.discard(entry.seq)
+            group = group_of(entry)
+            if group is not None and guest is not None and here is not None:
+                here.note_owner(group, guest)
+
+    def _take(self, session: str, log: str, numbers: Iterable[int]) -> list[Entry]:
+        known = self._held.get(session, {}).get(log, {})
+        return [found[1] for number in numbers if (found := known.pop(number, None)) is not None]
+
+    def settled(self, session: str, name: str, consumer: Sequence[str], numbers: Iterable[int]) -> None:
+        """The store has removed these, as a consumer there acknowledged them."""
+        entries, log = self._take(session, name, numbers), self._here(name)
+        if entries and log is not None:
+            self._broker.delivery.acked(log, entries, Consumer(*consumer), time.time_ns() // 1000)
+
+    def returned(self, session: str, name: str, numbers: Iterable[int], *, seen: bool) -> None:
+        """These come back; without being `seen` they are as if nobody had had them."""
+        entries = self._take(session, name, numbers)
+        if entries and self._here(name) is not None:
+            self._come_back(entries, "consumer gone", seen=seen)
+
+    def _come_back(self, entries: Sequence[Entry], cause: str, *, seen: bool) -> None:
+        now_us = time.time_ns() // 1000
+        for entry in entries:
+            if seen:
+                self._broker.failures.record(REDELIVER, now_us, entry, None, cause)
+                self._broker.stats.of(Destination.parse(entry.log)).RedeliveredCount += 1
+            else:
+                entry.deliveries -= 1  # one is added to what comes back
+        self._broker.consuming.take_back(entries)
+
+    def rejected(self, session: str, name: str, consumer: str, number: int) -> None:
+        """A consumer there said that it cannot use a message."""
+        entries, log = self._take(session, name, (number,)), self._here(name)
+        if entries and log is not None:
+            self._broker.redelivering.reject(log, entries[0], consumer)
+
+    def _here(self, name: str) -> MessageLog | None:
+        log = self._broker.queues.get(name)
+        return log if log is not None and not log.away else None
+
+    # -- nodes come and go
+
+    def unlinked(self, session: str) -> None:
+        """A node cannot be told anything: its consumers are given nothing, what they hold they hold."""
+        for key in [key for key in self._guests if key[0] == session]:
+            guest = self._guests.pop(key)
+            for log in list(guest.logs):
+                self._leave(guest, log)
+        held = self._held.get(session, {})
+        self._former[session] = {log: set(entries) for log, entries in held.items()}
+
+    def reached(self, session: str) -> None:
+        """A node has said all that it holds: of what it held before, the rest is looked up and comes back."""
+        for log, numbers in self._former.pop(session, {}).items():
+            self._look_up(log, self._take(session, log, numbers), "its link was lost")
+
+    def gone(self, session: str) -> None:
+        """A node is no member any more: what it held comes back."""
+        self.unlinked(session)
+        self._former.pop(session, None)
+        for log, entries in self._held.pop(session, {}).items():
+            self._look_up(log, [entry for _, entry in entries.values()], "its consumer's node is gone")
+
+    def _look_up(self, name: str, entries: Sequence[Entry], cause: str) -> None:
+        """What is still there of what a lost node held comes back, flagged."""
+        log = self._here(name)
+        if log is None or not entries:
+            return
+        tenure, numbers = log.tenure, [entry.seq for entry in entries]
+
+        def found(present: set[int]) -> None:
+            if log.tenure != tenure or self._here(name) is not log:
+                return  # it was read anew meanwhile
+            log.settled([entry for entry in entries if entry.seq not in present])
+            back = [entry for entry in entries if entry.seq in present]
+            if back:
+                self._come_back(back, cause, seen=True)
+
+        self._broker.committer.ask(lambda store: store.present(name, numbers), found)
+
+    def forget(self, log: MessageLog) -> None:
+        """A log is at home elsewhere from now on, where the nodes say again who consumes it."""
+        for (session, key), guest in list(self._guests.items()):
+            if log in guest.logs:
+                guest.logs.remove(log)
+                held = self._held.get(session, {}).get(log.name, {})
+                guest.credit += sum([of == key for of, _ in held.values()])
+                if not guest.logs:
+                    del self._guests[session, key]
+        log.lends = False
+        for logs in (*self._held.values(), *self._former.values()):
+            logs.pop(log.name, None)

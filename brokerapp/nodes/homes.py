@@ -1,0 +1,357 @@
+"""Homes: which logs this node dispatches from, as the members of the broker come and go. A part of the broker.
+
+Decision 14 says why a log never has two nodes that dispatch from it. A node that is alone has all logs, and pays
+nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from brokerapp.destination import Destination
+from brokerapp.engine.marks import is_open, suspects
+from brokerapp.engine.message_groups import group_of
+from brokerapp.engine.message_log import MessageLog
+from brokerapp.message import Sizes
+from brokerapp.nodes.abroad import Abroad
+from brokerapp.nodes.guests import Guests
+from brokerapp.nodes.known import Known
+from brokerapp.nodes.members import Members
+from brokerapp.nodes.words import OF_LOGS, Word
+from brokerapp.store import LogState, Unit
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+#: Why a log gives out nothing for a moment: its home is about to be another node.
+MOVING = "its home moves"
+
+
+class Wire(Protocol):
+    """How other nodes are told things."""
+
+    def tell(self, session: str, word: Word, *facts: Any) -> None: ...
+
+    def is_up(self, session: str) -> bool: ...
+
+
+class Homes:
+    """Ears of the links, see links.py."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.me = broker.session
+        self.members = Members(0, (), self.me)
+        self.others: list[str] = []  #: sessions of the other members
+        self.joining = False  #: nothing is known of the broker's logs yet
+        self.known, self.guests, self.abroad = Known(broker, self), Guests(broker, self), Abroad(broker, self)
+        self._wire: Wire | None = None
+        self.pump: Callable[[], None] = lambda: None  #: asked to give out, soon, what follows from what is heard
+        self._reached: dict[str, int] = {}  # session -> epoch in which it gives out nothing that left it
+        self._speaks_in: dict[str, int] = {}  # session -> epoch of what it says
+        self._early: dict[str, list[tuple[Word, list[Any]]]] = defaultdict(list)  # said in an epoch to come
+        self._arrivals: dict[str, list[int]] = {}  # log at home elsewhere -> messages, bytes, least, greatest
+        self._when_settled: list[Callable[[], None]] = []
+        self._perform: dict[Word, Callable[..., None]] = {
+            Word.LOGS: self._heard_logs, Word.LISTENERS: self.known.heard_listeners,
+            Word.KNOWN: self.known.answered, Word.ARRIVED: self._arrived,
+            Word.CONSUME: self.guests.consume, Word.CEASE: self.guests.cease, Word.CREDIT: self.guests.credit,
+            Word.HELD: self.guests.hold, Word.SETTLED: self.guests.settled, Word.REJECTED: self.guests.rejected,
+            Word.RETURNED: lambda session, log, numbers, seen: self.guests.returned(session, log, numbers, seen=seen),
+            Word.GIVEN: self.abroad.given, Word.TOPIC: lambda _session, *facts: self.known.heard_topic(*facts),
+        }  # fmt: skip
+
+    # -- where things are
+
+    def home(self, log: str) -> str:
+        """The session of the node that dispatches from a log, or is to."""
+        return self.members.home(log)
+
+    def is_here(self, log: str) -> bool:
+        """Whether that is this node."""
+        return not self.others or self.members.is_here(log)
+
+    def place(self, log: MessageLog) -> None:
+        """A log came to be known: it is at home here or elsewhere."""
+        log.shared = bool(self.others)
+        log.away = self.joining or not self.is_here(log.name)
+
+    def lives_elsewhere(self, session: str) -> bool:
+        """Whether this is another live member."""
+        return bool(session) and session in self.others
+
+    # -- telling others
+
+    def when_sure(self, then: Callable[[], None]) -> None:
+        """Go on when all that our clients asked so far is known to the nodes that must know of it."""
+        if self.others:
+            self._broker.committer.submit(Unit(then=lambda *_: self.known.when_known(then)))
+        else:
+            then()
+
+    def tell(self, session: str, word: Word, *facts: Any) -> None:
+        """Say something to a node, if it hears us."""
+        if self._wire is not None:
+            self._wire.tell(session, word, *facts)
+
+    def hears(self, session: str) -> bool:
+        """Whether a node hears what it is told."""
+        return self._wire is not None and self._wire.is_up(session)
+
+    def tell_home(self, log: str, word: Word, *facts: Any) -> None:
+        """Say something to the home of a log."""
+        self.tell(self.home(log), word, *facts)
+
+    def arrived(self, log: MessageLog, sizes: Sizes) -> None:
+        """Messages of ours are stored in a log that is at home elsewhere: its home is told, soon."""
+        known = self._arrivals.get(log.name)
+        if known is None:
+            self._arrivals[log.name] = [sizes.count, sizes.bytes, sizes.least, sizes.greatest]
+            return
+        known[0] += sizes.count
+        known[1] += sizes.bytes
+        known[2], known[3] = min(known[2], sizes.least), max(known[3], sizes.greatest)
+
+    def flush(self) -> None:
+        """Tell homes what arrived."""
+        arrivals, self._arrivals = self._arrivals, {}
+        for log, numbers in arrivals.items():
+            self.tell_home(log, Word.ARRIVED, log, *numbers)
+
+    # -- members come and go
+
+    def open(self, wire: Wire) -> None:
+        """Others may say something from now on: what they say of logs waits until these are known, see `joined`."""
+        self._wire, self.joining = wire, True
+
+    def join(self, members: Members) -> None:
+        """Be one of these; without others all logs are at home here."""
+        self.joining = bool(members.others)
+        self._take(members)
+
+    def joined(self) -> None:
+        """The logs of the broker are known here."""
+        self.joining = False
+        self._hear_early()
+        self._adopt()
+
+    async def follow(self, members: Members) -> None:
+        """These are the members from now on: logs go and come. Returns when what had to go is gone."""
+        going = self._stop_what_goes(members)
+        await self._broker.committer.barrier()
+        gone = [session for session in self.others if session not in members]
+        self._take(members)
+        for log in going:
+            self._leave(log)
+        for session in gone:
+            self._forget(session)
+        for log in self._broker.queues:
+            self._find_home(log)
+        for session in self.others:
+            self.tell(session, Word.REACHED, members.epoch)
+        self._broker.jobs.start()  # those of a node that is gone, too
+        self._hear_early()
+        self._adopt()
+
+    def _stop_what_goes(self, members: Members) -> list[MessageLog]:
+        """Give out nothing any more of logs that are at home elsewhere now; those."""
+        going = []
+        for log in self._broker.queues:
+            log.shared = log.shared or bool(members.others)
+            if not log.away and members.others and not members.is_here(log.name):
+                log.stopped.add(MOVING)
+                going.append(log)
+            if log.consumers:
+                self._broker.consuming.mark(log)
+        return going
+
+    def _find_home(self, log: MessageLog) -> None:
+        """The members are others: who is to know of a log?"""
+        if not self.others:
+            self._be_alone(log)
+        elif log.away and not self.is_here(log.name):
+            self.guests.forget(log)
+            log.consumers.clear()
+            self.abroad.say_all(log)
+
+    def _take(self, members: Members) -> None:
+        self.members, self.others = members, [each.session for each in members.others]
+        for session in self.others:
+            self.tell(session, Word.EPOCH, members.epoch)
+            if self.joining:
+                self.tell(session, Word.REACHED, members.epoch)
+
+    def _leave(self, log: MessageLog) -> None:
+        """A log is at home elsewhere from now on."""
+        self.guests.forget(log)
+        self.abroad.move_out(log)
+        log.away = True
+        log.tenure += 1
+        log.vacate()
+        log.stopped.discard(MOVING)
+
+    def _forget(self, session: str) -> None:
+        """A node is no member any more."""
+        self.guests.gone(session)
+        for known in (self._reached, self._speaks_in, self._early):
+            known.pop(session, None)
+
+    def _be_alone(self, log: MessageLog) -> None:
+        """Nobody else writes any more; what others wrote and could not tell of is read."""
+        log.shared = False
+        if not log.away:
+            log.look_again()
+            self._broker.delivery.touched[log] = None
+
+    # -- logs come home
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all other members give out nothing any more that is at home here."""
+        return not self.joining and all(self._reached.get(each, -1) >= self.members.epoch for each in self.others)
+
+    @property
+    def all_reached(self) -> bool:
+        """The same, whatever is known here."""
+        return all(self._reached.get(each, -1) >= self.members.epoch for each in self.others)
+
+    def _adopt(self) -> None:
+        """Take the logs that are at home here and that nobody gives out any more."""
+        if not self.is_settled:
+            return
+        vacant = [log.name for log in self._broker.queues if log.away and self.is_here(log.name)]
+        if not vacant:
+            self._settle()
+            return
+        epoch = self.members.epoch
+
+        def found(answer: tuple[int, list[LogState]]) -> None:
+            last, states = answer
+            if self.members.epoch == epoch and self.is_settled:
+                for state in states:
+                    log = self._broker.queues.get(state.name)
+                    if log is not None and log.away:
+                        self._take_home(log, state, last)
+                self._settle()
+
+        self._broker.committer.ask(lambda store: store.recover_some(vacant), found)
+
+    def _settle(self) -> None:
+        waiting, self._when_settled = self._when_settled, []
+        for then in waiting:
+            then()
+
+    def when_settled(self, then: Callable[[], None]) -> None:
+        """Go on when all that is at home here is given out from here."""
+        self._when_settled.append(then)
+        self._adopt()
+
+    def _take_home(self, log: MessageLog, state: LogState, last: int) -> None:
+        """Give out a log's messages here, in which guests and our own clients hold some."""
+        consuming = self._broker.consuming
+        account = self.abroad.take_in(log)
+        log.away, log.shared = False, bool(self.others)
+        log.tenure += 1
+        numbers = self.guests.held(log.name) | set(account.held)
+        alive = {self.me, *self.others}
+        log.begin(state.depth, suspects(state.mark, last, alive), state.returned, numbers)
+        for subscription in account.consumers:
+            consuming.attach_here(subscription, log)
+        holders = {holder for holder, _ in account.held.values()}
+        log.consumers.sort(key=lambda each: each not in holders and not self.guests.holds(each, log.name))
+        for subscription, entry in account.held.values():
+            group = group_of(entry)
+            if group is not None and subscription in log.consumers:
+                log.note_owner(group, subscription)
+        if log.consumers:
+            consuming.mark(log)
+        elif is_open(state.mark):
+            self._broker.committer.mark(log.name, str(log.may_have_been_delivered))
+        durable = self._broker.durables.known(log.name)
+        if durable is not None and not log.consumers and not durable.subscription.durable:
+            self._broker.durables.parted(durable)
+        log.counts.ConsumerCount = len(log.consumers)
+        self._broker.stats.changed.add(log.counts)
+        self._broker.delivery.touched[log] = None
+
+    # -- what is heard
+
+    def linked(self, session: str) -> None:
+        """A node hears us: it is told all that concerns it."""
+        self._speaks_in[session] = -1
+        self.tell(session, Word.EPOCH, self.members.epoch)
+        self.known.linked(session)
+        if self.joining:
+            self.tell(session, Word.REACHED, self.members.epoch)
+            return
+        for log in self._broker.queues:
+            if log.away and self.home(log.name) == session:
+                self.abroad.say_all(log)
+        self.tell(session, Word.REACHED, self.members.epoch)
+
+    def unlinked(self, session: str) -> None:
+        """A node hears us no longer: what it says next is said anew."""
+        self._reached.pop(session, None)
+        self._early.pop(session, None)
+        self.known.unlinked(session)
+        self.guests.unlinked(session)
+
+    def heard(self, session: str, word: Word, facts: list[Any]) -> None:
+        """A node says something."""
+        if word is Word.EPOCH:
+            self._speaks_in[session] = facts[0]
+        elif word is Word.REACHED:
+            self._hear(session, word, facts)
+        elif word is Word.LOGS and self.joining:
+            self.tell(session, Word.KNOWN, facts[0], "")  # it must not wait for us, who read all logs soon
+            self._early[session].append((word, [0, *facts[1:]]))
+        else:
+            self._hear(session, word, facts)
+        self.pump()
+
+    def _hear(self, session: str, word: Word, facts: list[Any]) -> None:
+        epoch = self._speaks_in.get(session, -1)
+        of_logs = word in OF_LOGS or word in (Word.ARRIVED, Word.GIVEN)
+        if word is Word.REACHED and self.joining:
+            self._heard_reached(session, *facts)
+        elif (of_logs or word is Word.REACHED) and (
+            self.joining or epoch > self.members.epoch or self._early.get(session)
+        ):
+            self._early[session].append((word, facts))
+        elif word is Word.REACHED:
+            self._heard_reached(session, *facts)
+        elif epoch == self.members.epoch or word not in (Word.CONSUME, Word.HELD):
+            self._perform[word](session, *facts)
+
+    def _hear_early(self) -> None:
+        """What was said in this epoch before we came to it."""
+        for session, said in list(self._early.items()):
+            if self._speaks_in.get(session, -1) <= self.members.epoch:
+                del self._early[session]
+                for word, facts in said:
+                    self._hear(session, word, facts)
+
+    def _heard_reached(self, session: str, epoch: int) -> None:
+        self._reached[session] = epoch
+        self.guests.reached(session)
+        self._adopt()
+
+    def _heard_logs(self, session: str, id: int, rows: Iterable[tuple[str, str | None]]) -> None:
+        for name, attributes in rows:
+            self._broker.learn(name, attributes)
+        self.tell(session, Word.KNOWN, id, "")
+
+    def _arrived(self, _session: str, name: str, *numbers: int) -> None:
+        """Another node stored messages in a log that is at home here."""
+        log = self._broker.queues.get(name)
+        if log is None:
+            self._broker.queues.ensure(Destination.parse(name))  # it was deleted as this came: it is there again
+            log = self._broker.queues[name]
+        self._broker.storing.arrived(log, (), Sizes(*numbers))
+        log.offer_unseen(numbers[0])
+        self._broker.delivery.touched[log] = None

@@ -1,0 +1,207 @@
+"""Links: one TCP connection between each two nodes of a broker, over which they tell each other words.
+
+Of two nodes the one whose session sorts first calls. Each proves to the other that it knows the broker's secret, which
+is in the store: the secret itself is never sent. What was told while a connection was lost is lost with it; both ends
+begin anew when there is one again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import logging
+import secrets
+from typing import Any, Protocol
+
+import msgpack
+
+from brokerapp.nodes.members import Members
+from brokerapp.nodes.words import Word
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two calls of a node that does not answer, and for which a caller may be silent before it is known.
+RETRY_SECONDS = 0.1
+PATIENCE_SECONDS = 5.0
+#: Bytes of one word, and bytes that may wait for a node that does not read: past them the link is given up.
+MAX_WORD = 256 * 1024 * 1024
+MAX_WAITING = 512 * 1024 * 1024
+
+
+class Ears(Protocol):
+    """Who is told what links hear."""
+
+    def linked(self, session: str) -> None:
+        """There is a connection with the node of this session."""
+
+    def unlinked(self, session: str) -> None:
+        """It is lost."""
+
+    def heard(self, session: str, word: Word, facts: list[Any]) -> None:
+        """That node says this."""
+
+
+class Links:
+    """Those of one node. Belongs to the event loop."""
+
+    def __init__(self, session: str, ears: Ears) -> None:
+        self.session, self.ears = session, ears
+        self.secret = b""
+        self.address = ""  #: where others reach it
+        self._up: dict[str, Link] = {}
+        self._callers: dict[str, asyncio.Task] = {}
+        self._members: Members | None = None
+
+    async def listen(self, host: str) -> None:
+        """Let others call, at a free port of this address."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: Link(self, called=True), host, 0)
+        address, port, *_ = self._server.sockets[0].getsockname()
+        self.address = f"{address}:{port}"
+
+    def follow(self, members: Members) -> None:
+        """These are the nodes to be linked with from now on."""
+        self._members = members
+        for session in [each for each in self._up if each not in members]:
+            self._up[session].close()
+        for session in [each for each in self._callers if each not in members]:
+            self._callers.pop(session).cancel()
+        for each in members.others:
+            if self.session < each.session and each.session not in self._callers:
+                self._callers[each.session] = asyncio.create_task(self._call(each.session, each.address))
+
+    async def _call(self, session: str, address: str) -> None:
+        """Keep a connection to a node until it is none of the members any more."""
+        host, _, port = address.rpartition(":")
+        while True:
+            try:
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    _, link = await asyncio.get_running_loop().create_connection(
+                        lambda: Link(self, called=False), host, int(port)
+                    )
+                await link.closed
+            except (OSError, TimeoutError) as error:
+                logger.debug("node %s at %s: %s", session, address, error)
+            await asyncio.sleep(RETRY_SECONDS)
+
+    def tell(self, session: str, word: Word, *facts: Any) -> None:
+        """Say something to a node; nothing comes of it while there is no connection."""
+        link = self._up.get(session)
+        if link is not None:
+            link.say(word, *facts)
+
+    def is_up(self, session: str) -> bool:
+        """Whether there is a connection."""
+        return session in self._up
+
+    def came_up(self, link: Link) -> None:
+        """A connection whose other end is known."""
+        former = self._up.pop(link.peer, None)
+        if former is not None:
+            former.close()
+            self.ears.unlinked(link.peer)
+        self._up[link.peer] = link
+        self.ears.linked(link.peer)
+
+    def went_down(self, link: Link) -> None:
+        """A connection is over."""
+        if self._up.get(link.peer) is link:
+            del self._up[link.peer]
+            self.ears.unlinked(link.peer)
+
+    def proof(self, nonce: bytes, session: str) -> bytes:
+        """What only who knows the secret can say to this challenge."""
+        return hmac.new(self.secret, nonce + session.encode(), hashlib.sha256).digest()
+
+    def close(self) -> None:
+        """End all connections."""
+        self._server.close()
+        for caller in self._callers.values():
+            caller.cancel()
+        for link in list(self._up.values()):
+            link.close()
+
+
+class Link(asyncio.Protocol):
+    """One connection. `peer` is the session of its other end, once that is proved."""
+
+    def __init__(self, links: Links, *, called: bool) -> None:
+        self._links, self._called = links, called
+        self._loop = asyncio.get_running_loop()
+        self.closed = self._loop.create_future()
+        self.peer = ""
+        self._nonce = secrets.token_bytes(16)
+        self._unpacker = msgpack.Unpacker(max_buffer_size=MAX_WORD, use_list=True)
+        self._packer = msgpack.Packer()
+        self._out: list[bytes] = []
+
+    # -- asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport: asyncio.Transport = transport  # type: ignore[assignment]
+        self._impatience = self._loop.call_later(PATIENCE_SECONDS, self._check_known)
+        if self._called:
+            self.say(Word.CHALLENGE, self._nonce)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._unpacker.feed(data)
+            for word, *facts in self._unpacker:
+                self._hear(Word(word), facts)
+        except (ValueError, TypeError, msgpack.UnpackException) as error:
+            logger.warning("a node said what cannot be understood: %s", error)
+            self.close()
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._impatience.cancel()
+        if not self.closed.done():
+            self.closed.set_result(None)
+        self._links.went_down(self)
+
+    # -- words
+
+    def say(self, word: Word, *facts: Any) -> None:
+        """Goes out with all that is said in this tick."""
+        if not self._out:
+            self._loop.call_soon(self._flush)
+        self._out.append(self._packer.pack((int(word), *facts)))
+
+    def _flush(self) -> None:
+        out, self._out = self._out, []
+        if self._transport.is_closing():
+            return
+        self._transport.write(b"".join(out))
+        if self._transport.get_write_buffer_size() > MAX_WAITING:
+            logger.warning("node %s does not read what it is told: its link is given up", self.peer)
+            self._transport.abort()
+
+    def _hear(self, word: Word, facts: list[Any]) -> None:
+        if self.peer:
+            self._links.ears.heard(self.peer, word, facts)
+        else:
+            self._introduce(word, facts)
+
+    def _introduce(self, word: Word, facts: list[Any]) -> None:
+        """Called: challenge, be told who it is, say who we are. The caller does the same the other way round."""
+        links = self._links
+        if word is Word.CHALLENGE and not self._called:
+            self.say(Word.HELLO, links.session, links.proof(facts[0], links.session), self._nonce)
+            return
+        if word not in (Word.HELLO, Word.WELCOME) or (word is Word.HELLO) is not self._called:
+            raise ValueError(f"{word.name} from who is not known yet")
+        session, proof, *nonce = facts
+        if not hmac.compare_digest(proof, links.proof(self._nonce, session)):
+            raise ValueError("a wrong proof")
+        if nonce:
+            self.say(Word.WELCOME, links.session, links.proof(nonce[0], links.session))
+        self.peer = session
+        links.came_up(self)
+
+    def _check_known(self) -> None:
+        if not self.peer:
+            self.close()
+
+    def close(self) -> None:
+        """End it at once."""
+        self._transport.abort()

@@ -1,0 +1,78 @@
+"""Members: the live nodes of a broker, and where each of its message logs is at home. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from brokerapp.destination import Destination
+
+#: Logs whose home is remembered: their names come from clients.
+MAX_REMEMBERED = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One node, in one of its runs."""
+
+    name: str
+    session: str
+    address: str = ""  #: where other nodes reach it, `host:port`
+
+    @staticmethod
+    def from_record(name: str, about: Mapping[str, Any]) -> Member:
+        """A member as the store knows it."""
+        return Member(name, about["session"], about.get("link", ""))
+
+
+class Members:
+    """Those of one epoch, as one of them (the session `me`) sees them."""
+
+    def __init__(self, epoch: int, members: Iterable[Member], me: str) -> None:
+        self.epoch, self.me = epoch, me
+        self._by_session = {each.session: each for each in members}
+        self.home = lru_cache(MAX_REMEMBERED)(self._home)
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(self._by_session.values())
+
+    def __contains__(self, session: str) -> bool:
+        return session in self._by_session
+
+    @property
+    def others(self) -> list[Member]:
+        """All but this one."""
+        return [each for each in self if each.session != self.me]
+
+    def is_here(self, log: str) -> bool:
+        """Whether a log is at home with this member."""
+        return self.home(log) == self.me
+
+    def _home(self, log: str) -> str:
+        """The session of the member that dispatches from a log, of those there are the one that hashes highest with it.
+
+        So a member that comes or goes moves only its own share. A temporary queue is where its client is.
+        """
+        if not self._by_session:
+            return self.me
+        owner = owner_of(log)
+        if owner in self._by_session:
+            return owner
+        return max(self, key=lambda each: _weight(each.name, log)).session
+
+
+def owner_of(log: str) -> str:
+    """The session of the node whose client made a temporary destination, by its name; "" for others."""
+    destination = Destination.parse(log)
+    if not destination.is_temporary:
+        return ""
+    client, _, _ = destination.name.rpartition(":")
+    node, _, _ = client.rpartition("-")
+    return node.rpartition("-")[2]
+
+
+def _weight(name: str, log: str) -> bytes:
+    return hashlib.blake2b(f"{name}\0{log}".encode(), digest_size=8).digest()

@@ -1,0 +1,127 @@
+"""Membership: this node among the others of its broker: it joins, sees who comes, goes and dies, and leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from brokerapp.nodes.homes import Homes
+from brokerapp.nodes.links import Links
+from brokerapp.nodes.members import Member, Members
+from brokerapp.store.redis import RedisStore
+
+logger = logging.getLogger(__name__)
+
+#: How often a node beats, and looks for others that do not, while it may be silent before it is taken for dead.
+BEATS = 5
+
+
+class Membership:
+    """Of the node of this name. It is a member from `join` until `leave`."""
+
+    def __init__(self, store: RedisStore, name: str, host: str, timeout_ms: int, homes: Homes) -> None:
+        self._store, self.name, self._host, self._timeout_ms, self._homes = store, name, host, timeout_ms, homes
+        self.session = homes.me
+        self._links = Links(self.session, homes)
+        self._latest: Members = homes.members
+        self._changed = asyncio.Event()
+        self._look = asyncio.Event()
+        self._beat_at = 0.0  # loop time of the last one that the store took
+        self._settled = asyncio.Event()
+
+    @property
+    def period(self) -> float:
+        """Seconds between two beats."""
+        return self._timeout_ms / 1000 / BEATS
+
+    # -- coming and going
+
+    async def join(self) -> int:
+        """Be a member; the number of the broker's last message. Others may be there, see `settle`."""
+        self._links.secret = await self._store.secret()
+        self._homes.open(self._links)
+        await self._links.listen(self._host)
+        last = await self._store.claim(self.session, self.name, {"link": self._links.address}, self._timeout_ms)
+        self._beat_at = asyncio.get_running_loop().time()
+        await self._expel_the_dead()
+        self._latest = await self._members()
+        self._homes.join(self._latest)
+        self._links.follow(self._latest)
+        return last
+
+    async def settled(self, *, known: bool) -> None:
+        """Wait until the others give out nothing any more that is at home here; `known`: and it is given out here."""
+        while not (self._homes.is_settled if known else self._homes.all_reached):
+            await asyncio.sleep(self.period / BEATS)
+        if known:
+            self._homes.when_settled(self._settled.set)
+            await self._settled.wait()
+
+    async def leave(self) -> None:
+        """Be none any more."""
+        await self._store.leave(self.session, self.name)
+        self.close()
+
+    def close(self) -> None:
+        """Hear others no more."""
+        self._links.close()
+
+    # -- living
+
+    async def beat(self, status: Mapping[str, Any]) -> None:
+        """Say that the node lives. Raises Fenced when it was taken for dead."""
+        now = asyncio.get_running_loop().time()
+        await self._store.beat(self.session, status, self.name, self._timeout_ms)
+        self._beat_at = now
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether no other node can have taken this one for dead yet: only then it may give anything out."""
+        return not self._homes.others or (asyncio.get_running_loop().time() - self._beat_at < self._timeout_ms / 1000)
+
+    def look(self) -> None:
+        """The members are said to be others."""
+        self._look.set()
+
+    async def watch(self) -> None:
+        """See who comes, goes and dies, until cancelled. Raises Fenced."""
+        while True:
+            try:
+                await asyncio.wait_for(self._look.wait(), self.period)
+            except TimeoutError:
+                await self._expel_the_dead()
+            self._look.clear()
+            members = await self._members()
+            if members.epoch == self._latest.epoch:
+                continue
+            for each in self._latest:
+                if each.session not in members:
+                    logger.info("node %s is a member no more", each.name)
+                    self._homes.known.gone(each.session)  # at once: commits may wait for its answer
+            self._latest = members
+            self._links.follow(members)
+            self._changed.set()
+
+    async def move(self) -> None:
+        """Let logs go and come as the members change, until cancelled."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            logger.info("%d other nodes in epoch %d", len(self._latest.others), self._latest.epoch)
+            await self._homes.follow(self._latest)
+
+    async def _members(self) -> Members:
+        epoch, found = await self._store.members()
+        return Members(epoch, [Member.from_record(*each) for each in found.items()], self.session)
+
+    async def _expel_the_dead(self) -> None:
+        _, found = await self._store.members()
+        others = {name: about["session"] for name, about in found.items() if about["session"] != self.session}
+        if not others:
+            return
+        beating = await self._store.beating()
+        for name, session in others.items():
+            if name not in beating and await self._store.expel(self.session, name, session):
+                logger.warning("node %s has not beaten for %d ms: it is expelled", name, self._timeout_ms)

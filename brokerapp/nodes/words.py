@@ -1,0 +1,75 @@
+"""Words: what nodes of a broker tell each other over their links, each with what follows it.
+
+A consumer's *key* names it at its client's node. Numbers are those of entries in logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum, auto
+from typing import Any, NamedTuple
+
+from brokerapp.engine.entry import Entry
+from brokerapp.message import Message
+
+
+class Word(IntEnum):
+    """See the comments for what follows."""
+
+    # -- of the link itself
+    CHALLENGE = auto()  # nonce
+    HELLO = auto()  # session, proof, nonce
+    WELCOME = auto()  # session, proof
+
+    # -- of epochs
+    EPOCH = auto()  # epoch: what follows is said in it
+    REACHED = auto()  # epoch: nothing is given out any more of logs that left, and all that is held was said
+
+    # -- of what all nodes know
+    LOGS = auto()  # id, (log, JSON of its attributes or None: it is gone) ...
+    LISTENERS = auto()  # id, (kind of topic, name or pattern, whether there are some) ...
+    KNOWN = auto()  # id, "" or why it cannot be
+    TOPIC = auto()  # topic, stored message, original destination, shown destination
+    ARRIVED = auto()  # log, messages, bytes, least, greatest
+
+    # -- from a client's node to a home
+    CONSUME = auto()  # id, key, log, facts of the consumer (see Consumer)
+    CEASE = auto()  # key, log
+    CREDIT = auto()  # key, messages more that it may be given
+    HELD = auto()  # key, log, entries
+    SETTLED = auto()  # log, Consumer, numbers
+    RETURNED = auto()  # log, numbers, whether their consumer may have seen them
+    REJECTED = auto()  # log, client-id, number
+
+    # -- from a home to a client's node
+    GIVEN = auto()  # key, log, entries
+
+
+class Consumer(NamedTuple):
+    """Who acknowledged, as its home accounts for it."""
+
+    client_id: str
+    bridge: str  #: the broker whose bridge it is; "": an ordinary client
+
+
+#: What waits where the receiver has not come to the epoch yet.
+OF_LOGS = frozenset(range(Word.CONSUME, Word.GIVEN))
+
+#: An entry on its way: number, payload, size, original, shown, deliveries, first of its group, stored message.
+Packed = tuple[int, int, int, str, str, int, bool, bytes]
+
+
+def pack(entries: Iterable[Entry]) -> list[Packed]:
+    """Entries of one log."""
+    return [
+        (e.seq, e.payload, e.size, e.original, e.shown, e.deliveries, e.first_of_group, e.message.stored())
+        for e in entries
+    ]
+
+
+def unpack(log: str, packed: Iterable[Any]) -> list[Entry]:
+    """The inverse of pack()."""
+    return [
+        Entry(log, seq, Message.load(stored), payload, size, original, shown, deliveries, first)
+        for seq, payload, size, original, shown, deliveries, first, stored in packed
+    ]

@@ -1,0 +1,98 @@
+"""Nodes that leave, die, stand still and join: logs move, nothing is lost, and only what was held comes again."""
+
+import pytest
+
+from tests.nodes.conftest import TIMEOUT_MS, SeveralNodes
+from tests.protocol.running_node import until
+
+
+@pytest.fixture
+def broker(redis_url):
+    """A broker of two nodes for one test, which may do to them what it likes."""
+    several = SeveralNodes(redis_url)
+    try:
+        several.start("a", "b")
+        yield several
+    finally:
+        several.end()
+
+
+def hold(broker, client, queue, count=6):
+    """A queue with `count` messages, of which a consumer on `a` holds the first three."""
+    keeper = client("a")
+    keeper.subscribe(f"/queue/{queue}", ack="client-individual", prefetch=3)
+    for number in range(count):
+        keeper.send(f"/queue/{queue}", str(number), persistent="true")
+    return keeper, keeper.take(3)
+
+
+def flagged(messages):
+    return [(each.body, "redelivered" in each.headers) for each in messages]
+
+
+def test_when_a_home_leaves_consumers_go_on_and_keep_what_they_hold(broker, client, name):
+    queue = broker.queue_at("b", name)
+    keeper, held = hold(broker, client, queue)
+    broker.stop("b")
+    until(lambda: broker.members() == {"a"}, "b left")
+    for each in held:
+        keeper.ack(each)
+    assert flagged(keeper.take(3)) == [("3", False), ("4", False), ("5", False)]
+
+
+def test_when_a_home_is_killed_consumers_go_on_and_keep_what_they_hold(broker, client, name):
+    queue = broker.queue_at("b", name)
+    keeper, held = hold(broker, client, queue)
+    broker.crash("b")
+    for each in held:
+        keeper.ack(each)
+    assert [each.body for each in keeper.take(3)] == ["3", "4", "5"]
+    assert keeper.has_no_more()
+
+
+def test_what_consumers_of_a_killed_node_held_comes_back_flagged_and_nothing_else(broker, client, name):
+    queue = broker.queue_at("b", name)
+    hold(broker, client, queue)
+    broker.crash("a")
+    other = client("b")
+    other.subscribe(f"/queue/{queue}", ack="client-individual")
+    messages = other.take(6)
+    assert sorted(flagged(messages)) == [(str(number), number < 3) for number in range(6)]
+    for each in messages:
+        other.ack(each)
+    assert broker.depth(queue) == 0
+
+
+def test_a_node_that_stood_still_is_fenced_and_what_it_held_was_given_to_others(broker, client, name):
+    queue = broker.queue_at("a", name)
+    keeper, _ = hold(broker, client, queue)
+    broker["a"].stall(2 * TIMEOUT_MS / 1000)
+    other = client("b")
+    other.subscribe(f"/queue/{queue}", ack="client-individual")
+    messages = other.take(6)
+    assert {("0", True), ("1", True), ("2", True)} <= set(flagged(messages))
+    assert sorted(each.body for each in messages) == [str(number) for number in range(6)]
+    assert keeper.disconnected.wait(30)  # it finds itself fenced, and its clients must go elsewhere
+    assert keeper.messages.empty()
+    for each in messages:
+        other.ack(each)
+    assert broker.depth(queue) == 0
+
+
+def test_logs_move_to_a_node_that_joins_with_what_is_held(broker, client, name):
+    keeper = client("a")
+    queues = [f"{name}.{number}" for number in range(8)]
+    for queue in queues:
+        keeper.subscribe(f"/queue/{queue}", id=queue, ack="client-individual", prefetch=1)
+        for number in range(3):
+            keeper.send(f"/queue/{queue}", f"{queue} {number}", persistent="true")
+    held = keeper.take(8)
+    assert keeper.has_no_more()
+    broker.start("c")
+    assert len({broker.queue_at(node, name) for node in "abc"}) == 3
+    assert keeper.has_no_more()
+    for each in held:
+        keeper.ack(each)
+    more = keeper.take(8)
+    assert sorted(each.body for each in more) == sorted(f"{queue} 1" for queue in queues)
+    assert not any("redelivered" in each.headers for each in more)

@@ -1,0 +1,99 @@
+"""Topics, durable and shared subscriptions, and temporary destinations, with clients on two nodes."""
+
+import pytest
+
+from tests.protocol.running_node import until
+
+
+def test_a_message_of_a_topic_reaches_subscribers_on_all_nodes_once(client, name):
+    subscribers = [client("a"), client("b"), client("b")]
+    for each in subscribers:
+        each.subscribe(f"/topic/{name}")
+    client("a").send(f"/topic/{name}", "news")
+    assert [each.bodies() for each in subscribers] == [["news"]] * 3
+    assert all(each.has_no_more() for each in subscribers)
+
+
+def test_a_subscription_to_a_pattern_hears_topics_of_other_nodes(client, name):
+    subscriber = client("b")
+    subscriber.subscribe(f"/topic/{name}.*")
+    client("a").send(f"/topic/{name}.x", "news")
+    assert subscriber.bodies() == ["news"]
+
+
+def test_who_unsubscribed_is_sent_nothing_more_from_another_node(client, name):
+    subscriber, sender = client("b"), client("a")
+    subscriber.subscribe(f"/topic/{name}")
+    subscriber.unsubscribe()
+    sender.send(f"/topic/{name}", "news")
+    assert subscriber.has_no_more()
+
+
+def test_a_durable_subscription_follows_its_client_from_node_to_node(client, name):
+    durable = {"activemq.subscriptionName": name}
+    first = client("a", **{"client-id": name})
+    first.subscribe(f"/topic/{name}", **durable)
+    first.leave()
+    client("b").send(f"/topic/{name}", "1", persistent="true")
+    client("a").send(f"/topic/{name}", "2", persistent="true")
+    again = client("b", **{"client-id": name})
+    again.subscribe(f"/topic/{name}", ack="client-individual", **durable)
+    messages = again.take(2)
+    assert [each.body for each in messages] == ["1", "2"]
+    for each in messages:
+        again.ack(each)
+
+
+def test_an_unshared_durable_subscription_has_one_consumer_on_all_nodes(client, name):
+    durable = {"activemq.subscriptionName": name}
+    first, second = client("a", **{"client-id": name}), client("b", **{"client-id": name})
+    first.subscribe(f"/topic/{name}", **durable)
+    second.subscribe(f"/topic/{name}", wait=False, **durable)
+    assert "has a consumer already" in second.error().headers["message"]
+
+
+def test_consumers_on_both_nodes_share_a_shared_subscription(client, name):
+    shared = {"activemq.subscriptionName": name, "activemq.shared": "true", "activemq.durable": "false"}
+    takers = [client("a"), client("b")]
+    for each in takers:
+        each.subscribe(f"/topic/{name}", ack="client-individual", **shared)
+    for number in range(10):
+        takers[0].send(f"/topic/{name}", str(number))
+    bodies = takers[0].bodies(5) + takers[1].bodies(5)
+    assert sorted(map(int, bodies)) == list(range(10))
+
+
+@pytest.mark.parametrize("kind", ["queue", "topic"])
+def test_a_reply_comes_back_over_a_temporary_destination_of_a_client_on_another_node(client, name, kind):
+    asking, answering = client("a"), client("b")
+    asking.subscribe(f"/temp-{kind}/replies", id="replies")
+    answering.subscribe(f"/queue/{name}", id="questions")
+    asking.send(f"/queue/{name}", "question", reply_to=f"/temp-{kind}/replies")
+    [question] = answering.take()
+    answering.send(question.headers["reply-to"], "answer")
+    assert asking.bodies() == ["answer"]
+
+
+def test_a_temporary_queue_is_gone_on_all_nodes_with_its_client(client, name):
+    asking, answering = client("a"), client("b")
+    answering.subscribe(f"/queue/{name}", id="questions")
+    asking.subscribe("/temp-queue/replies", id="replies")
+    asking.send(f"/queue/{name}", "question", reply_to="/temp-queue/replies")
+    [question] = answering.take()
+    asking.leave()
+
+    def is_refused():
+        answering.send(question.headers["reply-to"], "answer")
+        return not answering.errors.empty()
+
+    until(is_refused, "it is gone")
+
+
+def test_a_virtual_topic_fans_out_to_queues_at_home_on_both_nodes(broker, client, name):
+    queues = [broker.queue_at(node, f"Consumer.{node}{{}}.VirtualTopic.{name}") for node in "ab"]
+    takers = [client("b"), client("a")]
+    for taker, queue in zip(takers, queues, strict=True):
+        taker.subscribe(f"/queue/{queue}")
+    for number in range(5):
+        takers[0].send(f"/topic/VirtualTopic.{name}", str(number), persistent="true")
+    assert [taker.bodies(5) for taker in takers] == [list("01234")] * 2

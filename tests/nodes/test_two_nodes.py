@@ -1,0 +1,85 @@
+"""Two nodes that are one broker: any client, at any node, of any log."""
+
+import pytest
+
+from tests.protocol.running_node import until
+
+
+@pytest.mark.parametrize("home", ["a", "b"])
+@pytest.mark.parametrize("producer", ["a", "b"])
+@pytest.mark.parametrize("consumer", ["a", "b"])
+def test_what_is_sent_at_a_node_is_consumed_at_any_wherever_the_queue_is_at_home(
+    broker, client, name, home, producer, consumer
+):
+    queue = broker.queue_at(home, name)
+    sender, taker = client(producer), client(consumer)
+    taker.subscribe(f"/queue/{queue}", ack="client-individual")
+    for number in range(5):
+        sender.send(f"/queue/{queue}", str(number), persistent="true")
+    messages = taker.take(5)
+    assert [each.body for each in messages] == ["0", "1", "2", "3", "4"]
+    assert not any("redelivered" in each.headers for each in messages)
+    for each in messages:
+        taker.ack(each)
+    assert broker.depth(queue) == 0
+
+
+@pytest.mark.parametrize("home", ["a", "b"])
+def test_a_backlog_is_consumed_from_another_node_in_order(broker, client, name, home):
+    queue = broker.queue_at(home, name)
+    sender, taker = client("a"), client("b")
+    sender.frame("BEGIN", transaction="t")
+    for number in range(1200):
+        sender.send(f"/queue/{queue}", str(number), wait=False, transaction="t")
+    sender.frame("COMMIT", transaction="t")
+    taker.subscribe(f"/queue/{queue}", prefetch=100)
+    assert taker.bodies(1200) == [str(number) for number in range(1200)]
+    until(lambda: broker.depth(queue) == 0, "all is acknowledged")
+
+
+def test_consumers_on_both_nodes_share_a_queue(broker, client, name):
+    queue = broker.queue_at("a", name)
+    takers = [client("a"), client("b")]
+    for taker in takers:
+        taker.subscribe(f"/queue/{queue}", ack="client-individual")
+    for number in range(20):
+        takers[1].send(f"/queue/{queue}", str(number))
+    bodies = [taker.bodies(10) for taker in takers]
+    assert sorted(map(int, bodies[0] + bodies[1])) == list(range(20))
+
+
+def test_what_a_consumer_on_another_node_held_comes_back_flagged_when_it_leaves(broker, client, name):
+    queue = broker.queue_at("a", name)
+    holder, other = client("b"), client("a")
+    holder.subscribe(f"/queue/{queue}", ack="client-individual")
+    for number in range(3):
+        other.send(f"/queue/{queue}", str(number))
+    first, *_ = holder.take(3)
+    holder.ack(first)
+    holder.break_off()
+    other.subscribe(f"/queue/{queue}", ack="client-individual")
+    messages = other.take(2)
+    assert [(each.body, each.headers.get("redelivered")) for each in messages] == [("1", "true"), ("2", "true")]
+
+
+def test_a_nack_on_another_node_goes_to_the_dead_letter_queue_at_once(broker, client, name):
+    queue = broker.queue_at("a", name)
+    taker = client("b")
+    taker.subscribe(f"/queue/{queue}", ack="client-individual")
+    taker.send(f"/queue/{queue}", "bad", persistent="true")
+    taker.nack(taker.take()[0])
+    taker.subscribe("/queue/ActiveMQ.DLQ", id="dead")
+    assert taker.bodies() == ["bad"]
+
+
+def test_prefetch_holds_across_nodes(broker, client, name):
+    queue = broker.queue_at("a", name)
+    taker = client("b")
+    for number in range(3):
+        taker.send(f"/queue/{queue}", str(number))
+    taker.subscribe(f"/queue/{queue}", ack="client-individual", prefetch=1)
+    for number in range(3):
+        [message] = taker.take()
+        assert message.body == str(number)
+        assert taker.has_no_more()
+        taker.ack(message)
