@@ -197,7 +197,7 @@ class StompConnection(asyncio.Protocol):
     def _connect(self, _client: Client, connect: Connect) -> None:
         self._parser.max_body = self._endpoint.limits.max_body
         self._parser.version = self.client.protocol_version = self._session.version
-        self._parser.in_runs = connect.bridge is None  # what is passed on bears an id of its own
+        self._parser.sends_in_runs = connect.bridge is None  # what is passed on bears an id of its own
         if self._endpoint.authenticate is None:
             self._welcome(connect, ANONYMOUS)
             return
@@ -236,6 +236,7 @@ class StompConnection(asyncio.Protocol):
         if connect.bridge is not None and connect.cluster is None and not client.internal:
             self._broker.bridging.check(principal, connect.bridge)
         client.principal, client.client_id = principal, connect.client_id or client.id
+        client.way = connect.way
         client.named, client.shares_client_id = bool(connect.client_id), connect.shares_client_id
         client.reconnect_ms = window_ms(connect.reconnect, self._broker.settings.reconnect_window)
         if client.reconnect_ms and not client.named:
