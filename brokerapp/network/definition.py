@@ -37,7 +37,11 @@ class NetworkConnector:
 
     @staticmethod
     def from_json(data: Mapping[str, Any], former: NetworkConnector | None = None) -> NetworkConnector:
-        """The inverse of to_json; a secret that is None stays as the `former` one has it. Raises DefinitionRefused."""
+        """The inverse of to_json. Raises DefinitionRefused.
+
+        A secret that is None stays as the `former` one has it, as long as it is told to the same brokers for the same
+        user: who may not see it may not send it elsewhere, either.
+        """
         if unknown := sorted(data.keys() - {"name", "uri", "options", *_LISTS}):
             raise DefinitionRefused(f"a network connector has no {', '.join(unknown)}")
         for field in ("name", "uri"):
@@ -45,15 +49,22 @@ class NetworkConnector:
                 raise DefinitionRefused(f"a network connector needs a {field}")
         lists = {field: tuple(map(Destination.parse, data.get(field, ()))) for field in _LISTS}
         made = NetworkConnector(data["name"], data["uri"], **lists)
-        return replace(made, options=tuple(_options(data.get("options", {}), former)))
+        options = data.get("options", {})
+        same = former is not None and former.uri == made.uri and former.option("userName") == options.get("userName")
+        return replace(made, options=tuple(_options(options, former, same=same)))
+
+    def option(self, name: str) -> str | None:
+        """What it says of this; None: nothing."""
+        return dict(self.options).get(name)
 
 
-def _options(given: Mapping[str, Any], former: NetworkConnector | None) -> list[tuple[str, str]]:
-    known = dict(former.options) if former is not None else {}
+def _options(given: Mapping[str, Any], former: NetworkConnector | None, *, same: bool) -> list[tuple[str, str]]:
     found = []
     for name, value in given.items():
-        if value is None and name in SECRETS:
-            value = known.get(name)
+        if value is None and name in SECRETS and former is not None:
+            value = former.option(name)
+            if value is not None and not same:
+                raise DefinitionRefused(f"{name}: the one that is kept is for another uri or userName: give it again")
         if value is None:
             continue
         found.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
