@@ -123,6 +123,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.network.definition": ("brokerapp.destination", "brokerapp.errors"),
     "brokerapp.network.terms": (
         "brokerapp.destination", "brokerapp.errors", "brokerapp.network.definition", "brokerapp.network.group",
+        "brokerapp.network_path",
     ),
     "brokerapp.network.group": ("brokerapp.errors",),
     "brokerapp.network.discovery": ("brokerapp.network.group",),

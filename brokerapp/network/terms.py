@@ -12,15 +12,20 @@ from brokerapp.destination import Destination
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.network.definition import NetworkConnector
 from brokerapp.network.group import Group, group_of
+from brokerapp.network_path import UNLIMITED
 
 #: Where ActiveMQ listens unless told otherwise, and where it does so for STOMP.
 DEFAULT_PORT, STOMP_PORT = 61616, 61613
 #: `scheme:(uri,uri)?options`, the parentheses being optional around one.
 _DISCOVERY = re.compile(r"(static|masterslave):(?://)?(?:\((?P<list>[^()]*)\)|(?P<one>[^()?]*))(?:\?(?P<options>.*))?")
-_ADDRESS = re.compile(r"(?P<scheme>[a-z+]+)://(?P<host>\[[^\]]+\]|[^:/?]+)(?::(?P<port>[0-9]+))?(?:[/?].*)?")
+_ADDRESS = re.compile(r"(?P<scheme>[a-z+]+)://(?P<host>\[[^\]]+\]|[^:/?]+)(?::(?P<port>[0-9]{1,5}))?(?:[/?].*)?")
 #: Schemes of a remote broker at which STOMP is spoken: plain, and over TLS.
 PLAIN = frozenset({"tcp", "nio", "stomp", "stomp+nio", "auto", "auto+nio"})
 TLS = frozenset({"ssl", "nio+ssl", "stomp+ssl", "stomp+nio+ssl", "auto+ssl", "auto+nio+ssl"})
+#: Largest of what connectors say in numbers: a day; longer than any path of brokers; messages that one bridge holds,
+#: which may wait in the memory of the other broker; and what makes a delay grow too fast to mean anything.
+MAX_MS, MAX_BROKERS, MAX_PREFETCH, MAX_MULTIPLIER = 24 * 3_600_000, 1_000, 1_000_000, 1_000
+_PORTS = range(1, 65_536)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +103,26 @@ def _text(text: str) -> str:
     return text
 
 
-def _positive(text: str) -> int:
-    if (number := int(text)) <= 0:
-        raise ValueError("a number above 0 is expected: consumers of a bridge do not poll")
+def _number(low: int, high: int, why: str = "") -> Callable[[str], int]:
+    """Reads a whole number of this range."""
+
+    def read(text: str) -> int:
+        if not low <= (number := int(text)) <= high:
+            raise ValueError(f"a whole number from {low} to {high} is expected{why}")
+        return number
+
+    return read
+
+
+def _multiplier(text: str) -> float:
+    if not 1 <= (number := float(text)) <= MAX_MULTIPLIER:
+        raise ValueError(f"a number from 1 to {MAX_MULTIPLIER} is expected")
     return number
+
+
+_milliseconds = _number(0, MAX_MS)
+_delay = _number(1, MAX_MS)
+_brokers = _number(UNLIMITED, MAX_BROKERS)
 
 
 #: Attribute -> field and how its text is read.
@@ -109,9 +130,9 @@ ATTRIBUTES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "autoStart": ("auto_start", _yes),
     "dynamicOnly": ("dynamic_only", _yes),
     "decreaseNetworkConsumerPriority": ("decrease_network_consumer_priority", _yes),
-    "consumerPriorityBase": ("consumer_priority_base", int),
-    "messageTTL": ("message_ttl", int),
-    "consumerTTL": ("consumer_ttl", int),
+    "consumerPriorityBase": ("consumer_priority_base", _number(-128, 127)),
+    "messageTTL": ("message_ttl", _brokers),
+    "consumerTTL": ("consumer_ttl", _brokers),
     "conduitSubscriptions": ("conduit_subscriptions", _yes),
     "conduitNetworkQueueSubscriptions": ("conduit_network_queue_subscriptions", _yes),
     "suppressDuplicateQueueSubscriptions": ("suppress_duplicate_queue_subscriptions", _yes),
@@ -122,7 +143,7 @@ ATTRIBUTES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "excludeStatic": ("exclude_static", _yes),
     "conduitSelectors": ("conduit_selectors", _yes),
     "duplex": ("duplex", _yes),
-    "prefetchSize": ("prefetch_size", _positive),
+    "prefetchSize": ("prefetch_size", _number(1, MAX_PREFETCH, ": consumers of a bridge do not poll")),
     "alwaysSyncSend": ("always_sync_send", _yes),
     "destinationFilter": ("destination_filter", _text),
     "userName": ("user_name", _text),
@@ -131,17 +152,17 @@ ATTRIBUTES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 #: Attributes that set two.
 _BOTH_TTLS = "networkTTL"
 _OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
-    "initialReconnectDelay": ("initial_delay", int),
-    "maxReconnectDelay": ("max_delay", int),
+    "initialReconnectDelay": ("initial_delay", _delay),
+    "maxReconnectDelay": ("max_delay", _delay),
     "useExponentialBackOff": ("exponential", _yes),
-    "backOffMultiplier": ("multiplier", float),
-    "maxReconnectAttempts": ("max_attempts", int),
-    "minConnectTime": ("min_connect_time", int),
+    "backOffMultiplier": ("multiplier", _multiplier),
+    "maxReconnectAttempts": ("max_attempts", _number(-1, MAX_MS)),
+    "minConnectTime": ("min_connect_time", _milliseconds),
 }
 
 
 def terms_of(connector: NetworkConnector) -> tuple[Terms, list[str]]:
-    """A connector's terms, and the attributes nobody knows. Raises ConfigurationRefused, which names what is wrong."""
+    """A connector's terms, and the attributes and options of its uri nobody knows. Raises ConfigurationRefused, which names what is wrong."""
     group, options = group_of(connector.uri) if connector.uri.startswith("multicast:") else (None, {})
     addresses, in_turn = (), False
     if group is None:
@@ -154,7 +175,7 @@ def terms_of(connector: NetworkConnector) -> tuple[Terms, list[str]]:
     if _BOTH_TTLS in given:
         both = given.pop(_BOTH_TTLS)
         given = {"messageTTL": both, "consumerTTL": both} | given
-    known, unknown = {}, []
+    known, unknown = {}, [name for name in options if name not in _OPTIONS]
     for name, text in given.items():
         if name in ATTRIBUTES:
             target, read = ATTRIBUTES[name]
@@ -172,6 +193,10 @@ def _where(connector: NetworkConnector) -> tuple[tuple[Address, ...], bool, dict
     addresses = tuple(_address(connector, each.strip()) for each in listed.split(",") if each.strip())
     if not addresses:
         raise ConfigurationRefused(f"networkConnector {connector.name}: {connector.uri!r} names no broker")
+    if found[1] == "masterslave" and len(addresses) < 2:
+        raise ConfigurationRefused(
+            f"networkConnector {connector.name}: {connector.uri!r} names one broker: masterslave is of two or more"
+        )
     return addresses, found[1] == "masterslave", dict(parse_qsl(found["options"] or ""))
 
 
@@ -180,7 +205,7 @@ def _address(connector: NetworkConnector, uri: str) -> Address:
     if address is None:
         raise ConfigurationRefused(
             f"networkConnector {connector.name}: {uri!r} is not where a broker can be reached; "
-            "expected static:(tcp://host:port,...), masterslave:(...) or tcp://host:port"
+            f"expected static:(tcp://host:port,...), masterslave:(...) or tcp://host:port, port at most {_PORTS[-1]}"
         )
     return address
 
@@ -190,8 +215,10 @@ def address_of(uri: str) -> Address | None:
     found = _ADDRESS.fullmatch(uri)
     if found is None or found["scheme"] not in PLAIN | TLS:
         return None
-    port = found["port"] or (STOMP_PORT if found["scheme"].startswith("stomp") else DEFAULT_PORT)
-    return Address(found["host"].strip("[]"), int(port), found["scheme"] in TLS)
+    port = int(found["port"] or (STOMP_PORT if found["scheme"].startswith("stomp") else DEFAULT_PORT))
+    if port not in _PORTS:
+        return None
+    return Address(found["host"].strip("[]"), port, found["scheme"] in TLS)
 
 
 def _reconnecting(connector: NetworkConnector, options: Mapping[str, str]) -> Reconnecting:

@@ -58,6 +58,18 @@ def test_network_ttl_is_that_of_messages_and_consumers_unless_they_have_their_ow
         ({"uri": "static:()"}, "names no broker"),
         ({"uri": "http://a:1"}, "'http://a:1' is not where a broker can be reached"),
         ({"uri": "static:(tcp://a:1)?backOffMultiplier=x"}, "backOffMultiplier='x'"),
+        ({"uri": "static:(tcp://a:1)?backOffMultiplier=nan"}, "a number from 1"),
+        ({"uri": "static:(tcp://a:1)?initialReconnectDelay=0"}, "initialReconnectDelay='0': a whole number from 1"),
+        ({"uri": "static:(tcp://a:1)?initialReconnectDelay=-5"}, "initialReconnectDelay='-5'"),
+        ({"uri": "static:(tcp://a:1)?maxReconnectDelay=0"}, "maxReconnectDelay='0'"),
+        ({"uri": "static:(tcp://a:1)?minConnectTime=-1"}, "minConnectTime='-1'"),
+        ({"uri": "tcp://a:99999"}, "port at most 65535"),
+        ({"uri": "tcp://a:0"}, "port at most 65535"),
+        ({"uri": "masterslave:(tcp://a:1)"}, "masterslave is of two or more"),
+        ({"messageTTL": "-7"}, "messageTTL='-7': a whole number from -1"),
+        ({"networkTTL": "-7"}, "messageTTL='-7'"),
+        ({"prefetchSize": "9999999999"}, "prefetchSize='9999999999'"),
+        ({"consumerPriorityBase": "128"}, "from -128 to 127"),
     ],
 )
 def test_what_cannot_be_understood_is_refused_by_name(options, words):
@@ -69,6 +81,11 @@ def test_what_cannot_be_understood_is_refused_by_name(options, words):
 
 def test_attributes_that_nobody_knows_are_told():
     assert terms_of(connector(duplex="true", colour="red"))[1] == ["colour"]
+
+
+@pytest.mark.parametrize("uri", ["static:(tcp://a:1)", "multicast://default"])
+def test_options_of_a_uri_that_nobody_knows_are_told(uri):
+    assert terms_of(connector(f"{uri}?initialReconectDelay=5&maxReconnectDelay=7"))[1] == ["initialReconectDelay"]
 
 
 def test_delays_grow_to_their_limit():
