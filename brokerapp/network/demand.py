@@ -38,6 +38,7 @@ MAX_ORIGINS = 50
 class Behind:
     """One of those a subscription is for."""
 
+    target: Destination
     selector: str | None
     origins: frozenset[str]  #: ids of the consumers, wherever they are: itself, or those behind another bridge
 
@@ -113,13 +114,18 @@ class Demand:
             return NOTHING
         durable = info.get("subscriptionName") is not None and target.kind is Kind.TOPIC
         who = _subscription(info) if durable else _consumer(info.get("consumerId", {}))
-        behind = Behind(info.get("selector") or None, _origins(info))
+        behind = Behind(target, info.get("selector") or None, _origins(info))
+        return self._serve(who, behind, self._priority(info, path), path, durable)
+
+    def _serve(self, who: str, behind: Behind, priority: int, path: Path, durable: bool) -> Change:
+        """By what there is, or by a subscription of its own."""
+        target = behind.target
         known = self._conduit(target, path, durable)
         if known is not None:
             known.consumers[who] = behind
             return self._narrowed(known)
         said = behind.selector if self._heeds_selectors(durable) else None
-        wanted = self._want(target, said, self._priority(info, path), path, durable)
+        wanted = self._want(target, said, priority, path, durable)
         wanted.consumers[who] = behind
         return Change((wanted,))
 
@@ -160,9 +166,19 @@ class Demand:
         for each in list(self.wanted.values()):
             if each.durable is durable and consumer in each.consumers:
                 del each.consumers[consumer]
-                lasts = bool(each.consumers) or each.static
-                changes.append(self._narrowed(each) if lasts else Change(end=(self.wanted.pop(each.id),)))
+                changes.append(self._left_with(each))
         return Change.all_of(changes)
+
+    def _left_with(self, wanted: Wanted) -> Change:
+        """Some of its consumers are gone. With a pattern's last one it is as wide as what the others want."""
+        if not wanted.consumers and not wanted.static:
+            return Change(end=(self.wanted.pop(wanted.id),))
+        if wanted.static or any(each.target == wanted.destination for each in wanted.consumers.values()):
+            return self._narrowed(wanted)
+        del self.wanted[wanted.id]
+        others = sorted(wanted.consumers.items(), key=lambda each: not each[1].target.is_pattern)
+        served = [self._serve(who, behind, wanted.priority, wanted.path, wanted.durable) for who, behind in others]
+        return Change.all_of([*served, Change(end=(wanted,))])
 
     def _want(
         self, target: Destination, selector: str | None, priority: int, path: Path, durable: bool = False,

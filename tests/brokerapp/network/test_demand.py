@@ -55,6 +55,21 @@ def test_a_narrower_consumer_joins_a_wider_one():
     assert begun(found, consumer(1, "topic://T.>"), consumer(2, "topic://T.a")) == ["topic://T.>"]
 
 
+@pytest.mark.parametrize("selectors", [False, True])
+def test_when_a_wider_consumer_goes_only_what_the_others_want_crosses(selectors):
+    found = demand(conduit_selectors=selectors)
+    [wide] = found.started(consumer(1, "topic://T.>")).begin
+    for number, name in enumerate(("T.a", "T.b.*", "T.b.c", "T.a"), start=2):
+        found.started(consumer(number, f"topic://{name}", selector="x = 1"))
+    change = found.stopped(gone(1))
+    assert wide in change.end
+    kept = [each for each in change.begin if each not in change.end]
+    assert {str(each.destination): len(each.consumers) for each in kept} == {"topic://T.a": 2, "topic://T.b.*": 2}
+    assert {each.selector for each in kept} == {"x = 1" if selectors else None}
+    assert list(found.wanted.values()) == kept or set(found.wanted) == {each.id for each in kept}
+    assert found.stopped(gone(3)).end[0].destination.name == "T.b.*"
+
+
 @pytest.mark.parametrize(
     ("changes", "info"),
     [
