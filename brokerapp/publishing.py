@@ -59,8 +59,8 @@ class Publishing:
             self._send_in(client.transaction(send.transaction), client, send)
             return
         message, placed = self._placed(client, send)
-        if message.persistent or client.pending or client.waiting or not self._passed_through(placed):
-            known_by = handover_key(send) if message.persistent else ""
+        known_by = handover_key(send) if message.persistent or send.receipt is not None else ""
+        if message.persistent or known_by or client.pending or client.waiting or not self._passed_through(placed):
             given = self._give_early(placed[0]) if len(placed) == 1 and not known_by else NOTHING
             self._broker.storing.submit(client, placed, (), send.receipt, given=given, handover=known_by)
         else:

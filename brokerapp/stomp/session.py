@@ -61,7 +61,7 @@ CLUSTER_HEADER = "sluice-cluster"
 DUPLEX_HEADER = "sluice-duplex"
 #: By which it says which of its ways to there this is: while one lasts it has no other connection.
 WAY_HEADER = "sluice-way"
-MESSAGE_ID = "message-id"
+MESSAGE_ID, USER_ID = "message-id", "JMSXUserID"
 #: What only a bridge says when it subscribes.
 CROSSING_HEADERS = (TO_HEADER, TTL_HEADER, PATH_HEADER, CONSUMERS_HEADER, SUPPRESS_HEADER)
 #: Headers that name a durable subscription, the first that is there counts: Artemis' two, and ActiveMQ's.
@@ -174,7 +174,7 @@ class StompSession:
         if "reply-to" in headers:
             headers = {**headers, "reply-to": self._naming.to_reply(headers["reply-to"])}
         get = headers.get
-        properties = self.stamp + properties_of(headers)
+        properties = self._stamp(headers) + properties_of(headers)
         if self.bridge is not None and "original-destination" in headers:
             properties += f"original-destination:{escape(headers['original-destination'])}\n"
         if "transformation" in headers and (wrong := error_in(headers["transformation"], frame.body)):
@@ -192,6 +192,12 @@ class StompSession:
             is_counted(headers),
             self._handover(headers),
         )
+
+    def _stamp(self, headers: dict[str, str]) -> str:
+        """Who sent it: of what a bridge passes on, who sent it where it came from."""
+        if self.bridge is not None and USER_ID in headers:
+            return f"{USER_ID}:{escape(headers[USER_ID])}\n"
+        return self.stamp
 
     def _handover(self, headers: dict[str, str]) -> Handover | None:
         if self.bridge is None or MESSAGE_ID not in headers:

@@ -269,3 +269,14 @@ def test_a_client_cannot_let_a_temporary_destination_exist_that_nobody_made(pair
     made_up = {"activemq.sluice-to": "far", "sluice-to": "far"}
     client.subscribe("/remote-temp-queue/ID:far-1:1", id="t", wait=False, **made_up)
     assert "does not exist" in client.error().headers["message"]
+
+
+def test_what_need_not_be_kept_and_a_bridge_wants_confirmed_is_given_once_though_it_comes_twice(
+    pair, at, connect, name
+):
+    consumer, bridge = at(1), connect(port=pair[1].port, **{"sluice-broker": f"far-{name}"})
+    consumer.subscribe(f"/queue/{name}")
+    for _ in range(2):
+        bridge.send(f"/queue/{name}", "m", **{"message-id": "1", "sluice-path": "far"})
+    assert consumer.bodies() == ["m"]
+    assert consumer.has_no_more()

@@ -408,3 +408,12 @@ def test_no_header_value_breaks_a_line_in_1_0():
     evil = RequestRefused("what: a\nreceipt-id:forged\r\n\nb")
     frame = read(session.error(evil, "r"), "1.0")
     assert frame.headers["receipt-id"] == "r"
+
+
+def test_what_a_bridge_passes_on_says_who_sent_it_where_it_came_from_and_clients_say_nothing_of_that():
+    sent = {"destination": "/queue/q", "JMSXUserID": "ann:1"}
+    for bridge, user in ({"sluice-broker": "far"}, r"ann\c1"), ({}, "me"):
+        session = StompSession()
+        session.receive(Frame("CONNECT", {"accept-version": "1.2", **bridge}))
+        session.stamp = "JMSXUserID:me\n"
+        assert session.receive(Frame("SEND", dict(sent))).properties == f"JMSXUserID:{user}\n"
