@@ -162,7 +162,10 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 
 
 def terms_of(connector: NetworkConnector) -> tuple[Terms, list[str]]:
-    """A connector's terms, and the attributes and options of its uri nobody knows. Raises ConfigurationRefused, which names what is wrong."""
+    """A connector's terms, and the attributes and options of its uri that nobody knows.
+
+    Raises ConfigurationRefused, which names what is wrong.
+    """
     group, options = group_of(connector.uri) if connector.uri.startswith("multicast:") else (None, {})
     addresses, in_turn = (), False
     if group is None:

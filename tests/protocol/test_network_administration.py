@@ -119,7 +119,7 @@ def test_a_connector_of_an_operator_is_there_after_a_restart_and_one_that_is_wro
     with running(store) as b, running(store, to(b.port, name="of the file")) as a:
         for wrong, why in (
             ({"name": "x", "uri": "static:(nonsense)"}, "nonsense"),
-            ({"name": "x", "uri": f"tcp://127.0.0.1:{b.port}", "options": {"prefetchSize": "0"}}, "above 0"),
+            ({"name": "x", "uri": f"tcp://127.0.0.1:{b.port}", "options": {"prefetchSize": "0"}}, "from 1 to"),
             ({"name": "x", "uri": f"tcp://127.0.0.1:{b.port}", "options": {"networkTtl": "2"}}, "networkTtl"),
             ({"name": "x", "url": "u"}, "has no url"),
             ({"name": "", "uri": "u"}, "needs a name"),
