@@ -143,6 +143,7 @@ ANALYSES = _table(
         (WINDOW, DESTINATION),
         TROUBLE,
         stays_within=True,
+        version=2,
     ),
     Analysis(
         "filters",

@@ -45,7 +45,7 @@ def run(question: Question, collect: Collect) -> Findings:
                 for label, name, unit in (
                     ("Sent", "sent", "messages"),
                     ("Copies", "copies", "messages"),
-                    ("Copied", "bytes_copied", "bytes"),
+                    ("Bytes of copies", "bytes_copied", "bytes"),
                 )
             ),
             Figure("At most, of each", max(each["factor"] for each in totals), "times"),

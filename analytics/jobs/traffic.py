@@ -50,7 +50,7 @@ def run(question: Question, collect: Collect) -> Findings:
         headline=(
             Figure("Arrived", total(totals, "arrived"), "messages"),
             Figure("Acknowledged", total(totals, "acked"), "messages"),
-            Figure("Arrived", total(totals, "bytes"), "bytes"),
+            Figure("Bytes in", total(totals, "bytes"), "bytes"),
             *(
                 Figure(f"p95 at {short(each['destination'])}", each["p95_us"] / 1000, "ms")
                 for each in delays.slice(0, 1).to_pylist()

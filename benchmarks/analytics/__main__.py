@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -60,6 +61,7 @@ def main() -> int:
     )  # fmt: skip
     parser.add_argument("--archive", type=Path, help="a folder to keep archives in, and to find them again")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # and with it the servers that were started
     wanted = arguments.only or (*kinds, ARCHIVER, FIRST, GROWS)
     asked = [each for each in ASKED if each.kind in wanted]
     with tempfile.TemporaryDirectory() as name:

@@ -13,6 +13,8 @@ import pytest
 from benchmarks.activemq import HOME, JAR
 from benchmarks.process import BrokerProcess
 
+#: Not the one that tests are seeded with: each process is to find other ports.
+_random = random.SystemRandom()
 #: What ActiveMQ's own distribution has in its lib, and Debian's package does not: advisories as JSON need it.
 _FOR_JSON = tuple(Path("/usr/share/java") / jar for jar in ("xstream.jar", "jettison.jar", "xpp3.jar"))
 #: `make test` installs it where there is a package.
@@ -37,7 +39,7 @@ _PLAIN = """<?xml version="1.0" encoding="UTF-8"?>
 def own_port() -> int:
     """A free TCP port that the system gives to nobody else, also while nothing listens on it."""
     while True:
-        port = random.randrange(20_000, 32_000)  # below what Linux hands out
+        port = _random.randrange(20_000, 32_000)  # below what Linux hands out
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) != 0:
                 return port
