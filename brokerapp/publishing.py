@@ -142,7 +142,10 @@ class Publishing:
             return made
         head = made.head[made.head.index(b"\n") :]
         id = f"message-id:{escape(passed_on.message_id)}".encode()
-        return replace(made, id=passed_on.message_id, head=id + head, path=passed_on.path)
+        return Message(
+            passed_on.message_id, id + head, made.body, made.persistent, made.priority, made.expires, made.born_us,
+            made.grouped, path=passed_on.path,
+        )  # fmt: skip
 
     def messages(self, send: Send, bodies: Sequence[bytes]) -> list[Message]:
         """New messages, like what was sent but with these bodies."""

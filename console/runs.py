@@ -167,6 +167,17 @@ def window_of(result: dict[str, Any]) -> tuple[datetime, datetime]:
     return tuple(datetime.fromtimestamp(window[end] / 1e6, UTC) for end in ("since_us", "until_us"))
 
 
+def cost_of(run: AnalysisRun) -> str:
+    """What a finished run took, in words: the best there is to tell what the next one will; "" of others."""
+    if run.finished is None:
+        return ""
+    window = run.request.get("window", "")
+    of = f" of {window}" if window else ""
+    read = f", over {figures.counted(run.rows, 'recorded event')}" if run.rows else ""
+    seconds = (run.finished - (run.started or run.created)).total_seconds()
+    return f"The last one{of} took {figures.span(int(seconds))}{read}."
+
+
 def began_of(result: dict[str, Any]) -> datetime | None:
     """When recording began, if the window of a result begins earlier: figures are of the time since."""
     us = result.get("began_us")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from brokerapp.errors import BrokerError, ProtocolError
+from brokerapp.message import escape, unescape
 from brokerapp.network.dialect import SLUICE, Dialect, dialect_of
 from brokerapp.stomp.frames import Frame, FrameParser, Run, encode
 from brokerapp.stomp.session import BRIDGE_HEADER
@@ -20,6 +22,11 @@ SILENT_SECONDS = 3 * HEART_BEAT_MS / 1000
 WRITE_HIGH_WATER = 1024 * 1024
 #: In the first bytes that ActiveMQ writes where it speaks OpenWire.
 _OPENWIRE = b"ActiveMQ\0"
+
+
+#: What a broker mostly says to a bridge, and in one go: it is read at once instead of frame by frame.
+_RECEIPTS = re.compile(rb"(?:\n*RECEIPT\nreceipt-id:[^\n\r]*\n\n\0)+\n*")
+_RECEIPT_ID = re.compile(r"receipt-id:([^\n]*)\n")
 
 
 class LinkLost(BrokerError):
@@ -77,7 +84,10 @@ class Link(asyncio.Protocol):
 
     def send(self, command: str, headers: Mapping[str, str], body: bytes = b"") -> None:
         """Write a frame, at the end of this tick."""
-        self._out.append(encode(command, headers, body))
+        self._write(encode(command, headers, body))
+
+    def _write(self, data: bytes) -> None:
+        self._out.append(data)
         if not self._flushing:
             self._flushing = True
             self._loop.call_soon(self._flush)
@@ -94,10 +104,11 @@ class Link(asyncio.Protocol):
 
     def ack(self, ids: Sequence[str], receipt: str | None = None) -> None:
         """Acknowledge what was given under these ids; the receipt comes when all that is stored."""
-        last = len(ids) - 1
-        for number, id in enumerate(ids):
-            wanted = {"receipt": receipt} if receipt is not None and number == last else {}
-            self.send("ACK", {"id": id, **wanted})
+        if receipt is not None and ids:
+            *ids, last = ids
+        self._write(b"".join([b"ACK\nid:%b\n\n\0\n" % escape(id).encode() for id in ids]))
+        if receipt is not None:
+            self.send("ACK", {"id": last, "receipt": receipt})
 
     def _flush(self) -> None:
         self._flushing = False
@@ -141,6 +152,10 @@ class Link(asyncio.Protocol):
             self._end("it speaks OpenWire there: name the port of its stomp connector")
             self._transport.abort()
             return
+        if self._parser.is_idle and (receipts := _RECEIPTS.match(data)) is not None:
+            for each in _RECEIPT_ID.findall(receipts[0].decode()):
+                self.receipt(unescape(each))
+            data = data[receipts.end() :]
         try:
             for frame in self._parser.feed(data):
                 self._receive(frame)

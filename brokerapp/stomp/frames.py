@@ -59,13 +59,18 @@ class FrameParser:
 
     def __init__(self, max_body: int = MAX_BODY_BYTES, max_frame: int | None = None) -> None:
         self.version = "1.0"
-        self.in_runs = True  #: what is alike comes out at once
+        self.sends_in_runs = True  #: SENDs that are alike come out at once, as ACKs do
         self.max_body, self.max_frame = max_body, max_frame
         self._chunks: list[bytes] = []
         self._held = 0
         self._needed = 1  # bytes before looking again makes sense
         self._until_nul = False  # or: a NUL must have come
         self._head: Head | None = None  # of the last run of SENDs
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it holds no part of a frame: what comes next begins one."""
+        return not self._chunks
 
     def feed(self, data: bytes) -> Iterator[Frame | Run]:
         """The frames that these bytes complete, those that are alike in runs."""
@@ -95,9 +100,11 @@ class FrameParser:
 
     def _run_at(self, buffer: bytes, start: int) -> tuple[Run, int] | None:
         """The run that begins here, and where it ends; None for what must be looked at frame by frame."""
-        if self.version == "1.0" or not self.in_runs:
+        if self.version == "1.0":
             return None
         if buffer.startswith(b"SEND\n", start):
+            if not self.sends_in_runs:
+                return None
             # A head in a run is short: a body with so much room is in no frame that is too long.
             room = self.max_body if self.max_frame is None else min(self.max_body, self.max_frame - MAX_HEAD_BYTES)
             found = self._head and read_sends(self._head, buffer, start, room)

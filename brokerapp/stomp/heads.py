@@ -42,7 +42,10 @@ def read_head(head: bytes, version: str) -> tuple[str, dict[str, str]]:
         return command.strip(), {name.strip(): value.strip() for name, value in headers.items()}
     if "\\" in text and command not in LITERAL:
         known = KNOWN_ESCAPES[version]
-        headers = {unescape(name, known): unescape(value, known) for name, value in headers.items()}
+        headers = {
+            unescape(name, known) if "\\" in name else name: unescape(value, known) if "\\" in value else value
+            for name, value in headers.items()
+        }
     return command, headers
 
 

@@ -197,7 +197,7 @@ class StompConnection(asyncio.Protocol):
     def _connect(self, _client: Client, connect: Connect) -> None:
         self._parser.max_body = self._endpoint.limits.max_body
         self._parser.version = self.client.protocol_version = self._session.version
-        self._parser.in_runs = connect.bridge is None  # what is passed on bears an id of its own
+        self._parser.sends_in_runs = connect.bridge is None  # what is passed on bears an id of its own
         if self._endpoint.authenticate is None:
             self._welcome(connect, ANONYMOUS)
             return

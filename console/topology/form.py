@@ -118,7 +118,8 @@ class Form:
         """Every property with what is set."""
         defaults = {each.name: each.default for each in fields(Terms)}
         found = []
-        for name, explanation in EXPLAINED.items():
+        others = {name: "" for name in ATTRIBUTES if name not in EXPLAINED and name not in _ACCOUNT}
+        for name, explanation in (EXPLAINED | others).items():
             default = defaults[ATTRIBUTES[name][0]]
             text = "" if default is None else str(default).lower() if isinstance(default, bool) else str(default)
             found.append(Property(name, explanation, self.options.get(name, ""), text, isinstance(default, bool)))

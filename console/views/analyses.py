@@ -60,10 +60,12 @@ def ask(request: HttpRequest, kind: str) -> HttpResponse:
 
 def _form(request: HttpRequest, analysis: Analysis, given: Mapping[str, str], error: str = "") -> HttpResponse:
     done = AnalysisRun.objects.filter(kind=analysis.kind, state=AnalysisRun.State.DONE)
+    last = list(readable(done, visible(request.user))[:3])
     context = {
         "analysis": analysis,
+        "cost": runs.cost_of(last[0]) if last else "",
         "fields": [(each, given.get(each.name) or each.default) for each in analysis.parameters],
-        "last": readable(done, visible(request.user))[:3],
+        "last": last,
         "error": error,
     }
     return render(request, "console/ask.html", context, status=400 if error else 200)

@@ -66,7 +66,7 @@ PAGES = (
     Picture("analyses", "/analytics/", size=LOW),
     Picture("run", "/reports/", follow=(REPORT, ".part-head h2 a")),
     Picture("report", "/reports/", follow=(REPORT,)),
-    Picture("report-form", "/reports/new"),
+    Picture("report-form", "/reports/new", size=(1360, 600)),
     Picture("palette", "/", do="Control+k", size=LOW),
 )
 
@@ -87,7 +87,7 @@ def take(page: Page, url: str, picture: Picture) -> None:
     page.goto(url + picture.path)
     page.wait_for_timeout(SETTLES)
     for link in picture.follow:
-        page.locator(link).first.click()
+        page.goto(url + page.locator(link).first.get_attribute("href"))
         page.wait_for_timeout(SETTLES)
     if picture.do:
         page.keyboard.press(picture.do)

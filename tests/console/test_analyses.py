@@ -85,6 +85,16 @@ def test_a_form_begins_with_the_shortest_window_that_reaches_as_far_back_as_what
     assert choice_for(ANALYSES["traffic"], seconds) == chosen
 
 
+def test_a_form_says_what_the_last_run_of_its_kind_took(run, admin):
+    url = reverse("ask-analysis", kwargs={"kind": "traffic"})
+    assert "The last one" not in admin.get(url).content.decode()
+    now = timezone.now()
+    AnalysisRun.objects.filter(pk=run.pk).update(
+        state="done", rows=1234567, started=now - timedelta(minutes=2), finished=now
+    )
+    assert "The last one of 1h took 2 min, over 1,234,567 recorded events." in admin.get(url).content.decode()
+
+
 def test_a_window_that_somebody_looked_at_is_asked_about(admin, db):
     url = reverse("ask-analysis", kwargs={"kind": "traffic"})
     now = int(time.time())

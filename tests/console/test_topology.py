@@ -10,7 +10,7 @@ from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
 from brokerapp.config import default_config
 from brokerapp.destination import Destination
 from brokerapp.network.definition import NetworkConnector
-from brokerapp.network.terms import terms_of
+from brokerapp.network.terms import ATTRIBUTES, terms_of
 from brokerapp.network_stats import (
     BridgeStats,
     ConnectorStats,
@@ -25,7 +25,7 @@ from console.gateway import gateway
 from console.live.mirror import mirror
 from console.models import AuditEntry
 from console.topology.drawn import drawn
-from console.topology.form import Form
+from console.topology.form import EXPLAINED, Form
 from console.topology.why import Asked, reasons
 from tests.conftest import until
 from tests.console.conftest import make_user
@@ -125,6 +125,12 @@ def test_a_form_keeps_what_it_does_not_show_and_a_password_that_is_not_typed():
     made = Form.read(posted, former).definition(former)
     assert made == {"name": "n", "uri": "tcp://b:2", "excluded": ["queue://x", "topic://y"], "durable": ["topic://t"],
                     "options": {"odd": "1", "userName": "u", "password": None}}  # fmt: skip
+
+
+def test_the_form_has_every_property_there_is():
+    shown = {each.name for each in Form().properties}
+    assert shown == ATTRIBUTES.keys() - {"userName", "password"}
+    assert EXPLAINED.keys() <= shown
 
 
 # -- with brokers
