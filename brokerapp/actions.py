@@ -25,6 +25,7 @@ class Connect:
     duplex: bool = False  #: a bridge that takes messages to there, too
     cluster: str | None = None  #: what that broker was told of the cluster, whose link it is; None: it is none
     reconnect: str | None = None  #: whether, or for how long, its temporary destinations wait for it
+    way: str = ""  #: of a bridge: which of its broker's ways to here it is; "": it does not say
 
 
 @dataclass(frozen=True, slots=True)

@@ -278,8 +278,11 @@ class Broker:
         if client.member:
             return True
         others, user = self._client_ids.get(client.client_id, ()), client.principal.name
-        mine = client.named and client.reconnect_ms > 0
-        return mine and all(each.reconnect_ms > 0 and each.principal.name == user for each in others)
+        if not client.named or any(each.principal.name != user for each in others):
+            return False
+        if client.way:  # a bridge: what is not read from, for want of room, may be dead for long
+            return all(each.way == client.way and each.bridge for each in others)
+        return client.reconnect_ms > 0 and all(each.reconnect_ms > 0 for each in others)
 
     def connect(self, client: Client, steal: bool = False) -> None:
         """A client is there. Where another one has its client id, that one must go if the newcomer may `steal` it.
@@ -318,6 +321,8 @@ class Broker:
         self.producers.left(client)
         self.temporaries.end(client)
         self.bridging.left(client)
+        if client.waiting:
+            self.flow.left(client)
         self.advisories.disconnected(client)
         if client.member and self.cluster is not None:
             self.cluster.left(client)

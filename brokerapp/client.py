@@ -23,6 +23,8 @@ MAX_TRANSACTION_ACTIONS = 100_000
 #: call of the store, in which everybody else waits: this many take it some 0.3 seconds (docs/decisions/0011).
 MAX_TRANSACTION_BYTES = 64 * 1024 * 1024
 MAX_TRANSACTION_COPIES = 20_000
+#: Bytes of sends without room at which a bridge is not read from: its other messages go on until then.
+MAX_BRIDGE_WAITING_BYTES = 8 * 1024 * 1024
 
 
 class Sink(Protocol):
@@ -98,6 +100,7 @@ class Client:
     reconnect_ms: int = 0  #: how long its temporary destinations wait for it when its connection breaks
     left: bool = False  #: it said good-bye
     bridge: str = ""  #: the broker whose bridge it is; "": an ordinary client
+    way: str = ""  #: of a bridge: which of its broker's ways to here it is
     tally: Tally | None = None  #: of a bridge
     protocol_version: str = ""
     connected_ms: int = 0
@@ -120,6 +123,11 @@ class Client:
     own_names: dict[str, str] = field(default_factory=dict)  #: how it writes them, by how others do
     ack_numbers: int = 0
     keys: int = 0
+
+    @property
+    def is_broker(self) -> bool:
+        """Whether a broker is behind it: a bridge, a link of the cluster, or a part of this one."""
+        return bool(self.internal or self.member or self.bridge)
 
     def transaction(self, name: str) -> Transaction:
         """The open transaction of this name; raises RequestRefused."""
@@ -183,4 +191,12 @@ class Client:
 
     def read_or_not(self) -> None:
         """Read on from the client, or not: see quotas.py, and flow_control.py about sends that wait for room."""
-        self.sink.hold(self.stopping or self.on_hold or (self.waiting > 0 and not self.subscriptions))
+        self.sink.hold(self.stopping or self.on_hold or self._waits)
+
+    @property
+    def _waits(self) -> bool:
+        """Whether it has to wait for its sends that found no room: its acknowledgements cannot be what makes some."""
+        if not self.bridge:
+            return self.waiting > 0 and not self.subscriptions
+        acks = any(each.ack_mode != "auto" for each in self.subscriptions.values())
+        return self.waiting_bytes >= MAX_BRIDGE_WAITING_BYTES and not acks

@@ -6,6 +6,10 @@ succeed. While sends wait at a place, later ones to it go to the end of the row,
 
 A client that only produces is not read from while a send of it waits. One that also consumes is: its acknowledgements
 may be what makes room. What it may have waiting is bounded instead, and what goes beyond is refused.
+
+The bridge of another broker is never refused: it could only come again. It waits whatever policies say, with as many
+sends as its prefetch there lets it have (client.py says when it is not read from). When it goes, what it would pass on
+again goes with it.
 """
 
 from __future__ import annotations
@@ -84,6 +88,9 @@ class FlowControl:
         """A unit was refused because this is full. It waits (None), or the client is to be told this sentence."""
         if full == GONE:
             return "it is done already"
+        if self._comes_again(unit):
+            self._broker.storing.withdraw(unit)
+            return None
         if self._closed:
             return f"{self._broker.bounds.describe(full)}, and the broker stops"
         if not unit.placed:  # what is to be delivered later has no way yet on which it could wait
@@ -160,6 +167,8 @@ class FlowControl:
         return None
 
     def _too_much(self, client: Client, size: int) -> str | None:
+        if client.bridge:
+            return None
         if self.bytes + size > MAX_ALL_WAITING_BYTES:
             return f"{self.bytes} bytes of messages wait for room already"
         count, waits = client.waiting, client.waiting_bytes
@@ -170,7 +179,9 @@ class FlowControl:
             )
         return None
 
-    def _patience(self, unit: Unit, place: FullPlace) -> int | None:
+    def _patience(self, unit: ClientUnit, place: FullPlace) -> int | None:
+        if unit.client.bridge:
+            return None
         first = next((rows[0][0] for rows in unit.ways if rows), "")
         name = first if place.name in SHARED else place.name
         policy = self._broker.bounds.policy_of(name) if name else None
@@ -203,14 +214,26 @@ class FlowControl:
         client.started_unit(unit.size)
         client.waiting -= 1
         client.waiting_bytes -= unit.size
+        client.read_or_not()
         if not client.waiting:
-            client.read_or_not()
             for farewell in self._farewells.pop(client, ()):
                 farewell()
 
     def when_clear(self, client: Client, then: Callable[[], None]) -> None:
         """Call this when no send of the client waits any more."""
         self._farewells.setdefault(client, []).append(then)
+
+    def left(self, client: Client) -> None:
+        """A client is gone."""
+        gone = [each for place in self.places.values() for each in place.row if each.unit.client is client]
+        for each in gone:
+            if not each.tried and self._comes_again(each.unit):
+                self._broker.storing.withdraw(each.unit)
+
+    def _comes_again(self, unit: ClientUnit) -> bool:
+        """Whether the bridge that sent it is gone, and the other broker keeps it for want of a receipt."""
+        client = unit.client
+        return bool(client.bridge) and unit.receipt is not None and client.id not in self._broker.clients
 
     def close(self) -> None:
         """The node stops: who still waits is told that nothing came of it."""

@@ -95,12 +95,7 @@ class Storing:
     def refuse(self, request: ClientUnit, reason: str) -> None:
         """Nothing comes of what a client asked, for this reason."""
         client, placed = request.client, request.placed
-        if request.waiting is not None:
-            self._broker.flow.release(request.waiting)
-        client.ended_unit(request.size)
-        if request.undo is not None:
-            request.undo()
-        self._broker.early.never_stored(request.given)
+        self.withdraw(request)
         error = LimitExceeded(f"{reason}: nothing of this was kept{_named([each.destination for each in placed])}")
         self._broker.refuse(client, error, request.receipt)
         if client.id not in self._broker.clients:  # it cannot be told
@@ -110,6 +105,15 @@ class Storing:
                 self._broker.recorder.event(
                     DROP, message.born_us, message, sent_to, sent_to, client.client_id, "no room"
                 )
+
+    def withdraw(self, request: ClientUnit) -> None:
+        """Nothing comes of what a client asked, and nobody is told."""
+        if request.waiting is not None:
+            self._broker.flow.release(request.waiting)
+        request.client.ended_unit(request.size)
+        if request.undo is not None:
+            request.undo()
+        self._broker.early.never_stored(request.given)
 
     def renew(self, request: ClientUnit) -> None:
         """Queues on the way of what waited may have been deleted meanwhile: let them exist. Raises RequestRefused."""

@@ -165,7 +165,7 @@ class Subscribing:
         targets = Destination.parse_list(subscribe.destination)
         for each in targets:
             if each.is_temporary:
-                if TO_HEADER in subscribe.options:
+                if TO_HEADER in subscribe.options and client.is_broker:
                     self._broker.temporaries.lend(client, subscription_name(subscribe.id, subscribe.destination), each)
                 self._broker.temporaries.check(each)
             self._broker.require(client, "read", each)
@@ -300,7 +300,7 @@ def _behind(client: Client, options: Mapping[str, str]) -> Principal | None:
 
 def _crossing(client: Client, options: Mapping[str, str], selector: Selector | None) -> Crossing | None:
     """What the bridge of another broker takes; None for other consumers."""
-    if TO_HEADER not in options:
+    if TO_HEADER not in options or not client.is_broker:
         return None
     ttl, path = _number(options, TTL_HEADER, 1), read_path(options.get(PATH_HEADER, ""))
     consumers = frozenset(read_path(options.get(CONSUMERS_HEADER, "")))

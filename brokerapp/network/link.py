@@ -53,6 +53,7 @@ class Link(asyncio.Protocol):
         self._out: list[bytes] = []
         self._flushing = False
         self._heard_at = loop.time()
+        self._held = False
         self._beat: asyncio.TimerHandle | None = None
 
     async def open(self, headers: Mapping[str, str]) -> None:
@@ -117,7 +118,7 @@ class Link(asyncio.Protocol):
             self._transport.write(b"".join(out))
 
     def _on_beat(self) -> None:
-        if self._loop.time() - self._heard_at > SILENT_SECONDS:
+        if not self._held and self._loop.time() - self._heard_at > SILENT_SECONDS:
             self._end("it fell silent")
             self._transport.abort()
             return
@@ -132,9 +133,10 @@ class Link(asyncio.Protocol):
             self._end(why)
 
     def hold(self, held: bool) -> None:
-        """Read nothing more from it for now, or do."""
+        """Read nothing more from it for now, or do: it is not silent while nobody listens."""
         if self._transport.is_closing():
             return
+        self._held, self._heard_at = held, self._loop.time()
         if held:
             self._transport.pause_reading()
         else:

@@ -24,7 +24,7 @@ from brokerapp.network_stats import WayState
 from brokerapp.stomp.endpoint import Endpoint
 from brokerapp.stomp.frames import Frame
 from brokerapp.stomp.listener import StompConnection
-from brokerapp.stomp.session import BRIDGE_HEADER, DUPLEX_HEADER
+from brokerapp.stomp.session import BRIDGE_HEADER, DUPLEX_HEADER, WAY_HEADER
 
 logger = logging.getLogger(__name__)
 
@@ -161,7 +161,8 @@ class Way:
         login = {"login": terms.user_name, "passcode": terms.password or ""} if terms.user_name is not None else {}
         duplex = {DUPLEX_HEADER: "true"} if terms.duplex else {}
         id = f"{terms.name}_{self.broker}_outbound"
-        await link.open({BRIDGE_HEADER: self.broker, "client-id": id, **duplex, **login})
+        way = {WAY_HEADER: " ".join(map(str, self.addresses))}
+        await link.open({BRIDGE_HEADER: self.broker, "client-id": id, **way, **duplex, **login})
         if not link.remote:
             link.remote = await ask_name(link) or f"{address.host}:{address.port}"
         return link

@@ -236,6 +236,7 @@ class StompConnection(asyncio.Protocol):
         if connect.bridge is not None and connect.cluster is None and not client.internal:
             self._broker.bridging.check(principal, connect.bridge)
         client.principal, client.client_id = principal, connect.client_id or client.id
+        client.way = connect.way
         client.named, client.shares_client_id = bool(connect.client_id), connect.shares_client_id
         client.reconnect_ms = window_ms(connect.reconnect, self._broker.settings.reconnect_window)
         if client.reconnect_ms and not client.named:

@@ -59,7 +59,10 @@ BRIDGE_HEADER = "sluice-broker"
 CLUSTER_HEADER = "sluice-cluster"
 #: By which it says that it takes messages to there, too.
 DUPLEX_HEADER = "sluice-duplex"
+#: By which it says which of its ways to there this is: while one lasts it has no other connection.
+WAY_HEADER = "sluice-way"
 MESSAGE_ID = "message-id"
+#: What only a bridge says when it subscribes.
 CROSSING_HEADERS = (TO_HEADER, TTL_HEADER, PATH_HEADER, CONSUMERS_HEADER, SUPPRESS_HEADER)
 #: Headers that name a durable subscription, the first that is there counts: Artemis' two, and ActiveMQ's.
 SUBSCRIPTION_NAMES = ("durable-subscription-name", "durable-subscriber-name", "activemq.subscriptionName")
@@ -157,6 +160,7 @@ class StompSession:
         return Connect(
             headers.get("login"), headers.get("passcode"), headers.get("client-id"), shares_client_id, answer,
             self.bridge, headers.get(DUPLEX_HEADER) == "true", headers.get(CLUSTER_HEADER), headers.get("reconnect"),
+            headers.get(WAY_HEADER, "") if self.bridge is not None else "",
         )  # fmt: skip
 
     def _send(self, headers: dict[str, str], frame: Frame) -> Action:
@@ -211,7 +215,9 @@ class StompSession:
         destination = self._naming.to_consume(destination, headers)
         ack_mode = headers.get("ack", "auto")
         options = {
-            name[len(ACTIVEMQ_OPTION) :]: value for name, value in headers.items() if name.startswith(ACTIVEMQ_OPTION)
+            name[len(ACTIVEMQ_OPTION) :]: value
+            for name, value in headers.items()
+            if name.startswith(ACTIVEMQ_OPTION) and name[len(ACTIVEMQ_OPTION) :] not in CROSSING_HEADERS
         }
         if (name := _subscription_name(headers)) is not None:
             options["subscriptionName"] = name

@@ -10,9 +10,19 @@ import pytest
 from brokerapp.config import NetworkConnector
 from brokerapp.definitions import Composite, Definitions, Leg, VirtualTopic
 from brokerapp.destination import Destination
+from brokerapp.network_path import write_path
 from brokerapp.settings import TimeStamping
 from tests.protocol.clients import StompClient
-from tests.protocol.networking import QUICK, bridged, destinations_of, start, to, wait_for_demand, wait_for_no_demand
+from tests.protocol.networking import (
+    QUICK,
+    bridged,
+    bridges_of,
+    destinations_of,
+    start,
+    to,
+    wait_for_demand,
+    wait_for_no_demand,
+)
 from tests.protocol.running_node import RunningNode, until
 
 
@@ -230,3 +240,32 @@ def test_where_the_brokers_clock_counts_what_a_bridge_hands_over_keeps_its_times
         assert {each: message.headers[each] for each in times} == times
     finally:
         node.stop()
+
+
+def test_a_client_cannot_pose_as_a_bridge_that_serves_the_consumers_of_another(pair, at, name):
+    queue, consumer, poser = f"/queue/{name}", at(1), at(0)
+    consumer.subscribe(queue)
+    wait_for_demand(pair[0], f"queue://{name}")
+    [wanted] = [
+        each
+        for bridge in bridges_of(pair[0])
+        for each in pair[0].look(lambda bridge=bridge: list(bridge.demand.wanted.values()))
+        if each.destination == Destination.queue(name)
+    ]
+    said = {"sluice-to": "far", "sluice-consumers": write_path(wanted.origins), "sluice-suppress": "true"}
+    claims = {"activemq." + header: value for header, value in said.items()} | said
+    poser.subscribe(queue, id="q", selector="none = 1", **claims, **{"activemq.priority": "127"})
+    with_claims = pair[0].look(
+        lambda: [each.crossing for client in pair[0].node.broker.clients.values() for each in
+                 client.subscriptions.values() if each.id == "q"]
+    )  # fmt: skip
+    assert with_claims == [None]
+    at(0).send(queue, "crosses", persistent="true")
+    assert consumer.bodies() == ["crosses"]
+
+
+def test_a_client_cannot_let_a_temporary_destination_exist_that_nobody_made(pair, at):
+    client = at(0)
+    made_up = {"activemq.sluice-to": "far", "sluice-to": "far"}
+    client.subscribe("/remote-temp-queue/ID:far-1:1", id="t", wait=False, **made_up)
+    assert "does not exist" in client.error().headers["message"]

@@ -1,0 +1,37 @@
+"""The connection of a bridge: when it takes the broker there for dead."""
+
+import asyncio
+
+from brokerapp.network.link import SILENT_SECONDS, Link
+
+
+class Wire:
+    """A socket that takes all and says nothing."""
+
+    def is_closing(self):
+        return False
+
+    def ignored(self, *_args, **_named):
+        pass
+
+    write = pause_reading = resume_reading = abort = close = set_write_buffer_limits = ignored
+
+
+def silent_for_long(link, *, held):
+    """Whether it takes the other end for dead when it heard nothing for long."""
+    link.hold(held)
+    link._heard_at -= 2 * SILENT_SECONDS
+    link._on_beat()
+    return link.lost.done()
+
+
+def test_who_is_not_read_from_is_not_silent():
+    async def judge():
+        link = Link("bridge")
+        link.connection_made(Wire())
+        held = silent_for_long(link, held=True)
+        link.hold(False)
+        link._on_beat()
+        return held, link.lost.done(), silent_for_long(link, held=False)
+
+    assert asyncio.run(judge()) == (False, False, True)

@@ -1,0 +1,79 @@
+"""What the bridge of another broker passes on to a place without room: it waits, and nothing stays when it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from brokerapp import flow_control
+from brokerapp.definitions import Definitions, PolicyEntry
+from brokerapp.destination import Destination
+from brokerapp.stomp.frames import encode
+from tests.protocol.clients import RawClient
+from tests.protocol.networking import running
+from tests.protocol.running_node import RunningNode, until
+
+ROOM = 10  # messages that have some, about
+BODY = b"x" * 1024
+LIMIT = ROOM * len(BODY)
+
+
+@pytest.fixture(scope="module")
+def node(store) -> Iterator[RunningNode]:
+    """Where queues have little room, and clients are told at once."""
+    policy = PolicyEntry(Destination.queue("small.>"), store_limit=LIMIT, send_fail_if_no_space=True)
+    with running(store, definitions=Definitions(policies=(policy,))) as node:
+        yield node
+
+
+@pytest.fixture
+def bridge(raw, name) -> RawClient:
+    """The bridge of another broker, which consumes, too."""
+    made = raw(**{"sluice-broker": "far", "client-id": name})
+    made.tell("SUBSCRIBE", {"destination": f"/queue/none.{name}", "id": "1", "ack": "auto"})
+    return made
+
+
+def hand_over(bridge: RawClient, queue: str, count: int) -> None:
+    """So many messages as a bridge sends them."""
+    for number in range(count):
+        about = {"message-id": f"far:{number}", "receipt": str(number), "number": str(number)}
+        origin = {"sluice-path": "far", "persistent": "true", "content-length": str(len(BODY))}
+        bridge.write(encode("SEND", {"destination": f"/queue/{queue}", **about, **origin}, BODY))
+
+
+def waiting_at(node: RunningNode) -> int:
+    """Bytes that wait for room."""
+    return node.look(lambda: node.node.broker.flow.bytes)
+
+
+def test_a_bridge_waits_whatever_policies_say_and_with_more_than_clients_may(raw, node, name, bridge, monkeypatch):
+    monkeypatch.setattr(flow_control, "MAX_WAITING", ROOM)
+    queue, consumer, count = f"small.{name}", raw(), 5 * ROOM
+    hand_over(bridge, queue, count)
+    until(lambda: waiting_at(node) > 3 * LIMIT, "what has no room waits")
+    consumer.tell("SUBSCRIBE", {"destination": f"/queue/{queue}", "id": "1", "ack": "auto"})
+    assert [consumer.hear().headers["number"] for _ in range(count)] == list(map(str, range(count)))
+    assert [bridge.hear().headers.get("receipt-id") for _ in range(count)] == list(map(str, range(count)))
+
+
+def test_what_a_bridge_waited_with_is_forgotten_when_it_goes_as_it_comes_again(node, name, bridge):
+    hand_over(bridge, f"small.{name}", 5 * ROOM)
+    until(lambda: waiting_at(node) > 3 * LIMIT, "what has no room waits")
+    bridge.close()
+    until(lambda: waiting_at(node) == 0, "nothing waits")
+    assert node.depth(f"small.{name}") <= ROOM
+
+
+def test_a_bridge_that_is_back_takes_the_place_of_its_dead_connection_and_nobody_else_does(raw, name):
+    def answer(way: str | None, **headers: str) -> str:
+        client = raw(None)
+        said = {"sluice-broker": "far", "client-id": name, **({"sluice-way": way} if way else {}), **headers}
+        client.tell("CONNECT", {"accept-version": "1.2", "host": "/", **said})
+        return client.hear().command
+
+    first = raw(**{"sluice-broker": "far", "client-id": name, "sluice-way": "tcp://here:1"})
+    assert [answer(None), answer("tcp://here:2"), answer("tcp://here:1", **{"sluice-broker": ""})] == ["ERROR"] * 3
+    assert answer("tcp://here:1") == "CONNECTED"
+    assert first.is_closed()
