@@ -94,7 +94,9 @@ class Reconnecting:
         """Its client is gone, and may come back within this time."""
 
         def over() -> None:
-            if self._waiting.pop(destination, None) is not None:
+            if self._broker.cluster is not None and self._broker.cluster.is_suspended:
+                self.wait(destination, belongs, grace_ms)  # it could not come back, as nobody is let in
+            elif self._waiting.pop(destination, None) is not None:
                 logger.info("%s did not come back: %s is removed", belongs.client_id, destination)
                 self._broker.temporaries.remove(destination)
 

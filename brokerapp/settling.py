@@ -131,7 +131,7 @@ class Settling:
             return
         subscription, key = held
         entry = subscription.unacked.pop(key)
-        self._give_back_credit(subscription, 1)
+        self._give_back_credit(subscription, (entry,))
         if (log := self._broker.queues.get(entry.log)) is not None:
             self._broker.failures.expire(log, entry)
 

@@ -328,6 +328,7 @@ CATALOGUE: dict[str, dict[str, str]] = {
         "L06": "master down: sending, consuming, what clients create, and temporary destinations go on",
         "L07": "master down: a durable subscription neither begins nor ends; one that exists is used",
         "L08": "what operators made stays, however idle and empty",
+        "L09": "one with messages at several brokers is deleted with them, nobody consuming it",
         "L10": "one name is created once in the cluster",
         "L11": "a queue and a topic of one name",
         "L13": "what a producer names is created at its broker only",

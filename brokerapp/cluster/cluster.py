@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from brokerapp import clock
 from brokerapp.actions import Action, Connect, Send, Subscribe, Unsubscribe
 from brokerapp.client import Client
 from brokerapp.cluster.consumption import Consumption
@@ -23,6 +24,7 @@ from brokerapp.cluster.terms import ClusterTerms, differences
 from brokerapp.destination import Destination
 from brokerapp.engine.access import ANONYMOUS
 from brokerapp.errors import ProtocolError, RequestRefused
+from brokerapp.named_subscription import NamedSubscription
 from brokerapp.reconnecting import Belonging
 from brokerapp.subscribing import named_subscription
 
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
     from brokerapp.broker import Broker
 
 logger = logging.getLogger(__name__)
+
+#: How long a consumer of a durable subscription waits for one at another broker to leave, and how often it looks,
+#: milliseconds: who changes brokers may be faster than the brokers' telling each other.
+HANDOVER_MS, HANDOVER_STEP_MS = 1_000, 50
 
 
 class Cluster:
@@ -99,6 +105,11 @@ class Cluster:
         if was_up:
             self.consumption.peer_went(peer)
 
+    @property
+    def is_suspended(self) -> bool:
+        """Whether no client is let in yet."""
+        return not self.recording.is_current
+
     # -- links of others
 
     def admit(self, client: Client, connect: Connect) -> Mapping[type[Action], Callable[[Client, Any], None]]:
@@ -107,7 +118,7 @@ class Cluster:
         Raises ProtocolError, which says why not.
         """
         if connect.cluster is None:
-            if not (self.recording.is_current or client.internal):
+            if self.is_suspended and not client.internal:
                 raise ProtocolError(
                     f"{self._broker.name} waits for its cluster's master {self.terms.master}, and lets nobody in "
                     "before it has heard of it: use another broker of the cluster, or try again"
@@ -184,7 +195,7 @@ class Cluster:
         if not self._broker.creation.is_declared(found):
             self._applies.soon(Change.of_destination(found, False))
 
-    def _subscribe(self, client: Client, subscribe: Subscribe) -> None:
+    def _subscribe(self, client: Client, subscribe: Subscribe, waited_ms: int = 0) -> None:
         """Consume; a durable subscription that does not exist so is recorded first. Raises RequestRefused."""
         go_on = self._broker.subscribing.subscribe
         if "subscriptionName" not in subscribe.options:
@@ -193,6 +204,10 @@ class Cluster:
         topics = Destination.parse_list(subscribe.destination)
         wanted = named_subscription(client, subscribe, topics)
         assert wanted is not None
+        if waited_ms < HANDOVER_MS and self._is_leaving(wanted):
+            again = waited_ms + HANDOVER_STEP_MS
+            self._broker.timers.at(clock.now_ms() + HANDOVER_STEP_MS, lambda: self._retry(client, subscribe, again))
+            return
         if not (wanted.durable and self._broker.durables.would_change(wanted)):
             go_on(client, subscribe)
             return
@@ -200,6 +215,20 @@ class Cluster:
             self._broker.require(client, "read", topic)
         change = Change.of_subscription(wanted)
         self._after(client, subscribe.receipt, change, lambda: go_on(client, subscribe))
+
+    def _is_leaving(self, wanted: NamedSubscription) -> bool:
+        """Whether only another broker consumes a durable subscription: its client may have left there just now."""
+        durable = self._broker.durables.known_as(wanted)
+        if durable is None or wanted.shared or not durable.active:
+            return False
+        return all(each.client.member for each in durable.log.consumers)
+
+    def _retry(self, client: Client, subscribe: Subscribe, waited_ms: int) -> None:
+        if client.id in self._broker.clients:
+            try:
+                self._subscribe(client, subscribe, waited_ms)
+            except RequestRefused as error:
+                self._broker.refuse(client, error, subscribe.receipt)
 
     def _unsubscribe(self, client: Client, unsubscribe: Unsubscribe) -> None:
         """Consume no longer; the end of a durable subscription is recorded first. Raises RequestRefused."""
@@ -264,7 +293,7 @@ class Cluster:
         own_address = next(each.address for each in self.terms.members if each.name == self._broker.name)
         own = MemberStatus(self._broker.name, str(own_address), MemberState.SELF, recording.is_master)
         return ClusterStatus(
-            self._broker.name, self.terms.master, not recording.is_current, not recording.why_not, recording.why_not,
+            self._broker.name, self.terms.master, self.is_suspended, not recording.why_not, recording.why_not,
             recording.record.id, recording.record.version, len(recording.record.entries),
             (own, *map(self._status_of, self.peers.values())), self.lodging.to_json(),
         )  # fmt: skip

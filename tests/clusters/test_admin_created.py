@@ -31,6 +31,22 @@ def test_the_same_name_is_created_once(cluster, name):
     cluster.everywhere(f"topic://{name}")
 
 
+@pytest.mark.scenario("L09")
+def test_one_that_holds_messages_at_several_brokers_is_deleted_everywhere_with_them(cluster, at, name):
+    cluster["X"].create(name)
+    until(lambda: all(each.stored(name) for each in cluster), "it is everywhere")
+    senders = {home: at(home) for home in "WY"}
+    for home, sender in senders.items():
+        sender.send(f"/queue/{name}", home, persistent="true")
+    cluster["X"].delete(f"queue://{name}")
+    until(lambda: not any(each.stored(f"queue://{name}") for each in cluster), "it is nowhere")
+    consumer = at("X")
+    consumer.subscribe(f"/queue/{name}")
+    cluster.serves("Y", "X", f"queue://{name}")
+    senders["Y"].send(f"/queue/{name}", "anew", persistent="true")
+    assert consumer.bodies() == ["anew"]
+
+
 def test_operators_see_members_master_and_record(cluster, name):
     before = cluster["X"].status()
     cluster["W"].create(name)
