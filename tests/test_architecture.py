@@ -132,7 +132,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.network.inquiry": (*PARTS_OF_CORE, "brokerapp.network"),
     "brokerapp.network.dialect": ("brokerapp.engine.schedule", "brokerapp.network_path", "brokerapp.stomp.session"),
     "brokerapp.network.link": (
-        "brokerapp.errors", "brokerapp.message", "brokerapp.network.dialect", "brokerapp.stomp",
+        "brokerapp.errors", "brokerapp.message", "brokerapp.network.dialect", "brokerapp.network.terms",
+        "brokerapp.stomp",
     ),
     "brokerapp.network.activemq": ("brokerapp.network.link", "brokerapp.stomp"),
     "brokerapp.network.outbox": ("brokerapp.network.link",),

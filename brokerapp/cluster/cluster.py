@@ -16,7 +16,7 @@ from brokerapp.actions import Action, Connect, Send, Subscribe, Unsubscribe
 from brokerapp.client import Client
 from brokerapp.cluster.consumption import Consumption
 from brokerapp.cluster.lodging import Lodging
-from brokerapp.cluster.peer import Peer, PeerLink, Then
+from brokerapp.cluster.peer import ANSWER, Peer, PeerLink, Then
 from brokerapp.cluster.record import Change, Record
 from brokerapp.cluster.recording import Applies, Recording
 from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
@@ -163,7 +163,8 @@ class Cluster:
 
     def _hear(self, client: Client, send: Send, verb: str, document: dict[str, Any]) -> None:
         if verb == "record":
-            self.recording.asked(Change.from_json(document["change"]), lambda why: self._answer(client, send, why))
+            change = Change.from_json(document["change"])
+            self.recording.asked(change, lambda why, version: self._answer(client, send, why, str(version)))
         elif verb == "late":
             self._broker.settling.late(client, document["ack"])
         elif verb in self._hears:
@@ -172,11 +173,11 @@ class Cluster:
         else:
             raise RequestRefused(f"{self._broker.name} knows no {verb!r}: it is of another version")
 
-    def _answer(self, client: Client, send: Send, why_not: str) -> None:
+    def _answer(self, client: Client, send: Send, why_not: str, answer: str) -> None:
         if why_not:
             self._broker.refuse(client, RequestRefused(why_not), send.receipt)
         else:
-            self._broker.confirm(client, send.receipt)
+            self._broker.confirm(client, f"{send.receipt}{ANSWER}{answer}")
         client.sink.flush()
 
     # -- destinations and durable subscriptions

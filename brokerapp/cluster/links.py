@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import ssl
 
 from brokerapp.cluster.cluster import Cluster
 from brokerapp.cluster.peer import Peer
-from brokerapp.network.link import Link, LinkLost
+from brokerapp.network.link import LinkLost, dial
 from brokerapp.stomp.frames import Frame
 from brokerapp.stomp.session import BRIDGE_HEADER, CLUSTER_HEADER
 
@@ -52,9 +51,9 @@ class Links:
     async def _serve(self, peer: Peer) -> None:
         """Be linked for as long as it goes."""
         try:
-            link = await self._connect(peer)
-        except OSError as error:
-            self._cluster.peer_went(peer, error.strerror or str(error))
+            link = await dial(f"cluster {peer.name}", peer.address)
+        except LinkLost as error:
+            self._cluster.peer_went(peer, str(error))
             return
         linked = False
         try:
@@ -70,13 +69,6 @@ class Links:
             self._cluster.peer_went(peer, str(error), refused=not linked)
         finally:
             link.close()
-
-    async def _connect(self, peer: Peer) -> Link:
-        """A connection to where it listens. Raises OSError."""
-        address, link = peer.address, Link(f"cluster {peer.name}")
-        context = ssl.create_default_context() if address.tls else None
-        await asyncio.get_running_loop().create_connection(lambda: link, address.host, address.port, ssl=context)
-        return link
 
     def _login(self) -> dict[str, str]:
         terms = self._cluster.terms

@@ -16,6 +16,8 @@ logger = logging.getLogger(__name__)
 
 #: Where a broker sends what it has to tell another one: no destination, as on such a link nobody else is heard.
 CONTROL = "/cluster"
+#: What stands in a receipt between the question and the answer.
+ANSWER = " "
 #: What comes of a question: "" when it was done, else the reason for which it was not.
 Then = Callable[[str], None]
 
@@ -41,7 +43,7 @@ class Peer:
         self.link: PeerLink | None = None
         self.taken = 0  #: messages taken from it
         self.seek: Callable[[], None] = lambda: None  #: try to reach it now
-        self._asked: dict[str, Then] = {}
+        self._asked: dict[str, tuple[Then, Callable[[str], None]]] = {}
         self._numbers = itertools.count(1)
 
     @property
@@ -65,7 +67,7 @@ class Peer:
         self.link, self.last_error = None, why
         self._enter(MemberState.REFUSED if refused else MemberState.DOWN)
         asked, self._asked = self._asked, {}
-        for then in asked.values():
+        for then, _ in asked.values():
             then(f"the link to {self.name} broke before it answered")
 
     def _enter(self, state: MemberState) -> None:
@@ -79,23 +81,28 @@ class Peer:
         if self.link is not None:
             self.link.send("SEND", {"destination": CONTROL}, _encoded(document))
 
-    def ask(self, then: Then, **document: Any) -> None:
-        """Ask it to do something."""
+    def ask(self, then: Then, answered: Callable[[str], None] = lambda _answer: None, **document: Any) -> None:
+        """Ask it to do something; when it answers more than that it did, `answered` is told what, before `then` is."""
         if self.link is None:
             then(f"{self.name} cannot be reached")
             return
         receipt = f"asked-{next(self._numbers)}"
-        self._asked[receipt] = then
+        self._asked[receipt] = then, answered
         self.link.send("SEND", {"destination": CONTROL, "receipt": receipt}, _encoded(document))
 
     def confirmed(self, receipt: str) -> None:
         """It has done what it was asked."""
-        if (then := self._asked.pop(receipt, None)) is not None:
+        receipt, _, answer = receipt.partition(ANSWER)
+        then, answered = self._asked.pop(receipt, (None, None))
+        if then is not None:
+            if answer:
+                answered(answer)
             then("")
 
     def refused(self, receipt: str, reason: str) -> None:
         """It does not do what it was asked, or told."""
-        if (then := self._asked.pop(receipt, None)) is not None:
+        then, _ = self._asked.pop(receipt, (None, None))
+        if then is not None:
             then(reason)
             return
         self.last_error = reason

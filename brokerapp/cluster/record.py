@@ -7,7 +7,7 @@ was made and what was deleted meanwhile. Its id tells it from the record of a ma
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -91,6 +91,27 @@ class Record:
         else:
             entries.pop(change.name, None)
         return Record(self.id, version, entries)
+
+    def version_of(self, change: Change) -> int:
+        """The version that made what it holds, or this one, when it is gone."""
+        found = self.entries.get(change.name)
+        return self.version if found is None else found.version
+
+    def noted(self, change: Change, version: int) -> Record:
+        """The record with a change of a later version, though those before it are not known yet."""
+        return replace(self.applied(change, version), version=self.version)
+
+    def is_newer(self, name: str, version: int) -> bool:
+        """Whether it knows what came of this after that version."""
+        found = self.entries.get(name)
+        return found is not None and found.version > version
+
+    def told(self, masters: Record) -> Record:
+        """The master's record, as it was told, with what is known that came later."""
+        if self.id != masters.id:
+            return masters
+        later = {name: each for name, each in self.entries.items() if each.version > masters.version}
+        return replace(masters, entries={**masters.entries, **later})
 
     def holds(self, change: Change) -> bool:
         """Whether it says that already."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from brokerapp.cluster.peer import Peer, Then
@@ -22,6 +23,10 @@ logger = logging.getLogger(__name__)
 
 #: What exists that is told in one piece: bounds a frame.
 ENTRIES_AT_ONCE = 500
+
+
+#: What comes of a change: "" and the version of the record that has it, or the reason why none has.
+Outcome = Callable[[str, int], None]
 
 
 class Applies(Protocol):
@@ -84,44 +89,53 @@ class Recording:
     def change(self, change: Change, then: Then) -> None:
         """Something is to be made or deleted: `then` is told when it is recorded, or why it is not to be."""
         if self.is_master:
-            self._change(change, then)
+            self._change(change, lambda why_not, _version: then(why_not))
         elif self.master is None:
             self._tell_all(verb="change", change=change.to_json())
             then("")
         elif why := self.why_not:
             then(why)
         else:
-            self.master.ask(then, verb="record", change=change.to_json())
+            self._ask_master(self.master, change, then)
+
+    def _ask_master(self, master: Peer, change: Change, then: Then) -> None:
+        """Its answer says which version it made: that is known before the master tells all."""
+
+        def answered(version: str) -> None:
+            record = self.record = self.record.noted(change, int(version))
+            self._broker.committer.keep_record(record.id, record.version, _row(record, change), False, lambda: None)
+
+        master.ask(then, answered, verb="record", change=change.to_json())
 
     # -- the master
 
-    def asked(self, change: Change, then: Then) -> None:
+    def asked(self, change: Change, then: Outcome) -> None:
         """Another broker wants a change."""
         if not self.is_master:
-            then(f"{self._broker.name} is not the cluster's master")
+            then(f"{self._broker.name} is not the cluster's master", 0)
             return
 
-        def recorded(why_not: str) -> None:
+        def recorded(why_not: str, version: int) -> None:
             if not why_not:
                 self._applies.soon(change)
-            then(why_not)
+            then(why_not, version)
 
         self._change(change, recorded)
 
-    def _change(self, change: Change, then: Then) -> None:
+    def _change(self, change: Change, then: Outcome) -> None:
         """Changes come one after the other: the next one finds what this one left."""
         if change.subscription is not None and self.record.holds(change):
-            then("")
+            then("", self.record.version_of(change))
             return
         try:
             record = self.record = self.record.changed(change)
         except RequestRefused as why:
-            then(str(why))
+            then(str(why), 0)
             return
 
         def stored() -> None:
             self._tell_all(verb="recorded", id=record.id, version=record.version, change=change.to_json())
-            then("")
+            then("", record.version)
 
         self._broker.committer.keep_record(record.id, record.version, _row(record, change), False, stored)
 
@@ -133,7 +147,8 @@ class Recording:
         for start in range(0, max(1, len(entries)), ENTRIES_AT_ONCE):
             part = {name: [each.version, each.attributes] for name, each in entries[start : start + ENTRIES_AT_ONCE]}
             last = start + ENTRIES_AT_ONCE >= len(entries)
-            peer.tell(verb="record is", id=self.record.id, version=self.record.version, entries=part, last=last)
+            about = {"id": self.record.id, "version": self.record.version, "first": not start, "last": last}
+            peer.tell(verb="record is", entries=part, **about)
 
     def _tell_all(self, **document: Any) -> None:
         for peer in self._peers.values():
@@ -141,13 +156,17 @@ class Recording:
 
     # -- the others
 
-    def told_record(self, teller: str, id: str, version: int, entries: Mapping[str, Any], last: bool) -> None:
-        """The master tells its record, part by part."""
+    def told_record(
+        self, teller: str, id: str, version: int, entries: Mapping[str, Any], first: bool, last: bool
+    ) -> None:
+        """The master tells its record, part by part; it may have broken off before."""
         if teller != self.master_name:
             return
+        if first:
+            self._parts = {}
         self._parts |= {name: Recorded(number, attributes) for name, (number, attributes) in entries.items()}
         if last:
-            masters, self._parts = Record(id, version, self._parts), {}
+            masters, self._parts = self.record.told(Record(id, version, self._parts)), {}
             known, self.record = self.record, masters
             rows = {name: _written(each) for name, each in masters.entries.items()}
             self._follow(known, masters)
@@ -166,6 +185,9 @@ class Recording:
             return
         if version > self.record.version + 1:  # one was missed: it tells all of it
             self._peers[teller].tell(verb="tell record")
+            return
+        if self.record.is_newer(change.name, version):
+            self.record = replace(self.record, version=version)
             return
         record = self.record = self.record.applied(change, version)
         self._applies.soon(change)
@@ -187,9 +209,9 @@ class Recording:
                 self._applies.soon(change)
 
         if self.is_master:
-            self._change(change, done)
+            self._change(change, lambda why_not, _version: done(why_not))
         elif self.master is not None:
-            self.master.ask(done, verb="record", change=change.to_json())
+            self._ask_master(self.master, change, done)
 
 
 def _row(record: Record, change: Change) -> dict[str, str]:

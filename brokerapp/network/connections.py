@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -79,8 +78,8 @@ class Connections:
         self._starting = asyncio.create_task(self._start(), name="network connectors")
 
     async def _start(self) -> None:
-        for each in self:
-            if each.running:
+        for each in list(self):  # operators make and remove some meanwhile
+            if each.running and self._connectors.get(each.definition.name) is each:
                 await self._start_one(each)
 
     async def _start_one(self, connector: Connector) -> None:
@@ -93,9 +92,13 @@ class Connections:
         """Take all bridges down; what they held goes back."""
         if self._starting is not None:
             self._starting.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
+            try:
                 await self._starting
-        for each in self:
+            except asyncio.CancelledError:
+                pass
+            except Exception:
+                logger.exception("the network connectors could not all be started")
+        for each in list(self):
             await self._end(each)
         for discovery in self._announcing:
             await discovery.stop()
@@ -120,6 +123,8 @@ class Connections:
             await discovery.stop()
         for each in connector.ways:
             await each.stop()
+        if connector.terms.group is not None:  # who is there then is found then
+            connector.ways.clear()
 
     def _found(self, connector: Connector, uri: str) -> None:
         """A broker announces itself."""

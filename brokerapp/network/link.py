@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from brokerapp.errors import BrokerError, ProtocolError
 from brokerapp.message import escape, unescape
 from brokerapp.network.dialect import SLUICE, Dialect, dialect_of
+from brokerapp.network.terms import Address
 from brokerapp.stomp.frames import Frame, FrameParser, Run, encode
 from brokerapp.stomp.session import BRIDGE_HEADER
 
-#: Seconds that a broker may take to answer CONNECT.
+#: Seconds that a broker may take to accept a connection, and then to answer CONNECT.
 CONNECT_SECONDS = 10.0
 #: Milliseconds between heart-beats, both ways: a dead end is known after three.
 HEART_BEAT_MS = 5_000
@@ -33,6 +35,20 @@ class LinkLost(BrokerError):
     """The connection of a bridge could not be made, or ended; the text is the reason."""
 
     code = "link-lost"
+
+
+async def dial(name: str, address: Address) -> Link:
+    """A connection to where a broker listens, which is not open yet. Raises LinkLost."""
+    link = Link(name)
+    context = ssl.create_default_context() if address.tls else None
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            await asyncio.get_running_loop().create_connection(lambda: link, address.host, address.port, ssl=context)
+    except TimeoutError as error:
+        raise LinkLost(f"no connection within {CONNECT_SECONDS:g} s") from error
+    except OSError as error:
+        raise LinkLost(error.strerror or str(error)) from error
+    return link
 
 
 class Link(asyncio.Protocol):
@@ -64,8 +80,8 @@ class Link(asyncio.Protocol):
             {self._connected, self.lost}, timeout=CONNECT_SECONDS, return_when=asyncio.FIRST_COMPLETED
         )
         if self._connected not in done:
-            self.close()
-            raise LinkLost(self.lost.result() if self.lost.done() else "it does not answer CONNECT")
+            self.close("it does not answer CONNECT")
+            raise LinkLost(self.lost.result())
         answer = self._connected.result()
         if answer.command != "CONNECTED":
             self.close()

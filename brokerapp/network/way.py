@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import itertools
 import logging
-import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -17,7 +16,7 @@ from brokerapp.network.activemq import ask_name
 from brokerapp.network.batches import Batches
 from brokerapp.network.bridge import Bridge, BridgeNumbers, prefix_of
 from brokerapp.network.dialect import ACTIVEMQ
-from brokerapp.network.link import Link, LinkLost
+from brokerapp.network.link import Link, LinkLost, dial
 from brokerapp.network.outbox import OneByOne, Outbox
 from brokerapp.network.terms import Address, Terms
 from brokerapp.network_stats import WayState
@@ -64,12 +63,13 @@ class Way:
         self.own: StompConnection | None = None  #: the connection to its own broker
         self.counts = Counts()
         self.tried = asyncio.Event()  #: set when the first attempt has ended, one way or the other
+        self._bridged_at: float | None = None  # in the loop's time, of the last attempt
         self._task: asyncio.Task | None = None
 
     @property
     def running(self) -> bool:
         """Whether it is to have its bridges."""
-        return self._task is not None
+        return self._task is not None and not self._task.done()
 
     @property
     def directions(self) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ class Way:
 
     def start(self) -> None:
         """Have the bridges whenever they can be had."""
-        if self._task is None:
+        if not self.running:
             self.attempts, self.last_error = 0, ""
             self._task = asyncio.create_task(self._keep(), name=f"network {self.terms.name}")
 
@@ -95,7 +95,7 @@ class Way:
     async def _keep(self) -> None:
         terms, loop = self.terms, asyncio.get_running_loop()
         for address in itertools.cycle(self.addresses):
-            began = loop.time()
+            self._bridged_at = None
             self.state = WayState.CONNECTING
             try:
                 await self._serve(address)
@@ -105,7 +105,7 @@ class Way:
                 logger.exception("network connector %s failed", terms.name)
                 self._failed(address, f"a fault of the broker's own: {error}")
             self.tried.set()
-            lasted_ms = (loop.time() - began) * 1000
+            lasted_ms = 0 if self._bridged_at is None else (loop.time() - self._bridged_at) * 1000
             self.attempts = 1 if lasted_ms >= terms.reconnecting.min_connect_time else self.attempts + 1
             if 0 < terms.reconnecting.max_attempts <= self.attempts:
                 logger.error("network connector %s gives up after %d attempts", terms.name, self.attempts)
@@ -131,7 +131,7 @@ class Way:
             try:
                 self._build(local, remote, await self._outbox(remote))
                 self.connected_to, self.connected_ms, self.state = address, now_ms(), WayState.CONNECTED
-                self.next_attempt_ms = 0
+                self.next_attempt_ms, self._bridged_at = 0, asyncio.get_running_loop().time()
                 self.connections += 1
                 self.tried.set()
                 self._told(self, True)
@@ -152,12 +152,7 @@ class Way:
 
     async def _dial(self, address: Address) -> Link:
         terms = self.terms
-        link = Link(terms.name)
-        context = ssl.create_default_context() if address.tls else None
-        try:
-            await asyncio.get_running_loop().create_connection(lambda: link, address.host, address.port, ssl=context)
-        except OSError as error:
-            raise LinkLost(error.strerror or str(error)) from error
+        link = await dial(terms.name, address)
         login = {"login": terms.user_name, "passcode": terms.password or ""} if terms.user_name is not None else {}
         duplex = {DUPLEX_HEADER: "true"} if terms.duplex else {}
         id = f"{terms.name}_{self.broker}_outbound"

@@ -1,0 +1,112 @@
+"""The connectors of a broker: how they start, stop and change, without any broker at the other end."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from brokerapp.config import NetworkConnector
+from brokerapp.network.connections import Connections
+from brokerapp.network.link import LinkLost, dial
+from brokerapp.network.terms import Address
+from brokerapp.network_stats import WayState
+from tests.faults.processes import free_port
+
+ENDPOINT = SimpleNamespace(broker=SimpleNamespace(name="here"))
+
+
+@pytest.fixture
+def nobody():
+    """An address at which nobody listens."""
+    return f"tcp://127.0.0.1:{free_port()}"
+
+
+def test_connectors_that_are_made_and_removed_while_others_start_hinder_none(nobody):
+    async def start():
+        names = ("first", "gone", "last")
+        connections = Connections(ENDPOINT, [NetworkConnector(each, nobody) for each in names])
+        connections.start()
+        await asyncio.sleep(0)
+        gone = connections.find("gone")
+        await connections.remove("gone")
+        await connections.put(NetworkConnector("new", nobody))
+        await asyncio.wait_for(connections._starting, 10)
+        running = {each.definition.name: each.ways[0].running for each in (*connections, gone)}
+        await connections.stop()
+        return running
+
+    assert asyncio.run(start()) == {"first": True, "last": True, "new": True, "gone": False}
+
+
+def test_a_fault_while_connectors_start_is_told_and_does_not_keep_the_others_from_stopping(nobody, monkeypatch, caplog):
+    async def stop():
+        connections = Connections(ENDPOINT, [NetworkConnector("first", nobody)])
+        monkeypatch.setattr(connections, "_start_one", None)
+        connections.start()
+        await asyncio.sleep(0)
+        await connections.resume("first")
+        await connections.stop()
+        return connections.all[0].state
+
+    assert asyncio.run(stop()) is WayState.STOPPED
+    assert "could not all be started" in caplog.text
+
+
+def test_a_connector_that_gave_up_tries_again_when_it_is_started(nobody):
+    async def start_again():
+        once = f"static:({nobody})?maxReconnectAttempts=1"
+        connections = Connections(ENDPOINT, [NetworkConnector("once", once)])
+        [way] = connections.all
+        states = []
+        for _ in range(2):
+            await connections.resume("once")
+            states.append(way.running)
+            await asyncio.wait_for(way._task, 10)
+            states.append(way.state)
+        return states
+
+    assert asyncio.run(start_again()) == [True, WayState.GAVE_UP] * 2
+
+
+def test_brokers_that_were_found_are_looked_for_anew_after_a_stop(nobody):
+    async def stop():
+        uri = "multicast://default?networkInterface=lo&group=found"
+        connections = Connections(ENDPOINT, [NetworkConnector("near", uri)])
+        await connections.resume("near")
+        connections._found(connections.find("near"), nobody)
+        found = len(connections.all)
+        await connections.halt("near")
+        return found, connections.all
+
+    assert asyncio.run(stop()) == (1, [])
+
+
+def test_who_accepts_and_never_answers_is_tried_less_and_less_often(monkeypatch):
+    monkeypatch.setattr("brokerapp.network.link.CONNECT_SECONDS", 0.05)
+
+    async def attempts():
+        server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
+        address = f"static:(tcp://127.0.0.1:{server.sockets[0].getsockname()[1]})"
+        quick = "initialReconnectDelay=1&minConnectTime=20&maxReconnectAttempts=3"
+        connections = Connections(ENDPOINT, [NetworkConnector("deaf", f"{address}?{quick}")])
+        await connections.resume("deaf")
+        [way] = connections.all
+        await asyncio.wait_for(way._task, 10)
+        server.close()
+        return way.attempts, way.state, way.last_error
+
+    assert asyncio.run(attempts()) == (3, WayState.GAVE_UP, "it does not answer CONNECT")
+
+
+def test_dialling_ends_at_last(monkeypatch):
+    monkeypatch.setattr("brokerapp.network.link.CONNECT_SECONDS", 0.05)
+
+    async def dial_nobody():
+        async def never(*_args, **_named):
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", never)
+        await dial("deaf", Address("far.example", 61613))
+
+    with pytest.raises(LinkLost, match=r"no connection within 0\.05 s"):
+        asyncio.run(dial_nobody())
