@@ -351,6 +351,7 @@ class Node:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(min(TICK_SECONDS, self.membership.period))
+            self.broker.homes.recount()
             await self._reporting.tell()
 
     async def _run_timers(self) -> None:

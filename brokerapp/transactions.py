@@ -90,4 +90,6 @@ class Transactions:
                 self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
         for subscription, entries in held.items():
             subscription.hold_again(entries)
+            if subscription.abroad:
+                self._broker.homes.abroad.take_credit(subscription, entries.values())
         self._broker.consuming.take_back(homeless)

@@ -37,6 +37,12 @@ class Account:
 
     consumers: dict[Subscription, None] = field(default_factory=dict)
     held: dict[int, tuple[Subscription, Entry]] = field(default_factory=dict)
+    credited: set[int] = field(default_factory=set)  #: of what is held, acknowledged, so that more may be given for it
+
+    def release(self, number: int) -> bool:
+        """It is held no longer; whether it was."""
+        self.credited.discard(number)
+        return self.held.pop(number, None) is not None
 
 
 class Abroad:
@@ -85,13 +91,11 @@ class Abroad:
     def _facts(self, subscription: Subscription, home: str) -> dict[str, Any]:
         """What a home needs to know of a consumer."""
         selector, client = subscription.selector, subscription.client
+        accounts = [account for name, account in self._accounts.items() if self._homes.home(name) == home]
         held = sum(
-            [
-                holder is subscription
-                for name, account in self._accounts.items()
-                if self._homes.home(name) == home
-                for holder, _ in account.held.values()
-            ]
+            holder is subscription and number not in account.credited
+            for account in accounts
+            for number, (holder, _) in account.held.items()
         )
         crossing = isinstance(selector, Crossing)
         return {
@@ -163,9 +167,18 @@ class Abroad:
 
     def give_credit(self, subscription: Subscription, entries: Iterable[Entry]) -> None:
         """It may be given as many more of the same logs."""
+        self._change_credit(subscription, entries, 1)
+
+    def take_credit(self, subscription: Subscription, entries: Iterable[Entry]) -> None:
+        """It holds them again, as a transaction came to nothing."""
+        self._change_credit(subscription, entries, -1)
+
+    def _change_credit(self, subscription: Subscription, entries: Iterable[Entry], sign: int) -> None:
         counts: dict[str, int] = defaultdict(int)
         for entry in entries:
-            counts[self._homes.home(entry.log)] += 1
+            if (account := self._accounts.get(entry.log)) is not None and entry.seq in account.held:
+                (account.credited.add if sign > 0 else account.credited.discard)(entry.seq)
+                counts[self._homes.home(entry.log)] += sign
         for home, count in counts.items():
             self._homes.tell(home, Word.CREDIT, self._keys.get(subscription, 0), count)
 
@@ -180,9 +193,9 @@ class Abroad:
 
     def settled(self, name: str, entries: Sequence[Entry], client: Client) -> None:
         """The store has removed them."""
-        held = self._accounts[name].held
+        account = self._accounts[name]
         for entry in entries:
-            held.pop(entry.seq, None)
+            account.release(entry.seq)
         log = self._broker.queues.get(name)
         if log is None:
             return
@@ -197,14 +210,14 @@ class Abroad:
         self._give_back(name, entries, seen=True)
 
     def _give_back(self, name: str, entries: Sequence[Entry], *, seen: bool) -> None:
-        held = self._accounts[name].held
-        numbers = [each.seq for each in entries if held.pop(each.seq, None) is not None]
+        account = self._accounts[name]
+        numbers = [each.seq for each in entries if account.release(each.seq)]
         if numbers:
             self._homes.tell_home(name, Word.RETURNED, name, numbers, seen)
 
     def reject(self, name: str, entry: Entry, consumer: str) -> None:
         """A consumer said that it cannot use a message."""
-        self._accounts[name].held.pop(entry.seq, None)
+        self._accounts[name].release(entry.seq)
         self._homes.tell_home(name, Word.REJECTED, name, consumer, entry.seq)
 
     # -- homes change

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from brokerapp.destination import Destination
@@ -57,6 +57,9 @@ class Homes:
         self._early: dict[str, list[tuple[Word, list[Any]]]] = defaultdict(list)  # said in an epoch to come
         self._arrivals: dict[str, list[int]] = {}  # log at home elsewhere -> messages, bytes, least, greatest
         self._when_settled: list[Callable[[], None]] = []
+        self._doubted: dict[
+            MessageLog, int
+        ] = {}  # whose depth may be wrong, with what it was when it was looked at last
         self._perform: dict[Word, Callable[..., None]] = {
             Word.LOGS: self._heard_logs, Word.LISTENERS: self.known.heard_listeners,
             Word.KNOWN: self.known.answered, Word.ARRIVED: self._arrived,
@@ -206,6 +209,7 @@ class Homes:
         log.shared = False
         if not log.away:
             log.look_again()
+            self.doubt(log)
             self._broker.delivery.touched[log] = None
 
     # -- logs come home
@@ -259,6 +263,7 @@ class Homes:
         log.tenure += 1
         numbers = self.guests.held(log.name) | set(account.held)
         alive = {self.me, *self.others}
+        self.doubt(log)
         log.begin(state.depth, suspects(state.mark, last, alive), state.returned, numbers)
         for subscription in account.consumers:
             consuming.attach_here(subscription, log)
@@ -278,6 +283,33 @@ class Homes:
         log.counts.ConsumerCount = len(log.consumers)
         self._broker.stats.changed.add(log.counts)
         self._broker.delivery.touched[log] = None
+
+    # -- how many messages there are
+
+    def doubt(self, log: MessageLog) -> None:
+        """Some came or went while nobody could count them: the store is asked when nothing moves there any more."""
+        self._doubted[log] = -1
+
+    def recount(self) -> None:
+        """Asked once a second."""
+        for log, depth in list(self._doubted.items()):
+            if log.away or not self._broker.queues.holds(log):
+                del self._doubted[log]
+            elif depth == log.depth:
+                self._recount(log)
+            else:
+                self._doubted[log] = log.depth
+
+    def _recount(self, log: MessageLog) -> None:
+        tenure, depth = log.tenure, log.depth
+
+        def found(depths: Mapping[str, int]) -> None:
+            if (log.tenure, log.depth) == (tenure, depth):
+                log.depth = max(depths[log.name], log.in_flight)
+                self._broker.stats.changed.add(log.counts)
+                self._doubted.pop(log, None)
+
+        self._broker.committer.ask(lambda store: store.depths([log.name]), found)
 
     # -- what is heard
 

@@ -11,6 +11,8 @@ from tests.protocol.running_node import until
 
 #: Messages that are sent at least, and how many restarts there are meanwhile.
 MESSAGES, RESTARTS = 150, 2
+#: What stomp.py raises when a connection breaks.
+BROKEN = (stomp.exception.StompException, OSError)
 
 
 class Worker(stomp.ConnectionListener):
@@ -30,7 +32,7 @@ class Worker(stomp.ConnectionListener):
                 self.connection.connect(wait=True)
                 self.connected()
                 return
-            except stomp.exception.StompException:
+            except BROKEN:
                 time.sleep(0.05)
 
     def connected(self):
@@ -59,7 +61,7 @@ class Producer(Worker):
                     time.sleep(0.001)
                 if receipt in self.receipts:
                     return
-            except stomp.exception.StompException:
+            except BROKEN:
                 pass
             if not self.connection.is_connected():
                 self.connect()
@@ -79,7 +81,7 @@ class Consumer(Worker):
         self.got.append((int(frame.body), "redelivered" in frame.headers))
         try:
             self.connection.ack(frame.headers["ack"])
-        except stomp.exception.StompException:
+        except BROKEN:
             self.lost.set()
 
     def on_disconnected(self):

@@ -97,3 +97,20 @@ def test_what_one_producer_sends_comes_in_order_to_a_consumer_on_another_node(br
     assert [each.body for each in messages] == [str(number) for number in range(300)]
     taker.ack(messages[-1])
     until(lambda: broker.depth(queue) == 0, "all is acknowledged")
+
+
+def test_a_transaction_that_comes_to_nothing_takes_the_credit_back_that_its_acks_gave(broker, client, name):
+    queue = broker.queue_at("b", name)
+    worker = client("a")
+    worker.subscribe(f"/queue/{queue}", ack="client-individual", prefetch=1)
+    for number in range(3):
+        worker.send(f"/queue/{queue}", str(number))
+    worker.frame("BEGIN", transaction="t")
+    [first] = worker.take()
+    worker.ack(first, transaction="t")
+    [second] = worker.take()
+    worker.frame("ABORT", transaction="t")
+    worker.ack(second)
+    assert worker.has_no_more()
+    worker.ack(first)
+    assert worker.bodies() == ["2"]
