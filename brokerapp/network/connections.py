@@ -12,7 +12,7 @@ from brokerapp.errors import ConfigurationRefused, RequestRefused
 from brokerapp.network.definition import NetworkConnector
 from brokerapp.network.discovery import Discovery
 from brokerapp.network.group import group_of
-from brokerapp.network.terms import Terms, address_of, terms_of
+from brokerapp.network.terms import Address, Terms, address_of, terms_of
 from brokerapp.network.way import Way
 from brokerapp.stomp.endpoint import Endpoint
 
@@ -31,6 +31,11 @@ class Connector:
     running: bool  #: it is to have its bridges
     ways: list[Way] = field(default_factory=list)
     discovery: Discovery | None = None  #: of the brokers it leads to
+    announced: dict[str, str] = field(default_factory=dict)  #: URI -> broker, of those that are there now
+
+    def leads_to(self, uri: str) -> bool:
+        """Whether one of its ways does."""
+        return any(address_of(uri) in way.addresses for way in self.ways)
 
 
 class Connections:
@@ -125,16 +130,25 @@ class Connections:
             await each.stop()
         if connector.terms.group is not None:  # who is there then is found then
             connector.ways.clear()
+            connector.announced.clear()
 
-    def _found(self, connector: Connector, uri: str) -> None:
-        """A broker announces itself."""
+    def _found(self, connector: Connector, uri: str, broker: str) -> None:
+        """A broker announces itself; one that does so at several addresses is led to by one of them at a time."""
         address = address_of(uri)
-        if (
-            address is None
-            or len(connector.ways) >= MAX_FOUND
-            or any(address in way.addresses for way in connector.ways)
-        ):
+        if address is None or len(connector.announced) >= MAX_FOUND:
             return
+        if connector.terms.password is not None and not address.tls:
+            logger.warning(
+                "network connector %s: %s announces %s: a password is told nobody who was found without TLS",
+                connector.terms.name, broker, address,
+            )  # fmt: skip
+            return
+        others = [each for each, name in connector.announced.items() if name == broker]
+        connector.announced[uri] = broker
+        if not any(map(connector.leads_to, others)):
+            self._lead(connector, address)
+
+    def _lead(self, connector: Connector, address: Address) -> None:
         logger.info("network connector %s: found %s", connector.terms.name, address)
         way = Way(self._endpoint, connector.terms, (address,), self._told)
         connector.ways.append(way)
@@ -142,12 +156,15 @@ class Connections:
 
     def _lost(self, connector: Connector, uri: str) -> None:
         """It announces itself no more."""
-        address = address_of(uri)
+        address, broker = address_of(uri), connector.announced.pop(uri, None)
         for way in [way for way in connector.ways if address in way.addresses]:
             connector.ways.remove(way)
             task = asyncio.create_task(way.stop(), name=f"end of {connector.terms.name}")
             self._leaving.add(task)
             task.add_done_callback(self._leaving.discard)
+        others = [each for each, name in connector.announced.items() if name == broker]
+        if others and not any(map(connector.leads_to, others)):
+            self._lead(connector, address_of(others[0]))
 
     # -- while it runs
 

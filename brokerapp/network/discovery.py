@@ -18,11 +18,11 @@ _ANY = "0.0.0.0"
 
 
 class Discovery(asyncio.DatagramProtocol):
-    """Says where its broker is, if that has addresses, and hears of others: `found` and `lost` are told their URIs."""
+    """Says where its broker is, if that has addresses, and hears of others: `found` is told each's URI and name, `lost` the URI."""
 
     def __init__(
         self, group: Group, broker: str, announces: tuple[str, ...] = (),
-        found: Callable[[str], None] = lambda _uri: None, lost: Callable[[str], None] = lambda _uri: None,
+        found: Callable[[str, str], None] = lambda _uri, _broker: None, lost: Callable[[str], None] = lambda _uri: None,
     ) -> None:  # fmt: skip
         self.group, self._broker, self._announces = group, broker, announces
         self._found, self._lost = found, lost
@@ -75,7 +75,7 @@ class Discovery(asyncio.DatagramProtocol):
         is_new = heard.uri not in self._seen
         self._seen[heard.uri] = asyncio.get_running_loop().time()
         if is_new:
-            self._found(heard.uri)
+            self._found(heard.uri, heard.broker)
 
     def error_received(self, exc: Exception) -> None:
         logger.debug("group %s: %s", self.group.name, exc)

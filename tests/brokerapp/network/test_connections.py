@@ -73,7 +73,7 @@ def test_brokers_that_were_found_are_looked_for_anew_after_a_stop(nobody):
         uri = "multicast://default?networkInterface=lo&group=found"
         connections = Connections(ENDPOINT, [NetworkConnector("near", uri)])
         await connections.resume("near")
-        connections._found(connections.find("near"), nobody)
+        connections._found(connections.find("near"), nobody, "there")
         found = len(connections.all)
         await connections.halt("near")
         return found, connections.all
@@ -110,3 +110,35 @@ def test_dialling_ends_at_last(monkeypatch):
 
     with pytest.raises(LinkLost, match=r"no connection within 0\.05 s"):
         asyncio.run(dial_nobody())
+
+
+def test_a_broker_that_announces_two_addresses_is_led_to_by_one_at_a_time(nobody):
+    async def find():
+        connections = Connections(ENDPOINT, [NetworkConnector("near", "multicast://default?networkInterface=lo")])
+        connector, other, led_to = connections.find("near"), f"tcp://127.0.0.1:{free_port()}", []
+        for change in (
+            lambda: connections._found(connector, nobody, "there"),
+            lambda: connections._found(connector, other, "there"),
+            lambda: connections._lost(connector, nobody),
+            lambda: connections._lost(connector, other),
+        ):
+            change()
+            led_to.append([str(way.addresses[0]) for way in connections.all])
+        await asyncio.gather(*connections._leaving)
+        assert led_to == [[nobody], [nobody], [other], []]
+
+    asyncio.run(find())
+
+
+@pytest.mark.parametrize(("uri", "ways"), [("tcp://127.0.0.1:1", 0), ("ssl://127.0.0.1:1", 1)])
+def test_a_password_is_told_nobody_who_only_announces_itself_without_tls(uri, ways):
+    async def find():
+        secret = (("userName", "u"), ("password", "s"))
+        near = NetworkConnector("near", "multicast://default?networkInterface=lo", options=secret)
+        connections = Connections(ENDPOINT, [near])
+        connections._found(connections.find("near"), uri, "whoever")
+        found = len(connections.all)
+        await connections.stop()
+        return found
+
+    assert asyncio.run(find()) == ways
