@@ -6,6 +6,7 @@ client that comes back to this broker instead takes its own along: they are at h
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ from brokerapp.timers import Timer
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
+
+logger = logging.getLogger(__name__)
 
 #: Of other brokers: a bound on what they can make us keep.
 MAX_LODGERS = 100_000
@@ -39,6 +42,7 @@ class Lodging:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._lodgers: dict[Destination, Lodger] = {}
+        self._full = False  # which was said
 
     def __iter__(self) -> Iterator[tuple[Destination, Lodger]]:
         return iter(self._lodgers.items())
@@ -49,7 +53,12 @@ class Lodging:
         if known is not None and known.until is not None:
             known.until.cancel()
         if known is None and len(self._lodgers) >= MAX_LODGERS:
+            if not self._full:
+                logger.error("cluster: %s of %s is not known here: %d are", destination, home, MAX_LODGERS)
+            self._full = True
             return
+        if known is None:
+            self._full = False
         self._lodgers[destination] = Lodger(home, belongs)
         self._broker.temporaries.lodge(destination)
 

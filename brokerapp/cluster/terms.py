@@ -25,8 +25,7 @@ class Member:
     address: Address
 
     def __str__(self) -> str:
-        host = f"[{self.address.host}]" if ":" in self.address.host else self.address.host
-        return f"{self.name}={'ssl' if self.address.tls else 'tcp'}://{host}:{self.address.port}"
+        return f"{self.name}={self.address}"
 
 
 @dataclass(frozen=True, slots=True)

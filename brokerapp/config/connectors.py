@@ -114,6 +114,9 @@ def _report(element: Element, connector: NetworkConnector) -> None:
         raise element.refused(str(wrong)) from None
     for attribute in unused:
         element.note(Outcome.IGNORED, "has no effect on bridges here", attribute)
+    if connector.durable:
+        why = "has no effect: durable subscriptions cross where their topics do (dynamicallyIncludedDestinations)"
+        element.note(Outcome.IGNORED, why, "durableDestinations")
     element.note(Outcome.TAKEN, _taken(connector))
 
 

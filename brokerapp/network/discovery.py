@@ -18,7 +18,10 @@ _ANY = "0.0.0.0"
 
 
 class Discovery(asyncio.DatagramProtocol):
-    """Says where its broker is, if that has addresses, and hears of others: `found` is told each's URI and name, `lost` the URI."""
+    """Says where its broker is, if that has addresses, and hears of others.
+
+    `found` is told the URI and the broker of each, `lost` the URI.
+    """
 
     def __init__(
         self, group: Group, broker: str, announces: tuple[str, ...] = (),

@@ -37,7 +37,8 @@ class Address:
     tls: bool = False
 
     def __str__(self) -> str:
-        return f"{'ssl' if self.tls else 'tcp'}://{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'ssl' if self.tls else 'tcp'}://{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,9 @@ XML = """<broker xmlns="http://activemq.apache.org/schema/core" persistent="fals
   </policyEntry>
 </policyEntries></policyMap></destinationPolicy>
 <networkConnectors>
-  <networkConnector name="bridge" uri="multicast://default"/>
+  <networkConnector name="bridge" uri="multicast://default">
+    <durableDestinations><topic physicalName="D"/></durableDestinations>
+  </networkConnector>
 </networkConnectors>
 <plugins>
   <loggingBrokerPlugin logAll="true"/>
@@ -34,5 +36,6 @@ def test_what_has_no_effect_is_named_with_its_line():
         (3, "policyEntry@gcWithNetworkConsumers"),
         (4, "policyEntry@memoryLimit"),
         (6, "dispatchPolicy"),
-        (13, "loggingBrokerPlugin"),
+        (10, "networkConnector@durableDestinations"),
+        (15, "loggingBrokerPlugin"),
     ]

@@ -4,7 +4,7 @@ import pytest
 
 from brokerapp.config import NetworkConnector
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.network.terms import Address, Reconnecting, terms_of
+from brokerapp.network.terms import Address, Reconnecting, address_of, terms_of
 
 
 def connector(uri="static:(tcp://a:1)", **options):
@@ -28,6 +28,11 @@ def terms(*args, **options):
 )
 def test_a_uri_names_brokers(uri, addresses):
     assert terms(uri).addresses == tuple(Address(host, port) for host, port in addresses)
+
+
+@pytest.mark.parametrize("text", ["tcp://a:1", "ssl://[::1]:5"])
+def test_an_address_is_written_as_it_is_read(text):
+    assert str(address_of(text)) == text
 
 
 def test_a_pair_of_master_and_slave_is_tried_in_turn():
