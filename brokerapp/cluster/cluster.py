@@ -94,7 +94,7 @@ class Cluster:
         """The link to it works: it is told all that it does not know, before anything is asked of it."""
         peer.came(link)
         at_home = self._broker.temporaries.at_home()
-        peer.tell(verb="temporaries are", all=[[str(each), belongs.to_json()] for each, belongs in at_home])
+        peer.tell_all("temporaries are", [[str(each), belongs.to_json()] for each, belongs in at_home])
         self.recording.introduce(peer)
         self.consumption.peer_came(peer)
 
@@ -283,8 +283,9 @@ class Cluster:
         for peer in self.peers.values():
             peer.tell(verb="temporary gone", destination=str(destination))
 
-    def _told_temporaries(self, teller: str, all: list[Any]) -> None:
-        self.lodging.are(teller, ((Destination.parse(each), Belonging.from_json(belongs)) for each, belongs in all))
+    def _told_temporaries(self, teller: str, entries: list[Any], first: bool, last: bool) -> None:
+        part = {Destination.parse(each): Belonging.from_json(belongs) for each, belongs in entries}
+        self.lodging.are(teller, part, first=first, last=last)
 
     # -- for operators
 

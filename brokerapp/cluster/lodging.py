@@ -7,7 +7,7 @@ client that comes back to this broker instead takes its own along: they are at h
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,7 @@ class Lodging:
         self._broker = broker
         self._lodgers: dict[Destination, Lodger] = {}
         self._full = False  # which was said
+        self._listed: dict[str, set[Destination]] = {}  # by broker: what it has, of which it is telling
 
     def __iter__(self) -> Iterator[tuple[Destination, Lodger]]:
         return iter(self._lodgers.items())
@@ -62,14 +63,19 @@ class Lodging:
         self._lodgers[destination] = Lodger(home, belongs)
         self._broker.temporaries.lodge(destination)
 
-    def are(self, home: str, all_of_them: Iterable[tuple[Destination, Belonging]]) -> None:
-        """A broker has these and no others."""
-        listed = dict(all_of_them)
-        for destination, belongs in listed.items():
+    def are(self, home: str, part: Mapping[Destination, Belonging], *, first: bool, last: bool) -> None:
+        """A broker has these, part by part, and no others."""
+        if first:
+            self._listed[home] = set()
+        listed = self._listed.setdefault(home, set())
+        listed.update(part)
+        for destination, belongs in part.items():
             if destination not in self._lodgers or self._lodgers[destination].home == home:
                 self.came(home, destination, belongs)
-        for destination in [each for each, lodger in self if lodger.home == home and each not in listed]:
-            self.gone(home, destination)
+        if last:
+            del self._listed[home]
+            for destination in [each for each, lodger in self if lodger.home == home and each not in listed]:
+                self.gone(home, destination)
 
     def gone(self, home: str, destination: Destination) -> None:
         """A broker has it no more."""

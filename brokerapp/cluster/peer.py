@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from brokerapp import clock
@@ -16,6 +16,8 @@ logger = logging.getLogger(__name__)
 
 #: Where a broker sends what it has to tell another one: no destination, as on such a link nobody else is heard.
 CONTROL = "/cluster"
+#: What exists that is told in one piece: bounds a frame.
+ENTRIES_AT_ONCE = 500
 #: What stands in a receipt between the question and the answer.
 ANSWER = " "
 #: What comes of a question: "" when it was done, else the reason for which it was not.
@@ -80,6 +82,13 @@ class Peer:
         """Tell it something, if it is there to hear it."""
         if self.link is not None:
             self.link.send("SEND", {"destination": CONTROL}, _encoded(document))
+
+    def tell_all(self, verb: str, entries: Sequence[Any], **document: Any) -> None:
+        """Tell it what there is, in as many pieces as it takes; it knows the first and the last of them."""
+        for start in range(0, max(1, len(entries)), ENTRIES_AT_ONCE):
+            end = start + ENTRIES_AT_ONCE
+            part, last = entries[start:end], end >= len(entries)
+            self.tell(verb=verb, entries=part, first=not start, last=last, **document)
 
     def ask(self, then: Then, answered: Callable[[str], None] = lambda _answer: None, **document: Any) -> None:
         """Ask it to do something; when it answers more than that it did, `answered` is told what, before `then` is."""

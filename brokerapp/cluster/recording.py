@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: What exists that is told in one piece: bounds a frame.
-ENTRIES_AT_ONCE = 500
-
 
 #: What comes of a change: "" and the version of the record that has it, or the reason why none has.
 Outcome = Callable[[str, int], None]
@@ -143,12 +140,8 @@ class Recording:
         """Tell a broker that is there again the whole record."""
         if not self.is_master:
             return
-        entries = list(self.record.entries.items())
-        for start in range(0, max(1, len(entries)), ENTRIES_AT_ONCE):
-            part = {name: [each.version, each.attributes] for name, each in entries[start : start + ENTRIES_AT_ONCE]}
-            last = start + ENTRIES_AT_ONCE >= len(entries)
-            about = {"id": self.record.id, "version": self.record.version, "first": not start, "last": last}
-            peer.tell(verb="record is", entries=part, **about)
+        entries = [[name, each.version, each.attributes] for name, each in self.record.entries.items()]
+        peer.tell_all("record is", entries, id=self.record.id, version=self.record.version)
 
     def _tell_all(self, **document: Any) -> None:
         for peer in self._peers.values():
@@ -156,15 +149,13 @@ class Recording:
 
     # -- the others
 
-    def told_record(
-        self, teller: str, id: str, version: int, entries: Mapping[str, Any], first: bool, last: bool
-    ) -> None:
+    def told_record(self, teller: str, id: str, version: int, entries: Iterable[Any], first: bool, last: bool) -> None:
         """The master tells its record, part by part; it may have broken off before."""
         if teller != self.master_name:
             return
         if first:
             self._parts = {}
-        self._parts |= {name: Recorded(number, attributes) for name, (number, attributes) in entries.items()}
+        self._parts |= {name: Recorded(number, attributes) for name, number, attributes in entries}
         if last:
             masters, self._parts = self.record.told(Record(id, version, self._parts)), {}
             known, self.record = self.record, masters

@@ -38,7 +38,7 @@ class Here:
 
     def tell(self, version, *changes, first=True, last=True):
         """The master tells a part of its record."""
-        entries = {change.name: [number, change.attributes] for number, change in changes}
+        entries = [[change.name, number, change.attributes] for number, change in changes]
         self.recording.told_record("m", "r", version, entries, first=first, last=last)
 
     def make(self, change, version):
