@@ -72,9 +72,10 @@ def _of(stats: DestinationStats, picture: Picture) -> Iterator[Finding]:
 
 def _growth(stats: DestinationStats, picture: Picture) -> str:
     """How a queue grows, in words; "" when it does not."""
-    oldest = picture.depths[0] if picture.depths else None
+    # A queue that a look has not is not one that was empty then: the numbers of a node that starts come after it.
+    oldest = next((each for each in picture.depths if stats.destination in each.of), None)
     if oldest is not None and picture.at - oldest.at >= MIN_SPAN:
-        before = oldest.of.get(stats.destination, 0)
+        before = oldest.of[stats.destination]
         more = stats.QueueSize - before
         ago = span(picture.at - oldest.at)
         return f"{whole(more)} more than {ago} ago" if more >= MORE and more > before * GROWTH else ""

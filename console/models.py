@@ -188,13 +188,14 @@ class ApiToken(models.Model):
 
 
 class Star(models.Model):
-    """A destination that a user has starred."""
+    """What a user has starred. What can be: console.stars."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="stars")
-    destination = models.CharField(max_length=1100)  #: in its native form, `queue://orders`
+    MAX_SUBJECT = 1100
+    subject = models.CharField(max_length=MAX_SUBJECT)  #: `queue://orders`, `client://billing`
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["user", "destination"], name="star_once")]
+        constraints = [models.UniqueConstraint(fields=["user", "subject"], name="star_once")]
 
 
 class SavedView(models.Model):

@@ -17,6 +17,7 @@ from brokerapp.engine.destination_map import matches
 from brokerapp.errors import BrokerError, InvalidDestination
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.snapshot import ConnectionStats, ConsumerStats, DestinationStats, PeerStats
+from console import stars
 from console.gateway import gateway
 from console.rights import Sees, everything
 from console.table import Column, Table
@@ -48,6 +49,11 @@ class Peer:
     def name(self) -> str:
         """What to call it: the client-id it gave itself."""
         return self.stats.client_id or self.stats.id
+
+    @property
+    def subject(self) -> str:
+        """What a star on it is of."""
+        return stars.of_client(self.name)
 
     @property
     def prefetch(self) -> int:
@@ -129,7 +135,6 @@ CONNECTIONS = Table[Peer](
         Column("delivered", "Delivered", lambda peer: peer.stats.delivered, "Messages it was sent", True),
     ),
     chips={
-        "": ("All", lambda peer: True),
         "slow": ("Slow", lambda peer: peer.stats.slow),
         "blocked": ("Held back", lambda peer: peer.stats.blocked),
         "consumers": ("Consumers", lambda peer: bool(peer.consumers)),
@@ -138,6 +143,7 @@ CONNECTIONS = Table[Peer](
     text=lambda peer: " ".join(
         (peer.name, peer.stats.id, peer.stats.user, peer.stats.remote_address, *map(str, peer.destinations))
     ),
+    subject=lambda peer: peer.subject,
 )
 
 SUBSCRIBERS = Table[Subscriber](
@@ -154,11 +160,11 @@ SUBSCRIBERS = Table[Subscriber](
         Column("dequeued", "Dequeued", lambda each: each.dequeued, "DequeueCounter", True),
     ),
     chips={
-        "": ("All", lambda each: True),
         **{state: (label, lambda each, state=state: each.state == state) for state, label in STATES.items()},
         "behind": ("Behind", lambda each: each.pending > 0),
     },
     text=lambda each: " ".join((each.client_id, each.name, *map(str, each.topics), each.selector)),
+    subject=lambda each: each.log,
 )
 
 

@@ -11,6 +11,8 @@ T = TypeVar("T")
 
 #: Rows a page shows.
 SIZE = 50
+#: The chip that shows what a user has starred.
+STARRED = "starred"
 
 
 @dataclass(frozen=True)
@@ -26,23 +28,27 @@ class Column(Generic[T]):
 
 @dataclass(frozen=True)
 class Table(Generic[T]):
-    """What a table has: columns, chips that choose rows, and the text of a row that a search looks into."""
+    """What a table has: columns, chips that choose rows, the text of a row that a search looks into, and what a star on
+    a row is of; "" for a row that has none."""
 
     columns: tuple[Column[T], ...]
-    chips: Mapping[str, tuple[str, Callable[[T], bool]]]
+    chips: Mapping[str, tuple[str, Callable[[T], bool]]]  #: beside those for all rows, and for those with a star
     text: Callable[[T], str]
+    subject: Callable[[T], str]
 
-    def page(self, rows: Iterable[T], query: Mapping[str, str]) -> TablePage[T]:
+    def page(self, rows: Iterable[T], query: Mapping[str, str], starred: frozenset[str] = frozenset()) -> TablePage[T]:
         """The rows a URL's query shows; what makes no sense in it falls back to its default."""
+        of_all = {"": ("All", lambda row: True), STARRED: ("Starred", lambda row: self.subject(row) in starred)}
+        all_chips = {**of_all, **self.chips}
         text, chip = query.get("q", "").strip(), query.get("show", "")
-        chip = chip if chip in self.chips else ""
+        chip = chip if chip in all_chips else ""
         sort = query.get("sort", "")
         names = {each.name for each in self.columns}
         sort = sort if sort.removeprefix("-") in names else self.columns[0].name
         rows = list(rows)
         found = [row for row in rows if text.lower() in self.text(row).lower()] if text else rows
-        chips = [(name, label, sum(map(is_in, found))) for name, (label, is_in) in self.chips.items()]
-        found = [row for row in found if self.chips[chip][1](row)]
+        chips = [(name, label, sum(map(is_in, found))) for name, (label, is_in) in all_chips.items()]
+        found = [row for row in found if all_chips[chip][1](row)]
         found.sort(key=self.columns[0].key)
         column = next(each for each in self.columns if each.name == sort.removeprefix("-"))
         found.sort(key=column.key, reverse=sort.startswith("-"))
@@ -50,7 +56,8 @@ class Table(Generic[T]):
         asked = query.get("page", "1")
         number = min(max(1, int(asked)), pages) if asked.isdecimal() and len(asked) < 7 else 1
         shown = found[(number - 1) * SIZE : number * SIZE]
-        return TablePage(self, shown, len(found), len(rows), number, pages, chips, text, chip, sort)
+        marked = [(row, subject := self.subject(row), subject in starred) for row in shown]
+        return TablePage(self, shown, marked, len(found), len(rows), number, pages, chips, text, chip, sort)
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,7 @@ class TablePage(Generic[T]):
 
     table: Table[T]
     rows: list[T]
+    marked: list[tuple[T, str, bool]]  #: the rows, each with what its star is of, and whether it has one
     total: int
     existing: int
     number: int

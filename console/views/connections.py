@@ -18,6 +18,8 @@ from console.figures import counted
 from console.gateway import gateway
 from console.live.mirror import mirror
 from console.peers import CONNECTIONS, STATES, SUBSCRIBERS, Subscriber, peers_now, seen_by, subscribers_now
+from console.saved_views import menu_of
+from console.stars import stars_of
 
 
 @require_GET
@@ -29,8 +31,14 @@ def connections(request: HttpRequest) -> HttpResponse:
         peers = seen_by(peers_now(), visible(request.user))
     except BrokerError as error:
         peers, trouble = [], str(error)
-    page = CONNECTIONS.page(peers, request.GET)
-    context = {"page": page, "nodes": picture.nodes, "trouble": trouble, "part": "console/parts/connections.html"}
+    page = CONNECTIONS.page(peers, request.GET, stars_of(request.user))
+    context = {
+        "page": page,
+        "menu": menu_of(request.user, "connections", request.GET),
+        "nodes": picture.nodes,
+        "trouble": trouble,
+        "part": "console/parts/connections.html",
+    }
     return _rendered(request, "console/connections.html", context)
 
 
@@ -39,7 +47,8 @@ def connections(request: HttpRequest) -> HttpResponse:
 def connection(request: HttpRequest, connection_id: str) -> HttpResponse:
     """One connection: what it said of itself, what it consumes, where it sends."""
     peer = known_peer(request.user, connection_id)
-    return render(request, "console/connection.html", {"peer": peer, "sees": visible(request.user)})
+    context = {"peer": peer, "sees": visible(request.user), "is_starred": peer.subject in stars_of(request.user)}
+    return render(request, "console/connection.html", context)
 
 
 @require_http_methods(["GET", "POST"])
@@ -63,8 +72,13 @@ def subscribers(request: HttpRequest) -> HttpResponse:
     """All subscribers of topics: durable ones, active and offline, and those that are there only while connected."""
     sees = visible(request.user)
     seen = [replace(each, topics=tuple(filter(sees, each.topics))) for each in _subscribers(request)]
-    page = SUBSCRIBERS.page(seen, request.GET)
-    context = {"page": page, "states": STATES, "part": "console/parts/subscribers.html"}
+    page = SUBSCRIBERS.page(seen, request.GET, stars_of(request.user))
+    context = {
+        "page": page,
+        "menu": menu_of(request.user, "subscribers", request.GET),
+        "states": STATES,
+        "part": "console/parts/subscribers.html",
+    }
     return _rendered(request, "console/subscribers.html", context)
 
 

@@ -28,10 +28,11 @@ from console.listing import COLUMNS
 from console.live.picture import Picture
 from console.live.topics import numbers_of
 from console.losses import losses_of
-from console.models import AuditEntry, Star
+from console.models import AuditEntry
 from console.peers import consumers_of, peers_now, producers_of
 from console.routing.graph import feeders_of
 from console.routing.sight import is_known, known
+from console.stars import stars_of
 
 #: Entries of the audit trail that a page shows of one destination.
 MAX_CHANGES = 30
@@ -52,7 +53,7 @@ def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
         "destination": destination,
         "stats": stats,
         "numbers": numbers,
-        "is_starred": Star.objects.filter(user=request.user, destination=str(destination)).exists(),
+        "is_starred": str(destination) in stars_of(request.user),
         "tab": tab,
         "tabs": [(each, label) for each, (label, kinds, _) in TABS.items() if kind in kinds],
         "window": window,

@@ -1,4 +1,4 @@
-"""The lists of queues and topics: a page of one, what a user keeps of them, and what is done to several at once."""
+"""The lists of queues and topics: a page of one, and what is done to several at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
@@ -21,7 +21,8 @@ from console.listing import PAGE_SIZES, ListQuery, columns_of, page_of
 from console.live.mirror import mirror
 from console.live.picture import Picture
 from console.live.sparks import sparks_now
-from console.models import SavedView, Star
+from console.saved_views import menu_of
+from console.stars import stars_of
 
 #: What may be done to several at once: the right it needs, the kinds it is for, and what does it.
 Act = Callable[[Destination], object]
@@ -56,9 +57,8 @@ def topics(request: HttpRequest) -> HttpResponse:
 
 def _list(request: HttpRequest, kind: Kind) -> HttpResponse:
     query, picture = ListQuery.read(kind, request.GET), mirror().current()
-    starred = frozenset(Star.objects.filter(user=request.user).values_list("destination", flat=True))
+    starred = stars_of(request.user)
     page = page_of(picture, query, visible(request.user), starred)
-    views = SavedView.objects.filter(user=request.user, page=f"{kind}s")
     context = {
         "kind": kind,
         "query": query,
@@ -73,7 +73,7 @@ def _list(request: HttpRequest, kind: Kind) -> HttpResponse:
         "sizes": [(size, query.url(size=size), size == query.size) for size in PAGE_SIZES],
         "previous": query.url(page=page.page - 1) if page.page > 1 else "",
         "next": query.url(page=page.page + 1) if page.page < page.pages else "",
-        "views": [(view, view.query == query.url()) for view in views],
+        "menu": menu_of(request.user, f"{kind}s", request.GET),
         "actions": [
             (name, name.capitalize())
             for name, (verb, kinds, _) in BULK.items()
@@ -103,58 +103,6 @@ def _aria_sort(query: ListQuery, name: str) -> str:
     if query.sort != name:
         return "none"
     return "descending" if query.descending else "ascending"
-
-
-# -- what a user keeps
-
-
-@require_POST
-@needs(Verb.SEE)
-def star(request: HttpRequest) -> HttpResponse:
-    """Star a destination, or take the star away."""
-    destination = Destination.parse(request.POST.get("destination", ""))
-    found = Star.objects.filter(user=request.user, destination=str(destination))
-    if not found.delete()[0]:
-        Star.objects.create(user=request.user, destination=str(destination))
-    if request.htmx:
-        context = {"destination": destination, "is_starred": found.exists()}
-        return render(request, "console/parts/star.html", context)
-    return redirect(destination.kind, name=destination.name)
-
-
-@require_POST
-@needs(Verb.SEE)
-def save_view(request: HttpRequest, kind: str) -> HttpResponse:
-    """Keep what a list shows under a name; one of the same name is replaced."""
-    name = request.POST.get("name", "").strip()[: SavedView.MAX_NAME]
-    query = ListQuery.read(Kind(kind), QueryDict(request.POST.get("query", "").lstrip("?"))).url()
-    if not name:
-        messages.error(request, "Give the view a name.")
-    elif _is_full(request, kind, name):
-        messages.error(request, f"You have {SavedView.MOST} views of this list: remove one first.")
-    else:
-        SavedView.objects.update_or_create(user=request.user, page=f"{kind}s", name=name, defaults={"query": query})
-        messages.success(request, f"The view “{name}” is yours now.")
-    return redirect(_list_url(kind) + query)
-
-
-def _is_full(request: HttpRequest, kind: str, name: str) -> bool:
-    mine = SavedView.objects.filter(user=request.user, page=f"{kind}s")
-    return mine.exclude(name=name).count() >= SavedView.MOST
-
-
-@require_POST
-@needs(Verb.SEE)
-def forget_view(request: HttpRequest, view_id: int) -> HttpResponse:
-    """Keep a view no longer."""
-    view = get_object_or_404(SavedView, pk=view_id, user=request.user)
-    view.delete()
-    messages.success(request, f"The view “{view.name}” is removed.")
-    return redirect(_list_url(view.page.removesuffix("s")))
-
-
-def _list_url(kind: str) -> str:
-    return reverse(f"{Kind(kind)}s")
 
 
 # -- several at once
@@ -214,3 +162,7 @@ def _settle(action: str, selected: list[Destination]) -> None:
     elif action in ("pause", "resume"):
         wanted = action == "pause"
         mirror().settle(lambda picture: last not in picture.stats or picture.stats[last].Paused == wanted)
+
+
+def _list_url(kind: str) -> str:
+    return reverse(f"{Kind(kind)}s")

@@ -107,6 +107,30 @@ def test_a_durable_subscription_that_is_offline_is_listed_with_what_waits_and_de
     assert AuditEntry.objects.get(action="delete subscription").after == {"removed": 2}
 
 
+def test_subscribers_and_connections_have_stars_and_views_as_queues_have(browser_of, offline, console):
+    viewer, other = browser_of("viewer"), browser_of("support")
+    console.client()
+    client = until(peers_now, "the client")[0].subject
+    for page, subject, name in (
+        ("subscribers", str(offline), lambda row: row.log),
+        ("connections", client, lambda row: row.subject),
+    ):
+        found = viewer.post(reverse("star"), {"subject": subject})["Location"]
+        assert {name(row) for row in viewer.get(found).context["page"].rows} == {subject}
+        assert 'aria-pressed="true"' in viewer.get(found).content.decode()
+        assert not other.get(found).context["page"].rows
+        query = {"name": "mine", "query": "?sort=-flight&show=starred&page=7&x=y"}
+        saved = viewer.post(reverse("save-view", args=[page]), query)["Location"]
+        assert saved == f"{reverse(page)}?show=starred&sort=-flight"
+        assert [(view.name, is_on) for view, is_on in viewer.get(saved).context["menu"]["views"]] == [("mine", True)]
+    assert viewer.post(reverse("save-view", args=["jobs"]), {"name": "mine"}).status_code == 404
+
+
+@pytest.mark.parametrize("subject", ["", "queue://", "jobs://1", "orders", f"client://{'x' * 2000}"])
+def test_what_has_no_list_to_be_found_in_is_not_starred(browser_of, subject):
+    assert browser_of("viewer").post(reverse("star"), {"subject": subject}).status_code == 409
+
+
 def test_what_is_kept_is_browsed_by_who_may_browse_its_topics_and_read_as_there(browser_of, offline, console):
     console.send("/topic/prices", "secret body", region="eu")
     until(lambda: mirror().picture.subscriptions[offline].QueueSize >= 3, "the third message")
@@ -177,3 +201,12 @@ def test_a_table_is_paged_sorted_searched_and_chosen_by_its_url():
     assert CONNECTIONS.page(peers, {"show": "slow"}).total == 0
     assert CONNECTIONS.page(peers, {"sort": "nonsense", "page": "99", "show": "x"}).number == 3
     assert SUBSCRIBERS.page([], {}).existing == 0
+
+
+def test_a_star_on_a_client_holds_whatever_the_id_of_its_connection():
+    peers = [peer("first", "queue://a"), peer("second", "queue://a")]
+    page = CONNECTIONS.page(peers, {"show": "starred"}, frozenset({"client://second", "client://gone"}))
+    assert [(row.stats.id, subject, is_starred) for row, subject, is_starred in page.marked] == [
+        ("second", "client://second", True)
+    ]
+    assert [(label, count) for label, count, _, is_on in page.chips if is_on] == [("Starred", 1)]

@@ -127,22 +127,24 @@ def test_the_policy_tab_says_what_the_most_specific_entry_sets(browser_of, shop)
 def test_a_star_is_mine_alone_and_brings_its_chip(browser_of, shop):
     mine, other = browser_of("viewer"), browser_of("support")
     star = reverse("star")
-    assert mine.post(star, {"destination": "queue://shop.b"}).status_code == 302
+    assert mine.post(star, {"subject": "queue://shop.b"}).status_code == 302
     assert names_on(mine.get(reverse("queues"), {"show": "starred"})) == ["shop.b"]
     assert names_on(other.get(reverse("queues"), {"show": "starred"})) == []
-    mine.post(star, {"destination": "queue://shop.b"})
+    mine.post(star, {"subject": "queue://shop.b"})
     assert names_on(mine.get(reverse("queues"), {"show": "starred"})) == []
 
 
 def test_a_saved_view_leads_back_to_what_it_showed(browser_of, shop):
     viewer = browser_of("viewer")
-    saved = viewer.post(reverse("save-view", args=["queue"]), {"name": "full shop", "query": "?q=shop&sort=-QueueSize"})
+    saved = viewer.post(
+        reverse("save-view", args=["queues"]), {"name": "full shop", "query": "?q=shop&sort=-QueueSize"}
+    )
     assert saved["Location"] == reverse("queues") + "?q=shop&sort=-QueueSize"
-    [(view, is_on)] = viewer.get(saved["Location"]).context["views"]
+    [(view, is_on)] = viewer.get(saved["Location"]).context["menu"]["views"]
     assert (view.name, is_on) == ("full shop", True)
-    assert not browser_of("support").get(reverse("queues")).context["views"]
+    assert not browser_of("support").get(reverse("queues")).context["menu"]["views"]
     viewer.post(reverse("forget-view", args=[view.pk]))
-    assert not viewer.get(reverse("queues")).context["views"]
+    assert not viewer.get(reverse("queues")).context["menu"]["views"]
 
 
 def test_several_are_paused_and_resumed_at_once_each_with_its_entry(browser_of, shop):

@@ -204,6 +204,15 @@ def test_a_queue_grows_when_it_is_deeper_than_minutes_ago_whatever_the_last_seco
     assert [each.sentence for each in health.findings(picture)] == ["740 messages, 240 more than 2 min ago"] * grows
 
 
+def test_a_queue_that_was_not_known_minutes_ago_is_not_one_that_grew_from_nothing():
+    picture = ticked(Picture(), 90, [])  # a console that started before its node
+    for second in range(0, 121, 20):
+        row = stats(A, QueueSize=27_000, ConsumerCount=1)
+        picture = ticked(updated(picture, 100 + second, 1 + second, [row], []), 100 + second, [NODE])
+    assert A not in picture.depths[0].of
+    assert health.findings(picture) == []
+
+
 @pytest.mark.parametrize("row", [stats(QueueSize=0), stats(QueueSize=9, ConsumerCount=1), stats(QueueSize=0, DLQ=True)])
 def test_what_is_well_is_left_alone(row):
     picture = ticked(first(100, 1, [row], Picture()), 101, [NODE])

@@ -84,7 +84,7 @@ PAGES = [
     ("queue-chart", QUEUE, "get", Verb.SEE),
     ("topic-chart", TOPIC, "get", Verb.SEE),
     ("star", {}, "post", Verb.SEE),
-    ("save-view", {"kind": "queue"}, "post", Verb.SEE),
+    ("save-view", {"page": "queues"}, "post", Verb.SEE),
     ("forget-view", {"view_id": 1}, "post", Verb.SEE),
     ("queues-bulk", {}, "post", Verb.SEE),
     ("topics-bulk", {}, "post", Verb.SEE),

@@ -207,7 +207,7 @@ def test_no_page_and_no_answer_names_what_is_outside_of_the_scope(console, db):
     halves = make_world(console)
     user = make_user("operator", SCOPE, name="op")
     user.assignments.update(extras=["route"])
-    Star.objects.create(user=user, destination=str(halves[INSIDE]["queue"]))
+    Star.objects.create(user=user, subject=str(halves[INSIDE]["queue"]))
     client = Client()
     client.force_login(user)
     urls = []
