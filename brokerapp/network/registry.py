@@ -16,7 +16,7 @@ class Registry:
         self._store = store
 
     async def begin(self, configured: Sequence[NetworkConnector], *, impose: bool, first: bool) -> None:
-        """A node begins: the store keeps what it has, unless that is nothing, or a file that is to `impose` says anew.
+        """A node begins: its connectors come into a store that has none, or if it is to `impose` what a file says anew.
 
         With the `first` node of a broker what operators started and stopped is forgotten.
         """
