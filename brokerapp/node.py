@@ -120,8 +120,9 @@ class Node:
         definitions = await self._in_force.begin(config.definitions, config.impose)
         self.broker = await self._make_broker(definitions)
         self.membership = Membership(
-            self._store, config.node, config.link_host, config.node_timeout_ms, self.broker.homes
-        )
+            self._store, config.node, config.link_host, config.node_timeout_ms, self.broker.homes,
+            unrivalled=config.alone,
+        )  # fmt: skip
         last = await self.membership.join()
         alone = not self.broker.homes.others
         if alone:
@@ -313,13 +314,12 @@ class Node:
 
     def _pump(self) -> None:
         self._pumping = False
-        homes = self.broker.homes
-        if homes.others:
-            homes.flush()
-            if not self.membership.is_sure:
-                asyncio.get_running_loop().call_later(UNSURE_SECONDS, self._request_pump)
-                return
-        self.broker.delivery.pump()
+        if self.broker.homes.others:
+            self.broker.homes.flush()
+        if self.membership.is_sure:
+            self.broker.delivery.pump()
+        else:
+            asyncio.get_running_loop().call_later(UNSURE_SECONDS, self._request_pump)
 
     # -- periodic and following work; each step survives a store that is away
 

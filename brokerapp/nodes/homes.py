@@ -201,6 +201,7 @@ class Homes:
     def _forget(self, session: str) -> None:
         """A node is no member any more."""
         self.guests.gone(session)
+        self.known.forget(session)
         for known in (self._reached, self._speaks_in, self._early):
             known.pop(session, None)
 

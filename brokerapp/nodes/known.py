@@ -44,6 +44,7 @@ class Known:
         self._broker, self._homes = broker, homes
         self._ids = itertools.count(1)
         self._asked: dict[int, Asked] = {}
+        self._gone: set[str] = set()  # sessions that answer no more, though Homes does not go by that yet
         self._listening: Counter[tuple[str, str]] = Counter()  # own subscribers, by kind of topic and name
         self._elsewhere: dict[str, set[tuple[str, str]]] = {}  # session -> what is listened to there
         self._interest: dict[Kind, DestinationMap[str]] = {}
@@ -52,7 +53,7 @@ class Known:
 
     def ask(self, sessions: Iterable[str], word: Word, facts: tuple[Any, ...], then: Then) -> None:
         """Say it to these nodes; `then` is called when all have answered."""
-        asked = Asked(word, facts, set(sessions), then)
+        asked = Asked(word, facts, set(sessions) - self._gone, then)
         if not asked.waiting:
             then("")
             return
@@ -106,8 +107,13 @@ class Known:
         self._answer_for(session, [id for id, asked in self._asked.items() if asked.word is Word.CONSUME])
 
     def gone(self, session: str) -> None:
-        """A node is no member any more."""
+        """A node is no member any more: what is said from now on does not wait for it, either."""
+        self._gone.add(session)
         self._answer_for(session, list(self._asked))
+
+    def forget(self, session: str) -> None:
+        """Nobody says anything to it from now on."""
+        self._gone.discard(session)
 
     def _answer_for(self, session: str, ids: Iterable[int]) -> None:
         """Wait no longer for what this node was to answer."""

@@ -19,10 +19,16 @@ BEATS = 5
 
 
 class Membership:
-    """Of the node of this name. It is a member from `join` until `leave`."""
+    """Of the node of this name. It is a member from `join` until `leave`.
 
-    def __init__(self, store: RedisStore, name: str, host: str, timeout_ms: int, homes: Homes) -> None:
+    `unrivalled`: nobody else can use the store, so it is never taken for dead.
+    """
+
+    def __init__(
+        self, store: RedisStore, name: str, host: str, timeout_ms: int, homes: Homes, *, unrivalled: bool = False
+    ) -> None:
         self._store, self.name, self._host, self._timeout_ms, self._homes = store, name, host, timeout_ms, homes
+        self._unrivalled = unrivalled
         self.session = homes.me
         self._links = Links(self.session, homes)
         self._latest: Members = homes.members
@@ -78,8 +84,11 @@ class Membership:
 
     @property
     def is_sure(self) -> bool:
-        """Whether no other node can have taken this one for dead yet: only then it may give anything out."""
-        return not self._homes.others or (asyncio.get_running_loop().time() - self._beat_at < self._timeout_ms / 1000)
+        """Whether no other node can have taken this one for dead yet: only then it may give anything out.
+
+        That it knows of no others does not tell: one may have come while it stood still.
+        """
+        return self._unrivalled or asyncio.get_running_loop().time() - self._beat_at < self._timeout_ms / 1000
 
     def look(self) -> None:
         """The members are said to be others."""

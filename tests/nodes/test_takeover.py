@@ -84,6 +84,22 @@ def test_a_node_that_stood_still_is_fenced_and_what_it_held_was_given_to_others(
     assert broker.depth(queue) == 0
 
 
+def test_a_node_that_stood_still_alone_gives_out_nothing_that_another_may_have_taken_over(broker, client, name):
+    broker.stop("b")
+    hold(broker, client, name)
+    late = client("a")
+    broker["a"].stall(2 * TIMEOUT_MS / 1000)
+    late.subscribe(f"/queue/{name}", wait=False)  # read in the moment in which it goes on
+    broker.start("b")
+    assert late.disconnected.wait(30)  # it finds itself fenced
+    assert late.messages.empty()
+    taker = client("b")
+    taker.subscribe(f"/queue/{name}")
+    messages = taker.take(6)
+    assert [each.body for each in messages] == list("012345")
+    assert all("redelivered" in each.headers for each in messages[:3])
+
+
 def test_logs_move_to_a_node_that_joins_with_what_is_held(broker, client, name):
     keeper = client("a")
     queues = [f"{name}.{number}" for number in range(8)]
