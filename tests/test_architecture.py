@@ -255,7 +255,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "uvloop": ("brokerapp.management", "console"),
     # the broker's core waits for nothing: whoever does has a name here
     "asyncio": (
-        "brokerapp.cluster.applying", "brokerapp.cluster.links",
+        "brokerapp.admin.door", "brokerapp.cluster.applying", "brokerapp.cluster.links",
         "brokerapp.committer", "brokerapp.node", "brokerapp.nodes.known", "brokerapp.nodes.links",
         "brokerapp.nodes.membership", "brokerapp.requests", "brokerapp.sending", "brokerapp.steps",
         "brokerapp.transfers", "brokerapp.network.link", "brokerapp.network.loopback", "brokerapp.network.connections",
