@@ -360,7 +360,7 @@ class Node:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(min(TICK_SECONDS, self.membership.period))
-            self.broker.homes.recount()
+            self.broker.homes.doubts.look()
             await self._reporting.tell()
 
     async def _run_timers(self) -> None:

@@ -223,7 +223,7 @@ class Guests:
         log = self._here(name)
         if log is None or not entries:
             return
-        self._homes.doubt(log)
+        self._homes.doubts.note(log)
         tenure, numbers = log.tenure, [entry.seq for entry in entries]
 
         def found(present: set[int]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from brokerapp.destination import Destination
@@ -17,6 +17,7 @@ from brokerapp.engine.message_groups import group_of
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.message import Sizes
 from brokerapp.nodes.abroad import Abroad
+from brokerapp.nodes.doubts import Doubts
 from brokerapp.nodes.guests import Guests
 from brokerapp.nodes.known import Known
 from brokerapp.nodes.members import Members
@@ -50,6 +51,7 @@ class Homes:
         self.others: list[str] = []  #: sessions of the other members
         self.joining = False  #: nothing is known of the broker's logs yet
         self.known, self.guests, self.abroad = Known(broker, self), Guests(broker, self), Abroad(broker, self)
+        self.doubts = Doubts(broker)
         self._wire: Wire | None = None
         self.pump: Callable[[], None] = lambda: None  #: asked to give out, soon, what follows from what is heard
         self._reached: dict[str, int] = {}  # session -> epoch in which it gives out nothing that left it
@@ -57,9 +59,6 @@ class Homes:
         self._early: dict[str, list[tuple[Word, list[Any]]]] = defaultdict(list)  # said in an epoch to come
         self._arrivals: dict[str, list[int]] = {}  # log at home elsewhere -> messages, bytes, least, greatest
         self._when_settled: list[Callable[[], None]] = []
-        self._doubted: dict[
-            MessageLog, int
-        ] = {}  # whose depth may be wrong, with what it was when it was looked at last
         self._perform: dict[Word, Callable[..., None]] = {
             Word.LOGS: self._heard_logs, Word.LISTENERS: self.known.heard_listeners,
             Word.KNOWN: self.known.answered, Word.ARRIVED: self._arrived,
@@ -210,7 +209,7 @@ class Homes:
         log.shared = False
         if not log.away:
             log.look_again()
-            self.doubt(log)
+            self.doubts.note(log)
             self._broker.delivery.touched[log] = None
 
     # -- logs come home
@@ -264,7 +263,7 @@ class Homes:
         log.tenure += 1
         numbers = self.guests.held(log.name) | set(account.held)
         alive = {self.me, *self.others}
-        self.doubt(log)
+        self.doubts.note(log)
         log.begin(state.depth, suspects(state.mark, last, alive), state.returned, numbers)
         for subscription in account.consumers:
             consuming.attach_here(subscription, log)
@@ -284,33 +283,6 @@ class Homes:
         log.counts.ConsumerCount = len(log.consumers)
         self._broker.stats.changed.add(log.counts)
         self._broker.delivery.touched[log] = None
-
-    # -- how many messages there are
-
-    def doubt(self, log: MessageLog) -> None:
-        """Some came or went while nobody could count them: the store is asked when nothing moves there any more."""
-        self._doubted[log] = -1
-
-    def recount(self) -> None:
-        """Asked once a second."""
-        for log, depth in list(self._doubted.items()):
-            if log.away or not self._broker.queues.holds(log):
-                del self._doubted[log]
-            elif depth == log.depth:
-                self._recount(log)
-            else:
-                self._doubted[log] = log.depth
-
-    def _recount(self, log: MessageLog) -> None:
-        tenure, depth = log.tenure, log.depth
-
-        def found(depths: Mapping[str, int]) -> None:
-            if (log.tenure, log.depth) == (tenure, depth):
-                log.depth = max(depths[log.name], log.in_flight)
-                self._broker.stats.changed.add(log.counts)
-                self._doubted.pop(log, None)
-
-        self._broker.committer.ask(lambda store: store.depths([log.name]), found)
 
     # -- what is heard
 
