@@ -30,8 +30,11 @@ from brokerapp.in_force import InForce
 from brokerapp.listeners import Listen, Listeners
 from brokerapp.network.connections import Connections
 from brokerapp.network.definition import NetworkConnector
-from brokerapp.network.desk import NetworkDesk, Registry
+from brokerapp.network.desk import NetworkDesk
+from brokerapp.network.registry import Registry
+from brokerapp.network.seat import Seat
 from brokerapp.network.telling import network_stats
+from brokerapp.nodes.concerned import other_concerned
 from brokerapp.nodes.membership import Membership
 from brokerapp.recording.recorder import NoRecorder, Recorder
 from brokerapp.reporting import Reporting
@@ -130,9 +133,10 @@ class Node:
         self.broker.homes.pump = self._request_pump
         self._listeners = Listeners(self.broker, self._authenticate, self._request_pump)
         registry = Registry(self._store)
-        connectors = await registry.begin(config.network, config.impose)
-        self.network = Connections(self._listeners.own, connectors, at_once=config.network_at_once)
-        self._network_desk = NetworkDesk(self.network, registry)
+        await registry.begin(config.network, impose=config.impose, first=alone)
+        self.network = Connections(self._listeners.own, (), at_once=config.network_at_once)
+        self._seat = Seat(self.broker.homes, self.network, registry)
+        self._network_desk = NetworkDesk(self._seat, registry)
         snapshot, beat = await self._store.snapshot(), self.membership.beat
         self._reporting = Reporting(
             self.broker, self._store, self._listeners, self._limits, snapshot, beat, lambda: network_stats(self.network)
@@ -156,7 +160,7 @@ class Node:
         if self._applying is not None:
             work_by_name["applying"] = self._applying.run
         for name, work in work_by_name.items():
-            self._tasks.append(asyncio.create_task(self._guard(name, work), name=name))
+            self._begin(name, work)
         if not alone:
             await self._find_place(last)
         if config.cluster is None:
@@ -164,11 +168,16 @@ class Node:
                 self.broker.creation.declare(destination)
         await self._listen()
         await self.network.announce(self._listeners.announced)
-        self.network.start()
+        await self._seat.settle()
+        self.membership.moved = self._seat.look
+        self._begin("network", self._seat.run)
         if self.cluster_links is not None:
             self.cluster_links.start()
         self.broker.url = next(iter(self.addresses), "")
         await self._reporting.beat()
+
+    def _begin(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        self._tasks.append(asyncio.create_task(self._guard(name, work), name=name))
 
     async def _join(self, terms: ClusterTerms) -> None:
         """Be a broker of its cluster."""
@@ -258,7 +267,7 @@ class Node:
 
     async def stop(self) -> None:
         """Stop cleanly: no new work, everything asked is stored, then good-bye."""
-        await self.network.stop()
+        await self._seat.leave()
         if self.cluster_links is not None:
             await self.cluster_links.stop()
         self._listeners.stop()
@@ -297,7 +306,7 @@ class Node:
 
     async def abandon(self) -> None:
         """Give up all that a node has that failed: its clients are gone, and what it knew is of no use."""
-        await self.network.stop()
+        await self._seat.leave()
         if self.cluster_links is not None:
             await self.cluster_links.stop()
         await self._end_tasks()
@@ -372,6 +381,8 @@ class Node:
                 await self._refresh()
             if signal in ("nodes", "subscribed"):
                 self.membership.look()
+            if signal in ("connectors", "subscribed"):
+                self._seat.look()
 
     async def _refresh(self) -> None:
         """Route by the definitions that are in force."""
@@ -384,25 +395,14 @@ class Node:
         while True:
             request = await self._control.next_request(self.config.node, TICK_SECONDS)
             if request is not None:
-                if (node := self._should_answer(request)) is not None:
+                node = other_concerned(self.broker.homes.members, request["verb"], request["args"])
+                if node is not None:
                     await self._store.hand_on(request, node)
                     continue
                 reply = await answer(
                     self.broker, self._committer, self._request_pump, self._refresh, request, self._network_desk.verbs
                 )
                 await self._store.answer(request["id"], reply)
-
-    def _should_answer(self, request: dict) -> str | None:
-        """The other node that a request concerns, because what it is about is there; None: it is this one's."""
-        homes, arguments = self.broker.homes, request["args"]
-        if not homes.others:
-            return None
-        session = homes.me
-        if "id" in arguments:
-            session = arguments["id"].partition("-")[0]
-        elif name := arguments.get("queue") or arguments.get("destination"):
-            session = homes.home(str(Destination.parse(name).physical))
-        return next((each.name for each in homes.members.others if each.session == session), None)
 
 
 def _is_dead_here(former: dict) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.utils import timezone
 
 from analytics.words import MINUS, client_label
+from console import moments
 
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _SPANS = ((86400, "day", "d"), (3600, "hour", "h"), (60, "minute", "min"))
@@ -65,11 +65,6 @@ def lately(moment: datetime) -> str:
     return ago(moment) if abs((timezone.now() - moment).total_seconds()) >= 60 else "just now"
 
 
-def in_zone(moment: datetime, zone: str) -> str:
-    """21 Nov 2026, 07:00 CET"""
-    return f"{moment.astimezone(ZoneInfo(zone)):%-d %b %Y, %H:%M %Z}"
-
-
 def counted(count: int, noun: str) -> str:
     """1 queue, 4,210 messages"""
     return f"{whole(count)} {noun}" + ("" if count == 1 else "s")
@@ -91,9 +86,9 @@ def change(value: float) -> str:
 
 
 def moment(text: str) -> str:
-    """Mar 5, 06:07:08 (of ISO 8601), by the clock of whoever reads"""
+    """5 Mar 2026, 06:07:08 (of ISO 8601), by the clock of whoever reads"""
     found = datetime.fromisoformat(text)
-    return f"{timezone.localtime(found if found.tzinfo else found.replace(tzinfo=UTC)):%b %-d, %H:%M:%S}"
+    return moments.bare(found if found.tzinfo else found.replace(tzinfo=UTC))
 
 
 def milliseconds(value: float) -> str:

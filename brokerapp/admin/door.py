@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from brokerapp.destination import Destination
@@ -19,6 +21,8 @@ from brokerapp.store.redis import RedisStore
 
 #: Seconds a node may take over a request; a purge of a million messages takes some ten.
 REQUEST_SECONDS = 60.0
+#: Seconds a node may take to tell what it knows: longer than a node that died is taken for living.
+TELLING_SECONDS = 8.0
 
 _ERRORS: dict[str, type[BrokerError]] = {
     each.code: each
@@ -47,10 +51,24 @@ class Door:
     async def _ask(self, verb: str, **arguments: Any) -> Any:
         if not await self._store.has_node():
             raise StoreUnavailable(f"no node of broker {self.broker!r} is running")
-        reply = await self._store.request(verb, arguments, REQUEST_SECONDS)
-        if "error" in reply:
-            raise _ERRORS.get(reply["code"], BrokerError)(reply["error"])
-        return reply["result"]
+        return _result(await self._store.request(verb, arguments, REQUEST_SECONDS))
+
+    async def _ask_each(self, verb: str, **arguments: Any) -> list[Any]:
+        """What each node says of what it alone knows. One that ends meanwhile has nothing to tell any more."""
+        names = list(await self._store.nodes())
+        if not names:
+            raise StoreUnavailable(f"no node of broker {self.broker!r} is running")
+        told = await asyncio.gather(*(self._ask_one(name, verb, arguments) for name in names))
+        return [result for results in told for result in results]
+
+    async def _ask_one(self, node: str, verb: str, arguments: Mapping[str, Any]) -> list[Any]:
+        """What this node says; nothing when it ended meanwhile."""
+        try:
+            return [_result(await self._store.request(verb, arguments, TELLING_SECONDS, node))]
+        except StoreUnavailable:
+            if node in await self._store.nodes():
+                raise
+            return []
 
     async def _logs(self) -> dict[str, dict[str, Any]]:
         """The logs that exist, with their attributes."""
@@ -65,3 +83,10 @@ class Door:
         if attributes is None or not is_at(destination, Binding.from_json(queue.name, attributes)):
             raise DestinationNotFound(f"there is no {destination}")
         return str(queue)
+
+
+def _result(reply: Mapping[str, Any]) -> Any:
+    """What a node replied. Raises what it raised."""
+    if "error" in reply:
+        raise _ERRORS.get(reply["code"], BrokerError)(reply["error"])
+    return reply["result"]

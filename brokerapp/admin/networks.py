@@ -48,5 +48,5 @@ class Networks:
         await self._ask("network_start", name=name)
 
     async def stop(self, name: str) -> None:
-        """Take its bridges down, until it is started, or its node is. Raises RequestRefused."""
+        """Take its bridges down, until it is started, or its broker is. Raises RequestRefused."""
         await self._ask("network_stop", name=name)

@@ -12,19 +12,27 @@ from brokerapp.store.redis import RedisStore
 
 
 class Peers:
-    """`ask` asks the live node."""
+    """`ask` asks the node that something is about; `ask_each` all of them: each knows its own clients."""
 
-    def __init__(self, store: RedisStore, ask: Callable[..., Awaitable[Any]]) -> None:
-        self._store, self._ask = store, ask
+    def __init__(
+        self,
+        store: RedisStore,
+        ask: Callable[..., Awaitable[Any]],
+        ask_each: Callable[..., Awaitable[list[Any]]],
+    ) -> None:
+        self._store, self._ask, self._ask_each = store, ask, ask_each
 
     async def all(self, ids: Sequence[str] | None = None) -> list[PeerStats]:
-        """Connections in full: those of these ids that are open, or all of them, up to what a node tells."""
-        found = await self._ask("peers", ids=None if ids is None else list(ids))
-        return [PeerStats(**each) for each in found]
+        """Connections in full: those of these ids that are open, or all of them, up to what each node tells."""
+        found = await self._ask_each("peers", ids=None if ids is None else list(ids))
+        return [PeerStats(**each) for told in found for each in told]
 
     async def offline(self) -> dict[str, int]:
         """Since when nobody consumes a durable subscription, by the name of its log; milliseconds since the epoch."""
-        return await self._ask("offline")
+        since: dict[str, int] = {}
+        for told in await self._ask_each("offline"):  # the last consumer may have been at any of them
+            since |= {log: max(at, since.get(log, at)) for log, at in told.items()}
+        return since
 
     async def close(self, id: str) -> None:
         """End a connection. RequestRefused when it is not open any more."""

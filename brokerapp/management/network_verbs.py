@@ -34,7 +34,7 @@ def add_network_verbs(verbs) -> None:
     )
     for verb, text in (
         ("network-start", "let a connector have its bridges"),
-        ("network-stop", "take its bridges down until it is started, or its node is"),
+        ("network-stop", "take its bridges down until it is started, or its broker is"),
         ("network-remove", "have no connector of this name any more"),
     ):
         verbs.add_parser(verb, help=text).add_argument("connector", help="its name")

@@ -78,6 +78,30 @@ class Connections:
                 raise ConfigurationRefused(f"discoveryUri {uri}: nothing can be announced there: {error}") from error
             self._announcing.append(discovery)
 
+    async def become(self, definitions: Sequence[NetworkConnector], running: Mapping[str, bool]) -> None:
+        """Have these connectors and no others; `running` says of some whether they are to have their bridges."""
+        begins, names = not self._connectors, {each.name for each in definitions}
+        if not definitions:
+            await self._end_starting()
+        for each in [each for each in self._connectors if each not in names]:
+            await self.remove(each)
+        for each in definitions:
+            former = self._connectors.get(each.name)
+            if former is not None and former.definition == each:
+                continue
+            if not begins:
+                await self.put(each)
+                continue
+            connector = self._connectors[each.name] = self._make(each)
+            connector.running = running.get(each.name, connector.running)
+        if begins and definitions:
+            self.start()
+
+    @property
+    def switched(self) -> dict[str, bool]:
+        """Whether they are to have their bridges, of those where that is not as their definition says."""
+        return {each.definition.name: each.running for each in self if each.running is not each.terms.auto_start}
+
     def start(self) -> None:
         """Build the bridges of those connectors that start by themselves."""
         self._starting = asyncio.create_task(self._start(), name="network connectors")
@@ -95,6 +119,13 @@ class Connections:
 
     async def stop(self) -> None:
         """Take all bridges down; what they held goes back."""
+        await self._end_starting()
+        for each in list(self):
+            await self._end(each)
+        for discovery in self._announcing:
+            await discovery.stop()
+
+    async def _end_starting(self) -> None:
         if self._starting is not None:
             self._starting.cancel()
             try:
@@ -103,10 +134,6 @@ class Connections:
                 pass
             except Exception:
                 logger.exception("the network connectors could not all be started")
-        for each in list(self):
-            await self._end(each)
-        for discovery in self._announcing:
-            await discovery.stop()
 
     async def _begin(self, connector: Connector) -> None:
         for way in connector.ways:

@@ -1,7 +1,8 @@
 """Links: one TCP connection between each two nodes of a broker, over which they tell each other words.
 
 Of two nodes the one whose session sorts first calls. Each proves to the other that it knows the broker's secret, which
-is in the store: the secret itself is never sent. What was told while a connection was lost is lost with it; both ends
+is in the store, and that it means this other: the secret itself is never sent. Who has not proved that yet can make a
+node keep little. What was told while a connection was lost is lost with it; both ends
 begin anew when there is one again.
 """
 
@@ -27,6 +28,10 @@ PATIENCE_SECONDS = 5.0
 #: Bytes of one word, and bytes that may wait for a node that does not read: past them the link is given up.
 MAX_WORD = 256 * 1024 * 1024
 MAX_WAITING = 512 * 1024 * 1024
+#: Bytes that somebody may say before it is known who that is: a greeting takes some hundred.
+MAX_GREETING = 4 * 1024
+#: Callers who are not known yet, at a time. A node is known in milliseconds: of more, the one who waits longest goes.
+MAX_STRANGERS = 100
 
 
 class Ears(Protocol):
@@ -50,13 +55,14 @@ class Links:
         self.secret = b""
         self.address = ""  #: where others reach it
         self._up: dict[str, Link] = {}
+        self._strangers: dict[Link, None] = {}  # who called and is not known yet, who waits longest first
         self._callers: dict[str, asyncio.Task] = {}
         self._members: Members | None = None
 
     async def listen(self, host: str) -> None:
         """Let others call, at a free port of this address."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Link(self, called=True), host, 0)
+        self._server = await loop.create_server(lambda: Link(self), host, 0)
         address, port, *_ = self._server.sockets[0].getsockname()
         self.address = f"{address}:{port}"
 
@@ -78,7 +84,7 @@ class Links:
             try:
                 async with asyncio.timeout(PATIENCE_SECONDS):
                     _, link = await asyncio.get_running_loop().create_connection(
-                        lambda: Link(self, called=False), host, int(port)
+                        lambda: Link(self, wanted=session), host, int(port)
                     )
                 await link.closed
             except (OSError, TimeoutError) as error:
@@ -95,8 +101,15 @@ class Links:
         """Whether there is a connection."""
         return session in self._up
 
+    def called(self, link: Link) -> None:
+        """Somebody called."""
+        self._strangers[link] = None
+        if len(self._strangers) > MAX_STRANGERS:
+            next(iter(self._strangers)).close()
+
     def came_up(self, link: Link) -> None:
         """A connection whose other end is known."""
+        self._strangers.pop(link, None)
         former = self._up.pop(link.peer, None)
         if former is not None:
             former.close()
@@ -106,32 +119,40 @@ class Links:
 
     def went_down(self, link: Link) -> None:
         """A connection is over."""
+        self._strangers.pop(link, None)
         if self._up.get(link.peer) is link:
             del self._up[link.peer]
             self.ears.unlinked(link.peer)
 
-    def proof(self, nonce: bytes, session: str) -> bytes:
-        """What only who knows the secret can say to this challenge."""
-        return hmac.new(self.secret, nonce + session.encode(), hashlib.sha256).digest()
+    def proof(self, nonce: bytes, session: str, to: str) -> bytes:
+        """What only who knows the secret can say to this challenge: that it is `session` and means `to`.
+
+        Nobody can use it to be known elsewhere.
+        """
+        return hmac.new(self.secret, msgpack.packb((nonce, session, to)), hashlib.sha256).digest()
 
     def close(self) -> None:
         """End all connections."""
         self._server.close()
         for caller in self._callers.values():
             caller.cancel()
-        for link in list(self._up.values()):
+        for link in [*self._up.values(), *self._strangers]:
             link.close()
 
 
 class Link(asyncio.Protocol):
-    """One connection. `peer` is the session of its other end, once that is proved."""
+    """One connection. `peer` is the session of its other end, once that is proved.
 
-    def __init__(self, links: Links, *, called: bool) -> None:
-        self._links, self._called = links, called
+    `wanted` is the session that is called; "": this node is.
+    """
+
+    def __init__(self, links: Links, wanted: str = "") -> None:
+        self._links, self._wanted = links, wanted
         self._loop = asyncio.get_running_loop()
         self.closed = self._loop.create_future()
         self.peer = ""
         self._nonce = secrets.token_bytes(16)
+        self._greeting_left = MAX_GREETING
         self._unpacker = msgpack.Unpacker(max_buffer_size=MAX_WORD, use_list=True)
         self._packer = msgpack.Packer()
         self._out: list[bytes] = []
@@ -141,17 +162,32 @@ class Link(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: asyncio.Transport = transport  # type: ignore[assignment]
         self._impatience = self._loop.call_later(PATIENCE_SECONDS, self._check_known)
-        if self._called:
+        if not self._wanted:
+            self._links.called(self)
             self.say(Word.CHALLENGE, self._nonce)
 
     def data_received(self, data: bytes) -> None:
         try:
-            self._unpacker.feed(data)
-            for word, *facts in self._unpacker:
-                self._hear(Word(word), facts)
+            if not self.peer:
+                data = self._greeted(data)
+            self._read(data)
         except (ValueError, TypeError, msgpack.UnpackException) as error:
             logger.warning("a node said what cannot be understood: %s", error)
             self.close()
+
+    def _greeted(self, data: bytes) -> bytes:
+        """Read what may be said by who is not known; what follows when it is known then."""
+        greeting, rest = data[: self._greeting_left], data[self._greeting_left :]
+        self._greeting_left -= len(greeting)
+        self._read(greeting)
+        if not self.peer and not self._greeting_left:
+            raise ValueError(f"more than {MAX_GREETING} bytes from who is not known yet")
+        return rest
+
+    def _read(self, data: bytes) -> None:
+        self._unpacker.feed(data)
+        for word, *facts in self._unpacker:
+            self._hear(Word(word), facts)
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._impatience.cancel()
@@ -184,17 +220,19 @@ class Link(asyncio.Protocol):
 
     def _introduce(self, word: Word, facts: list[Any]) -> None:
         """Called: challenge, be told who it is, say who we are. The caller does the same the other way round."""
-        links = self._links
-        if word is Word.CHALLENGE and not self._called:
-            self.say(Word.HELLO, links.session, links.proof(facts[0], links.session), self._nonce)
+        links, wanted = self._links, self._wanted
+        if word is Word.CHALLENGE and wanted:
+            self.say(Word.HELLO, links.session, links.proof(facts[0], links.session, wanted), self._nonce)
             return
-        if word not in (Word.HELLO, Word.WELCOME) or (word is Word.HELLO) is not self._called:
+        if word is not (Word.WELCOME if wanted else Word.HELLO):
             raise ValueError(f"{word.name} from who is not known yet")
         session, proof, *nonce = facts
-        if not hmac.compare_digest(proof, links.proof(self._nonce, session)):
+        if wanted and session != wanted:
+            raise ValueError(f"{session!r} where {wanted} was called")
+        if not hmac.compare_digest(proof, links.proof(self._nonce, session, links.session)):
             raise ValueError("a wrong proof")
         if nonce:
-            self.say(Word.WELCOME, links.session, links.proof(nonce[0], links.session))
+            self.say(Word.WELCOME, links.session, links.proof(nonce[0], links.session, session))
         self.peer = session
         links.came_up(self)
 

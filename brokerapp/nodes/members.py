@@ -12,6 +12,8 @@ from brokerapp.destination import Destination
 
 #: Logs whose home is remembered: their names come from clients.
 MAX_REMEMBERED = 100_000
+#: What one member does for all, beside dispatching: it has the network connectors.
+NETWORK = "network connectors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +54,18 @@ class Members:
         return self.home(log) == self.me
 
     def _home(self, log: str) -> str:
-        """The session of the member that dispatches from a log, of those there are the one that hashes highest with it.
+        """The session of the member that dispatches from a log.
 
         So a member that comes or goes moves only its own share. A temporary queue is where its client is.
         """
-        if not self._by_session:
-            return self.me
         owner = owner_of(log)
         if owner in self._by_session:
             return owner
-        return max(self, key=lambda each: _weight(each.name, log)).session
+        return self.keeper(log)
+
+    def keeper(self, thing: str) -> str:
+        """The session of the member that does something for all, of those there are the one that hashes highest."""
+        return max(self, key=lambda each: _weight(each.name, thing)).session if self._by_session else self.me
 
 
 def owner_of(log: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from brokerapp.nodes.homes import Homes
@@ -36,6 +36,7 @@ class Membership:
         self._look = asyncio.Event()
         self._beat_at = 0.0  # loop time of the last one that the store took
         self._settled = asyncio.Event()
+        self.moved: Callable[[], None] = lambda: None  #: told when logs have followed the members
 
     @property
     def period(self) -> float:
@@ -120,6 +121,7 @@ class Membership:
             self._changed.clear()
             logger.info("%d other nodes in epoch %d", len(self._latest.others), self._latest.epoch)
             await self._homes.follow(self._latest)
+            self.moved()
 
     async def _members(self) -> Members:
         epoch, found = await self._store.members()

@@ -14,5 +14,6 @@ class Connectors(Server):
         return text.decode() if text else None
 
     async def keep_connectors(self, text: str) -> None:
-        """Keep this instead."""
+        """Keep this instead, and say so to all nodes."""
         await self._do("SET", self.keys.connectors, text)
+        await self._do("PUBLISH", self.keys.signals, "connectors")

@@ -31,7 +31,7 @@
 {B}:rings          zset    destination with a history -> when it moved last, seconds since the epoch
 {B}:ring:R:NAME    list    points of its history in the resolution R, oldest first; NAME `broker`: of the whole
 {B}:lease:NAME     string  who does what one process of all does, expires when it stops
-{B}:signals        channel `definitions`, `stats VERSION`, `nodes`
+{B}:signals        channel `definitions`, `stats VERSION`, `nodes`, `connectors`
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from django.core.mail import EmailMessage
 from django.utils import timezone
 
 from brokerapp.errors import RequestRefused, StoreUnavailable
+from console import moments, zones
 from console.alerts import webhook
 from console.models import AlertDelivery, AlertFiring, AlertRule
 from console.workers import ask
@@ -142,9 +143,9 @@ def _mail(delivery: AlertDelivery) -> None:
     firing = delivery.firing
     word = "Alert" if delivery.event == "fired" else "Over"
     subject = _one_line(f"[{settings.SLUICE.broker_name}] {word}: {firing.rule_name}: {firing.subject}")
-    lines = [firing.sentence, "", f"Since {firing.since:%Y-%m-%d %H:%M:%S} UTC."]
+    lines = [firing.sentence, "", f"Since {moments.exactly(firing.since, zones.UTC)}."]
     if firing.ended:
-        lines.append(f"Over at {firing.ended:%Y-%m-%d %H:%M:%S} UTC.")
+        lines.append(f"Over at {moments.exactly(firing.ended, zones.UTC)}.")
     headers = {MARK: _one_line(firing.rule_name), "Auto-Submitted": "auto-generated"}
     EmailMessage(subject[:200], "\n".join(lines), to=[delivery.target], headers=headers).send()
 

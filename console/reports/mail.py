@@ -19,7 +19,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 
 from analytics import exports
-from console import findings
+from console import findings, moments
 from console.reports.content import Part, parts_of
 from console.reports.models import Edition
 
@@ -50,7 +50,7 @@ def address(path: str) -> str:
 
 def subject(edition: Edition) -> str:
     """One line: which report, of when; for a failure that it is one."""
-    day = f"{edition.moment.astimezone(ZoneInfo(edition.report.zone)):%a %d %b %Y, %H:%M}"
+    day = moments.when(edition.moment, edition.report.zone)
     word = "Failed: " if edition.state == Edition.State.FAILED else ""
     return " ".join(f"[{settings.SLUICE.broker_name}] {word}{edition.report.name}, {day}".split())
 

@@ -17,6 +17,8 @@ from console.routing.layout import place
 PAGE_NODES = 90
 #: Steps from what is looked at to what is shown with it: producers, rule, target, next rule ...
 STEPS, MAX_STEPS = 4, 12
+#: How the map is shown. Where an address says nothing it is the picture, on a screen too narrow for it the table.
+SHAPES = ("picture", "table")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class ViewQuery:
     text: str = ""
     steps: int = STEPS
     page: int = 1
-    table: bool = False
+    shape: str = ""  #: one of SHAPES; "": what suits the screen
     fresh: str = ""  #: id of a definition that was just applied
     draft: str = ""
 
@@ -39,16 +41,21 @@ class ViewQuery:
             text=query.get("q", "").strip(),
             steps=min(MAX_STEPS, max(1, _number(query.get("steps"), STEPS))),
             page=max(1, _number(query.get("page"), 1)),
-            table=query.get("view") == "table",
+            shape=shape if (shape := query.get("view", "")) in SHAPES else "",
             fresh=query.get("fresh", ""),
             draft=query.get("draft", ""),
         )
+
+    @property
+    def table(self) -> bool:
+        """Whether the page is a table."""
+        return self.shape == "table"
 
     def url(self, **changes: object) -> str:
         """This query with changes, as a query string; another search or focus begins at its first page."""
         values = {
             "focus": self.focus, "q": self.text, "steps": self.steps if self.steps != STEPS else "",
-            "view": "table" if self.table else "", "draft": self.draft,
+            "view": self.shape, "draft": self.draft,
             "page": self.page if self.page > 1 and not changes else "",
         } | changes  # fmt: skip
         return "?" + urlencode({name: value for name, value in values.items() if value not in ("", 1)})

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from brokerapp.destination import NAMED_KINDS, Destination
 from brokerapp.errors import InvalidDestination
-from console import figures, findings
+from console import figures, findings, moments
 from console.alerts import rules
 
 register = template.Library()
@@ -35,8 +35,15 @@ for _filter in (
     figures.figure,
     figures.cell,
     figures.difference,
+    moments.day,
+    moments.when,
+    moments.exactly,
+    moments.period,
 ):
     register.filter(_filter.__name__, _filter)
+
+
+register.simple_tag(moments.period, name="period")
 
 
 @register.filter
@@ -132,15 +139,9 @@ def underhead(unit: str) -> str:
 
 
 @register.filter
-def inzone(moment: datetime, zone: str) -> str:
-    """{{ edition.moment|inzone:"Europe/Berlin" }}"""
-    return figures.in_zone(moment, zone)
-
-
-@register.filter
 def localmoment(moment: datetime) -> str:
     """A moment in its own time zone, and how long it is until then."""
-    return f"{moment:%a %-d %b %Y, %H:%M %Z} ({figures.ago(moment)})"
+    return f"{moments.weekday(moment)} ({figures.ago(moment)})"
 
 
 @register.filter

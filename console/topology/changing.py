@@ -5,7 +5,7 @@ A connector is about all that may cross it: who may change one has the right for
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.http import Http404, HttpRequest
@@ -61,6 +61,9 @@ def _is_so(connector: ConnectorStats, action: str) -> bool:
 
 def _settle(is_so: Any) -> None:
     """Wait a moment until the picture shows it."""
-    mirror().settle(
-        lambda picture: any(is_so(NetworkStats.from_json(node.network)) for node in picture.nodes if node.network)
-    )
+    mirror().settle(lambda picture: is_so(_all_of([node.network for node in picture.nodes if node.network])))
+
+
+def _all_of(networks: Iterable[Mapping[str, Any]]) -> NetworkStats:
+    """The connectors that any node has: which one that is may change."""
+    return NetworkStats([each for network in networks for each in NetworkStats.from_json(network).connectors])

@@ -51,7 +51,7 @@ def routing(request: HttpRequest) -> HttpResponse:
     changed = {id_of(each.after) for each in between(current, definitions) if each.after is not None}
     context: dict[str, Any] = {
         "query": query, "definitions": definitions, "current": current, "draft": draft,
-        "undo": undo_of(latest(sees)), "table_url": query.url(view="table"), "graph_url": query.url(view=""),
+        "undo": undo_of(latest(sees)), "table_url": query.url(view="table"), "graph_url": query.url(view="picture"),
         "has_any": bool(definitions.virtual_destinations), "fresh": query.fresh,
     }  # fmt: skip
     if query.table:

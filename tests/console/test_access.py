@@ -32,7 +32,14 @@ def test_an_analyst_reads_no_messages():
 
 
 def test_an_operator_does_all_but_what_is_an_admins():
-    assert set(Verb) - rights(Role.OPERATOR) == {Verb.ROUTE, Verb.RECORD, Verb.USERS, Verb.AUDIT, Verb.DEMO}
+    assert set(Verb) - rights(Role.OPERATOR) == {
+        Verb.ROUTE,
+        Verb.BRIDGE,
+        Verb.RECORD,
+        Verb.USERS,
+        Verb.AUDIT,
+        Verb.DEMO,
+    }
 
 
 def test_an_admin_may_do_everything_and_a_program_nothing_here():

@@ -418,4 +418,4 @@ def test_a_run_is_pinned_and_a_trial_shows_no_definitions(program, db):
     assert (shown["pinned"], shown["request"]) == (True, {"draft": "1"})
     narrow = caller(token_of("admin", "see", "analyse", scopes=("shop.>",)))
     assert call(narrow, "get", "/analyses/runs")["items"] == []
-    call(narrow, "get", f"/analyses/runs/{run.id}", status=404)
+    call(narrow, "get", f"/analyses/runs/{run.id}", status=403)

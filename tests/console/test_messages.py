@@ -93,7 +93,10 @@ def test_a_message_opens_beside_the_list_under_its_own_address(admin, orders):
 def test_a_message_that_is_gone_is_said_to_be_gone(admin, orders):
     address = reverse("message", kwargs={"name": "orders", "seq": 999_999})
     assert admin.get(address).status_code == 404
-    assert "was consumed, expired or removed" in admin.get(address, headers={"HX-Request": "true"}).content.decode()
+    assert (
+        "was consumed, it expired, or somebody removed it"
+        in admin.get(address, headers={"HX-Request": "true"}).content.decode()
+    )
 
 
 def test_a_queue_that_does_not_exist_is_not_found(admin, console):

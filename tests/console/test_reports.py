@@ -142,7 +142,7 @@ def test_what_is_found_is_mailed_with_sentences_pictures_tables_files_and_links(
     found = sent(edition)
     assert (edition.mail, edition.mail_detail.partition(": ")[2]) == ("sent", "SLUICE_MAIL names no server")
     assert "for team@example.org" in edition.mail_detail
-    assert found["Subject"].endswith("] Morning, Fri 01 May 2026, 07:00"), "in its own time zone"
+    assert found["Subject"].endswith("] Morning, 1 May 2026, 07:00 CEST"), "in its own time zone"
     page = found.get_body(("html",)).get_content()
     run_url = f"https://sluice.example.org{reverse('run', args=[edition.runs.get().id])}"
     for part in (

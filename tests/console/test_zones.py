@@ -1,13 +1,13 @@
 """By whose clock pages tell times: UTC, or the reader's own."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.urls import reverse
 from django.utils import timezone
 
 from brokerapp.errors import RequestRefused
-from console import figures, zones
+from console import figures, moments, zones
 from console.models import AuditEntry
 
 MOMENT = datetime(2026, 7, 1, 22, 30, tzinfo=UTC)
@@ -31,7 +31,18 @@ def test_a_form_shows_a_moment_by_the_clock_of_its_reader():
     with timezone.override("Asia/Kolkata"):
         assert zones.shown("2026-07-01T22:30") == "2026-07-02T04:00"
         assert zones.shown("soon") == "soon"
-        assert figures.moment("2026-07-01T22:30:00+00:00") == "Jul 2, 04:00:00"
+        assert figures.moment("2026-07-01T22:30:00+00:00") == "2 Jul 2026, 04:00:00"
+
+
+def test_a_moment_is_written_in_one_form_and_a_period_says_its_day_once():
+    later = MOMENT + timedelta(hours=1)
+    assert moments.when(MOMENT, "UTC") == "1 Jul 2026, 22:30 UTC"
+    assert moments.when(None) == ""
+    assert moments.period(MOMENT, later, "UTC") == "1 Jul 2026, 22:30 to 23:30 UTC"
+    assert moments.period(MOMENT, later, "Europe/Berlin") == "2 Jul 2026, 00:30 to 01:30 CEST"
+    with timezone.override("America/New_York"):
+        assert moments.exactly(MOMENT) == "1 Jul 2026, 18:30:00 EDT"
+        assert moments.period(MOMENT, later + timedelta(days=1)) == "1 Jul 2026, 18:30 EDT to 2 Jul 2026, 19:30 EDT"
 
 
 @pytest.mark.parametrize("name", ["", "Atlantis/Capital", "../etc/passwd", "Europe"])

@@ -83,3 +83,16 @@ def test_prefetch_holds_across_nodes(broker, client, name):
         assert message.body == str(number)
         assert taker.has_no_more()
         taker.ack(message)
+
+
+def test_an_operator_sees_the_connections_of_both_nodes_whichever_answers(broker, client, name):
+    for node in ("a", "b"):
+        client(node).subscribe(f"/topic/{name}.{node}")
+    wanted = {f"topic://{name}.a", f"topic://{name}.b"}
+
+    def seen(node: str) -> set[str]:
+        peers = broker[node].ask(lambda admin: admin.peers.all())
+        return wanted & {each for peer in peers for consumer in peer.consumers for each in consumer["destinations"]}
+
+    for node in ("a", "b"):
+        until(lambda node=node: seen(node) == wanted, "both connections")

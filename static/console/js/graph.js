@@ -2,8 +2,14 @@
 // the definitions is drawn as soon as it is in force.
 
 const FRAMES_OF_PULSE = 4000;
+// A screen on which the picture would have to be moved sideways.
+const NARROW = "(max-width: 760px)";
 
 const map = () => document.getElementById("map");
+
+// Whoever did not ask for the picture is shown the table there; it leads to the picture.
+const table = map()?.dataset.narrow;
+if (table && matchMedia(NARROW).matches) location.replace(table);
 
 function ways() {
   return JSON.parse(document.getElementById("map-ways")?.textContent ?? "[]");

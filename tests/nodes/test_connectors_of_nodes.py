@@ -1,0 +1,74 @@
+"""Network connectors of a broker of several nodes: one node has them, another when that goes."""
+
+import pytest
+
+from brokerapp.network_stats import WayState
+from brokerapp.nodes.concerned import other_concerned
+from brokerapp.nodes.members import NETWORK, Member, Members
+from tests.nodes.conftest import OneNode, SeveralNodes
+from tests.protocol.networking import to
+from tests.protocol.running_node import until
+
+MEMBERS = [Member(name, f"session-{name}") for name in "abc"]
+
+
+def test_all_members_agree_who_has_the_network_connectors_and_hand_requests_there():
+    views = {each.name: Members(1, MEMBERS, each.session) for each in MEMBERS}
+    [keeper] = {each.keeper(NETWORK) for each in views.values()}
+    for name, view in views.items():
+        other = other_concerned(view, "network_put", {"definition": {}})
+        assert other == (None if view.me == keeper else keeper.removeprefix("session-")), name
+
+
+@pytest.fixture
+def broker(redis_url):
+    """A broker of two nodes, which may be crashed."""
+    several = SeveralNodes(redis_url)
+    try:
+        several.start("a", "b")
+        yield several
+    finally:
+        several.end()
+
+
+@pytest.fixture
+def other(redis_url):
+    """Another broker."""
+    several = SeveralNodes(redis_url)
+    try:
+        several.start("only")
+        yield several["only"]
+    finally:
+        several.end()
+
+
+def connectors_at(node: OneNode) -> dict[str, bool]:
+    """Which it has, and whether they are to have bridges."""
+    return node.look(lambda: {each.definition.name: each.running for each in node.node.network})
+
+
+def is_connected(node: OneNode, name: str) -> bool:
+    return node.look(lambda: [each.state for each in node.node.network.find(name).ways]) == [WayState.CONNECTED]
+
+
+def test_one_node_has_the_connectors_whichever_was_asked_and_another_when_it_dies(broker, other):
+    for name in ("bridge", "rests"):
+        definition = to(other.port, name=name).to_json(secrets=True)
+        broker.admin(lambda admin, definition=definition: admin.networks.put(definition))
+    broker.admin(lambda admin: admin.networks.stop("rests"))
+    [here] = [node for node in "ab" if connectors_at(broker[node])]
+    there = {"a": "b", "b": "a"}[here]
+    assert connectors_at(broker[here]) == {"bridge": True, "rests": False}
+    until(lambda: is_connected(broker[here], "bridge"), "the bridge")
+
+    broker.crash(here)
+    until(lambda: connectors_at(broker[there]) == {"bridge": True, "rests": False}, "the other has them")
+    until(lambda: is_connected(broker[there], "bridge"), "the bridge of the other")
+    broker.admin(lambda admin: admin.networks.remove("rests"))
+    broker.admin(lambda admin: admin.networks.start("bridge"))
+    assert connectors_at(broker[there]) == {"bridge": True}
+
+    broker.start(here)
+    until(lambda: connectors_at(broker[here]) == {"bridge": True}, "they are where they were")
+    until(lambda: not connectors_at(broker[there]), "and only there")
+    until(lambda: is_connected(broker[here], "bridge"), "the bridge again")

@@ -1,0 +1,128 @@
+"""Links between nodes: who proves to be one, and how little others can do."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+
+import msgpack
+import pytest
+
+from brokerapp.nodes import links as module
+from brokerapp.nodes.links import Links
+from brokerapp.nodes.members import Member, Members
+from brokerapp.nodes.words import Word
+
+PATIENCE = 20.0
+
+
+class Ears:
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.met, self.said = asyncio.Event(), asyncio.Queue()
+
+    def linked(self, session):
+        self.met.set()
+
+    def unlinked(self, session):
+        self.met.clear()
+
+    def heard(self, session, word, facts):
+        self.said.put_nowait((session, word, facts))
+
+
+@asynccontextmanager
+async def listening(session):
+    """The links of a node of this session, which others may call."""
+    links = Links(session, Ears())
+    links.secret = b"secret"
+    await links.listen("127.0.0.1")
+    try:
+        yield links
+    finally:
+        links.close()
+
+
+def call(caller, session, address):
+    """Let a node call another at an address."""
+    members = [Member(caller.session, caller.session), Member(session, session, address)]
+    caller.follow(Members(1, members, caller.session))
+
+
+async def stranger(links):
+    """A connection of who knows no secret, past the challenge."""
+    host, port = links.address.split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    word, nonce = msgpack.unpackb(await reader.read(100))
+    assert word == Word.CHALLENGE
+    return SimpleNamespace(reader=reader, writer=writer, nonce=nonce)
+
+
+async def is_refused(someone):
+    """Wait until its connection is closed, and has been told nothing."""
+    try:
+        return await asyncio.wait_for(someone.reader.read(100), PATIENCE) == b""
+    except ConnectionResetError:
+        return True
+    finally:
+        someone.writer.close()
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """So that nobody is refused for silence."""
+    monkeypatch.setattr(module, "PATIENCE_SECONDS", 3 * PATIENCE)
+
+
+async def test_two_nodes_know_each_other_and_say_much_at_once():
+    async with listening("a") as a, listening("b") as b:
+        b.ears.linked = lambda session: b.tell(session, Word.REACHED, "x" * 100_000)  # with the greeting
+        call(a, "b", b.address)
+        session, word, [text] = await asyncio.wait_for(a.ears.said.get(), PATIENCE)
+        assert (session, word, len(text)) == ("b", Word.REACHED, 100_000)
+        a.tell("b", Word.EPOCH, 1)
+        assert await asyncio.wait_for(b.ears.said.get(), PATIENCE) == ("a", Word.EPOCH, [1])
+
+
+async def test_who_is_not_known_can_not_say_much():
+    async with listening("b") as b:
+        someone = await stranger(b)
+        someone.writer.write(msgpack.packb((int(Word.HELLO), bytes(module.MAX_GREETING)))[:-1])
+        assert await is_refused(someone)
+
+
+async def test_of_too_many_who_are_not_known_the_one_who_waits_longest_goes(monkeypatch):
+    monkeypatch.setattr(module, "MAX_STRANGERS", 2)
+    async with listening("b") as b:
+        someones = [await stranger(b) for _ in range(3)]
+        assert await is_refused(someones[0])
+        assert not any(each.reader.at_eof() for each in someones[1:])
+        for each in someones[1:]:
+            each.writer.close()
+
+
+async def test_a_proof_that_was_meant_for_another_node_is_worth_nothing():
+    async with listening("a") as a, listening("b") as b:
+        someone = await stranger(b)
+        hello = asyncio.get_running_loop().create_future()
+
+        async def relay(reader, writer):
+            writer.write(msgpack.packb((int(Word.CHALLENGE), someone.nonce)))
+            hello.set_result(await reader.read(1000))
+            writer.close()
+
+        server = await asyncio.start_server(relay, "127.0.0.1", 0)
+        host, port = server.sockets[0].getsockname()
+        call(a, "c", f"{host}:{port}")  # it means c
+        someone.writer.write(await asyncio.wait_for(hello, PATIENCE))
+        assert await is_refused(someone)
+        assert not b.ears.met.is_set()
+        server.close()
+
+
+async def test_a_node_that_another_answers_for_is_not_known():
+    async with listening("a") as a, listening("b") as b:
+        call(a, "c", b.address)
+        await asyncio.sleep(3 * module.RETRY_SECONDS)
+        assert not a.ears.met.is_set()
+        assert not b.ears.met.is_set()
