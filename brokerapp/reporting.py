@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
 import os
@@ -47,19 +46,15 @@ class Reporting:
         self._snapshot, self._beat, self._network = snapshot, beat, network
         self._stats, self._recorder, self._depths = broker.stats, broker.recorder, Depths(broker.recorder)
         self._started_ms = now_ms()
-        self._telling = asyncio.Lock()  # what was taken to be told is told before the node ends
 
     async def tell(self) -> None:
-        """All of it."""
-        await self.beat()
-        async with self._telling:
-            await self.write_stats()
-            self.note_depths()
-            await self.flush_trace()
+        """The numbers and the trace: not while the same is told already."""
+        await self.write_stats()
+        self.note_depths()
+        await self.flush_trace()
 
     async def tell_the_last(self) -> None:
-        """What is left to be told when the node stops. Nothing but that it lives is told after it."""
-        await self._telling.acquire()
+        """What is left to be told when the node stops."""
         await self.flush_trace(everything=True)
         while self._stats.changed:
             await self.write_stats()
