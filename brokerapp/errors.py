@@ -106,6 +106,12 @@ class StoreUnavailable(BrokerError):
     code = "store-unavailable"
 
 
+class Unlinked(BrokerError):
+    """This node lives, and another, but they do not reach each other; this one must stop."""
+
+    code = "unlinked"
+
+
 class Fenced(BrokerError):
     """Another node took over; this one must stop."""
 

@@ -25,7 +25,7 @@ from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
 from brokerapp.engine.access import Access, Grant
-from brokerapp.errors import ConfigurationRefused, Fenced, StoreUnavailable
+from brokerapp.errors import ConfigurationRefused, Fenced, StoreUnavailable, Unlinked
 from brokerapp.in_force import InForce
 from brokerapp.listeners import Listen, Listeners
 from brokerapp.network.connections import Connections
@@ -338,7 +338,7 @@ class Node:
         while True:
             try:
                 await work()
-            except Fenced as error:
+            except (Fenced, Unlinked) as error:
                 logger.error("%s", error)
                 self._give_up(error)
                 return

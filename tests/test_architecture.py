@@ -180,7 +180,9 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.nodes": (),
     "brokerapp.nodes.concerned": ("brokerapp.destination", "brokerapp.nodes.members"),
     "brokerapp.nodes.links": ("brokerapp.nodes.members", "brokerapp.nodes.words"),
-    "brokerapp.nodes.membership": ("brokerapp.nodes", "brokerapp.store.redis"),
+    "brokerapp.nodes.reach": ("brokerapp.errors",),
+    "brokerapp.nodes.silences": ("brokerapp.nodes.members",),
+    "brokerapp.nodes.membership": ("brokerapp.errors", "brokerapp.nodes", "brokerapp.store.redis"),
     "brokerapp.in_force": (*VALUES, "brokerapp.clock", "brokerapp.store.redis"),
     "brokerapp.reporting": (
         *PARTS_OF_CORE, "brokerapp.listeners", "brokerapp.peers", "brokerapp.store.redis", "brokerapp.store.room",

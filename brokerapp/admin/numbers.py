@@ -63,8 +63,8 @@ class Numbers(Door):
         """The live nodes."""
         known = NodeStatus.__dataclass_fields__
         return [
-            NodeStatus(**{name: value for name, value in status.items() if name in known})
-            for status in (await self._store.nodes()).values()
+            NodeStatus(**{field: value for field, value in status.items() if field in known} | {"name": name})
+            for name, status in (await self._store.nodes()).items()
         ]
 
     async def used(self) -> tuple[int, dict[str, int]]:

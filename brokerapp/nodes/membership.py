@@ -7,9 +7,11 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from brokerapp.errors import Unlinked
 from brokerapp.nodes.homes import Homes
 from brokerapp.nodes.links import Links
 from brokerapp.nodes.members import Member, Members
+from brokerapp.nodes.silences import Silences
 from brokerapp.store.redis import RedisStore
 
 logger = logging.getLogger(__name__)
@@ -30,6 +32,7 @@ class Membership:
         self._store, self.name, self._host, self._timeout_ms, self._homes = store, name, host, timeout_ms, homes
         self._unrivalled = unrivalled
         self.session = homes.me
+        self.silences = Silences(self.session, timeout_ms / 1000)
         self._links = Links(self.session, homes)
         self._latest: Members = homes.members
         self._changed = asyncio.Event()
@@ -96,7 +99,7 @@ class Membership:
         self._look.set()
 
     async def watch(self) -> None:
-        """See who comes, goes and dies, until cancelled. Raises Fenced."""
+        """See who comes, goes and dies, and who is not reached, until cancelled. Raises Fenced, Unlinked."""
         while True:
             try:
                 await asyncio.wait_for(self._look.wait(), self.period)
@@ -104,6 +107,7 @@ class Membership:
                 await self._expel_the_dead()
             self._look.clear()
             members = await self._members()
+            self._heed_silence(members)
             if members.epoch == self._latest.epoch:
                 continue
             for each in self._latest:
@@ -113,6 +117,20 @@ class Membership:
             self._latest = members
             self._links.follow(members)
             self._changed.set()
+
+    def _heed_silence(self, members: Members) -> None:
+        """Name live members that are not reached; end where this node is the one of the two that has to go."""
+        now, here = asyncio.get_running_loop().time(), self._links.address
+        for each in self.silences.note([each for each in members.others if not self._links.is_up(each.session)], now):
+            logger.warning(
+                "node %s at %s lives, and there is no link with it from here, %s: until there is one, nothing moves",
+                each.name, each.address, here,
+            )  # fmt: skip
+        if (stronger := self.silences.stronger(now)) is not None:
+            raise Unlinked(
+                f"node {stronger.name} at {stronger.address} lives, and is not reached from here, {here}: "
+                f"node {self.name} steps back (--link says where other nodes reach one)"
+            )
 
     async def move(self) -> None:
         """Let logs go and come as the members change, until cancelled."""

@@ -17,6 +17,7 @@ router = Router(tags=["nodes"])
 class NodeOut(Schema):
     """A live node."""
 
+    name: str
     node: str
     broker: str
     started_ms: int

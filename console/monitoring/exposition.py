@@ -223,7 +223,7 @@ def _reader(beans: Beans) -> Callable[[str], float]:
 
 
 def _trace(beans: Beans, name: str) -> int:
-    return beans.reading.node.trace.get(name, 0) if beans.reading.node else 0
+    return sum(node.trace.get(name, 0) for node in beans.reading.nodes)
 
 
 def _family(name: str, type: str, help: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from brokerapp.definitions import Definitions
@@ -25,9 +26,10 @@ class Reading:
     """The broker's numbers at one moment; destinations in order of their names, so that lists keep their order."""
 
     destinations: list[DestinationStats]
-    node: NodeStatus | None
+    node: NodeStatus | None  #: the one whose name and listeners stand for the broker's; None: none runs
     at: float  #: seconds since the epoch
     _door: Gateway = field(repr=False)
+    others: Sequence[NodeStatus] = ()  #: further nodes of the broker
     _sees: Sees = field(default=everything, repr=False)
     _used: tuple[int, dict[str, int]] | None = None
     _subscriptions: list[SubscriptionStats] | None = None
@@ -35,10 +37,14 @@ class Reading:
     _peers: list[Peer] | None = None
 
     @property
+    def nodes(self) -> list[NodeStatus]:
+        """All nodes that run."""
+        return [self.node, *self.others] if self.node else []
+
+    @property
     def connections(self) -> list[Connection]:
-        """The open connections, as far as the node lists them."""
-        listed = self.node.connections if self.node else []
-        found = [Connection(self.node.node, ConnectionStats(**each)) for each in listed]
+        """The open connections, as far as the nodes list them."""
+        found = [Connection(node.node, ConnectionStats(**each)) for node in self.nodes for each in node.connections]
         if self._sees is everything:
             return found
         known = {peer.stats.id for peer in self.peers}
@@ -61,11 +67,13 @@ class Reading:
 
     @property
     def accepted_connections(self) -> int:
-        """How many were made since the node started, likewise."""
+        """How many were made since the nodes started, likewise."""
         return self._of_connectors("accepted") if self._sees is everything else len(self.peers)
 
     def _of_connectors(self, field: str) -> int:
-        by_connector = {each["connector"]: each.get(field, 0) for each in (self.node.listeners if self.node else ())}
+        by_connector = {
+            (node.node, each["connector"]): each.get(field, 0) for node in self.nodes for each in node.listeners
+        }
         return sum(by_connector.values())
 
     def seen_by(self, sees: Sees) -> Reading:
@@ -131,11 +139,11 @@ class Ledger:
     def read(self) -> Reading:
         """The numbers as they are now: nodes tell them once a second. Raises StoreUnavailable."""
         nodes = self._door.nodes()
-        node = nodes[0] if nodes else None
+        node, others = (nodes[0], nodes[1:]) if nodes else (None, [])
         with self._lock:
             self._follow(node.node if node else None)
             destinations = sorted(self._stats.values(), key=lambda each: each.destination.name)
-        return Reading(destinations, node, time.time(), self._door)
+        return Reading(destinations, node, time.time(), self._door, others)
 
     def _follow(self, node: str | None) -> None:
         """Ask for what changed, or for all when another node counts, or none does."""

@@ -1,6 +1,7 @@
 """The text for Prometheus, read by a parser of another maker."""
 
 import time
+from dataclasses import replace
 
 import pytest
 from prometheus_client.openmetrics import parser as openmetrics
@@ -9,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from brokerapp.snapshot import DestinationStats
 from console.monitoring.exposition import open_metrics, plain, snake
 from console.monitoring.options import MonitorOptions
-from tests.monitoring.readings import AWKWARD, ORDERS, PRICES, Q, beans
+from tests.monitoring.readings import AWKWARD, ORDERS, PRICES, Q, beans, node
 
 #: What Grafana's mixin for ActiveMQ and jmx_exporter's example make of the broker's beans.
 OF_DASHBOARDS = (
@@ -93,3 +94,10 @@ def test_ten_thousand_queues_take_less_than_a_second_and_come_in_pieces():
         largest, length = max(largest, len(piece)), length + len(piece)
     assert time.process_time() - started < 1.0
     assert largest < length / 10
+
+
+def test_connections_and_trace_events_are_those_of_all_nodes():
+    two = beans(others=[replace(node(), node="n2", trace={"recorded": 7})])
+    assert samples(plain(two))["activemq_connections", None] == 6
+    named = samples(open_metrics(two), openmetrics.text_string_to_metric_families)
+    assert named["sluice_trace_recorded_events_total", None] == 12

@@ -285,7 +285,7 @@ def _node_line(node: NodeStatus) -> str:
     limit = node.store.get("limit") or node.store.get("message_limit")
     store = "" if used is None else f", store uses {used / MIB:,.1f} MiB" + (f" of {limit / MIB:,.1f}" if limit else "")
     connections = f"{count:,} connection{'' if count == 1 else 's'}"
-    return f"{node.broker} {node.node}: {', '.join(node.address)}, {connections}{store}"
+    return f"{node.broker} {node.name} ({node.node}): {', '.join(node.address)}, {connections}{store}"
 
 
 #: Verbs that change nothing; what is not among them is recorded.

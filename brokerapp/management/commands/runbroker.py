@@ -19,6 +19,7 @@ from brokerapp.config import BrokerConfig, Outcome, export_config, read_config
 from brokerapp.data_folder import DataFolder
 from brokerapp.errors import BrokerError
 from brokerapp.node import Node
+from brokerapp.nodes.reach import check_reach
 from brokerapp.reloading import follow, period_ms
 from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
@@ -102,6 +103,8 @@ class Command(BaseCommand):
                 node_timeout_ms=int(options["node_timeout"] * 1000),
                 link_host=options["link"],
             )
+            if options["redis"] and wanted.node != ONLY_NODE:
+                check_reach(wanted.node, wanted.link_host, url)
             data.remember(wanted.broker)
             period = period_ms(config)
             while True:

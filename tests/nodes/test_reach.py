@@ -1,0 +1,69 @@
+"""Nodes that live and do not reach each other: that is told, ends by one that goes, and is refused where it can be."""
+
+import pytest
+
+from brokerapp.errors import ConfigurationRefused, Unlinked
+from brokerapp.nodes.members import Member
+from brokerapp.nodes.reach import check_reach
+from brokerapp.nodes.silences import PATIENCE_TIMEOUTS, WARN_SECONDS, Silences
+from tests.protocol.running_node import until
+
+FIRST, LAST = Member("first", "1"), Member("last", "9")
+
+
+def test_a_live_member_without_a_link_is_named_once_until_it_is_linked_again():
+    silences = Silences("5", timeout=5)
+    assert silences.note([FIRST], 100) == []
+    assert silences.note([FIRST, LAST], 100 + WARN_SECONDS) == [FIRST]
+    assert silences.note([FIRST], 101 + WARN_SECONDS) == []
+    assert silences.note([], 110) == []
+    assert silences.note([FIRST], 120) == []
+    assert silences.note([FIRST], 120 + WARN_SECONDS) == [FIRST]
+
+
+@pytest.mark.parametrize(("silent", "stronger"), [(FIRST, FIRST), (LAST, None)])
+def test_of_two_that_do_not_reach_each_other_one_steps_back(silent, stronger):
+    silences = Silences("5", timeout=5)
+    silences.note([silent], 100)
+    assert silences.stronger(100 + PATIENCE_TIMEOUTS * 5 - 1) is None
+    assert silences.stronger(100 + PATIENCE_TIMEOUTS * 5) == stronger
+
+
+@pytest.mark.parametrize("link", ["127.0.0.1", "localhost", "::1"])
+def test_an_address_of_one_machine_is_refused_where_the_store_is_on_another(link):
+    with pytest.raises(ConfigurationRefused, match=f"--link {link}.*redis.example.org"):
+        check_reach("a", link, "redis://redis.example.org:6379/0")
+
+
+@pytest.mark.parametrize("url", ["redis://127.0.0.1:6379/0", "redis://localhost", "unix:///run/redis.sock"])
+def test_an_address_of_one_machine_does_where_the_store_is_there_too(url):
+    check_reach("a", "127.0.0.1", url)
+
+
+def test_an_address_that_others_reach_does_everywhere():
+    check_reach("a", "10.0.0.7", "redis://redis.example.org:6379/0")
+
+
+def test_of_two_nodes_whose_link_is_lost_for_good_the_weaker_one_ends_and_says_why(
+    broker, client, name, monkeypatch, caplog
+):
+    nodes = {each.node.session: each for each in broker.nodes.values()}
+    weaker, stronger = nodes[max(nodes)].node, nodes[min(nodes)].node
+
+    async def sever():
+        links = weaker.membership._links
+        links.secret = b"another"
+        for link in list(links._up.values()):
+            link.close()
+
+    monkeypatch.setattr(weaker.membership.silences, "_patience", WARN_SECONDS + 1)
+    nodes[weaker.session].do(sever)
+    until(weaker.failed.done, "one has failed", 60)
+    error = weaker.failed.exception()
+    assert isinstance(error, Unlinked)
+    assert f"node {stronger.config.node} at 127.0.0.1:" in str(error)
+    assert not stronger.failed.done()
+    assert f"node {stronger.config.node} at 127.0.0.1:" in caplog.text
+    assert f"node {weaker.config.node} at 127.0.0.1:" in caplog.text
+    broker.crash(weaker.config.node)
+    client(stronger.config.node).send(f"/queue/{name}", "goes on", persistent="true")
