@@ -106,6 +106,7 @@ class Node:
         self._control = RedisStore(config.redis_url, config.broker)  # its own connections: it blocks on them
         self._in_force = InForce(self._store)
         self._tasks: list[asyncio.Task] = []
+        self._telling = asyncio.Lock()  # what was taken to be told is told before the node ends
         self._pumping = False
         self._applying: Applying | None = None
         self.cluster_links: Links | None = None
@@ -281,9 +282,10 @@ class Node:
         for client in list(self.broker.clients.values()):
             client.sink.flush()
             client.sink.close()
-        with contextlib.suppress(StoreUnavailable):
-            await self._reporting.tell_the_last()
-        await self._end_tasks()
+        async with self._telling:  # nothing more is taken to be told
+            with contextlib.suppress(StoreUnavailable):
+                await self._reporting.tell_the_last()
+            await self._end_tasks()
         with contextlib.suppress(StoreUnavailable):
             await self.membership.leave()
         await self._store.close()
@@ -361,7 +363,9 @@ class Node:
         while True:
             await asyncio.sleep(min(TICK_SECONDS, self.membership.period))
             self.broker.homes.doubts.look()
-            await self._reporting.tell()
+            await self._reporting.beat()
+            async with self._telling:
+                await self._reporting.tell()
 
     async def _run_timers(self) -> None:
         """Do what the broker wants done later, when its time comes."""

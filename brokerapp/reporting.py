@@ -48,8 +48,7 @@ class Reporting:
         self._started_ms = now_ms()
 
     async def tell(self) -> None:
-        """All of it."""
-        await self.beat()
+        """The numbers and the trace: not while the same is told already."""
         await self.write_stats()
         self.note_depths()
         await self.flush_trace()

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 from brokerapp.destination import Destination
 from brokerapp.errors import DestinationNotFound, RequestRefused, SelectorSyntaxError
 from brokerapp.selectors import compile_selector
-from brokerapp.snapshot import BrowsePage
+from brokerapp.snapshot import BrowsePage, Tally
 from console import audit, zones
 from console.access import Verb, may, needs, queue_named
 from console.bodies import readings
@@ -108,7 +108,7 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
         "rows": [Listed(masked(request.user, each, destination), asked) for each in page.messages],
         "last": last,
         "scanned": page.scanned,
-        "tally": gateway().count(destination, selector) if selector and (page.next or after) else None,
+        "tally": _tally(destination, selector, after, page),
         "partial": page.next is not None and len(page.messages) < PAGE_SIZE,
         "next": _url(selector=selector, after=page.next) if page.next is not None else "",
         "previous": _url(selector=selector, end=1, before=page.messages[0].seq)
@@ -117,6 +117,15 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
         "newest": _url(end=1) if not selector else "",
         "follow": _url(selector=selector, end=1, follow=1),
     }  # fmt: skip
+
+
+def _tally(destination: Destination, selector: str, after: int, page: BrowsePage) -> Tally | None:
+    """How many match in the whole queue, where the page does not show just that."""
+    if not selector or (page.next is None and not after):
+        return None
+    if not after and len(page.messages) < PAGE_SIZE:  # it stopped where counting would
+        return Tally(len(page.messages), is_whole=False)
+    return gateway().count(destination, selector)
 
 
 def _browse(destination: Destination, after: int, selector: str) -> BrowsePage:

@@ -9,7 +9,7 @@ import pytest
 from brokerapp.config import default_config
 from brokerapp.definitions import DeadLetterStrategy, Definitions, PolicyEntry, Redelivery, RedeliveryPolicy
 from brokerapp.destination import Destination
-from tests.protocol.clients import StompClient
+from tests.protocol.clients import RawClient, StompClient
 from tests.protocol.running_node import RunningNode, until
 
 queue = Destination.queue
@@ -260,11 +260,16 @@ def test_both_counts_outlive_the_node(store, name):
     client = StompClient(running.port)
     client.send(f"/queue/{rejected}", "a", persistent="true")
     client.send(f"/queue/{abandoned}", "b", persistent="true")
-    client.subscribe(f"/queue/{rejected}", ack="client-individual")
-    client.nack(client.take()[0])
     consumer_dies(running, abandoned)
     consumer_dies(running, abandoned)
-    client.break_off()
+    client.leave()
+    rejects = RawClient(running.port)
+    rejects.tell("SUBSCRIBE", {"id": "s", "destination": f"/queue/{rejected}", "ack": "client-individual"})
+    ack = rejects.hear().headers["ack"].encode()
+    # in one piece: it is gone before the message comes again, which would be one more death
+    rejects.write(b"NACK\nid:%b\n\n\0UNSUBSCRIBE\nid:s\nreceipt:r\n\n\0" % ack)
+    assert rejects.hear().headers["receipt-id"] == "r"
+    rejects.close()
     running.stop()
     again = RunningNode(config(broker), store.url)
     until(lambda: again.depth(rejected) == 1, "it came back")

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import threading
 import time
 
@@ -9,10 +10,11 @@ import pytest
 
 from brokerapp.client import Client
 from brokerapp.config import default_config
+from brokerapp.destination import Destination
 from brokerapp.node import DRAIN_SECONDS
 from brokerapp.store.redis import RedisStore
 from tests.protocol.clients import RawClient
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import PATIENCE, RunningNode, until
 
 SEND = b"SEND\ndestination:/queue/flood\npersistent:true\n\nx\0" * 500
 #: Bytes that a client may have on its way to the store: little, so that what was heard is soon stored on any machine.
@@ -79,3 +81,28 @@ def test_a_client_on_hold_is_read_on_when_its_units_are_done_unless_the_node_sto
     for _ in range(client.share.units):
         client.ended_unit()
     assert held == [True, stopping]
+
+
+def test_the_numbers_that_are_being_told_when_a_node_stops_are_told(store, monkeypatch):
+    telling = RunningNode(default_config("telling", 0), store.url)
+    begun, write = threading.Event(), RedisStore.write_stats
+
+    async def slowly(self, rows, *gone):
+        if any("told" in name for name in rows):
+            begun.set()
+            await asyncio.sleep(0.3)  # as long as a busy server may take
+        return await write(self, rows, *gone)
+
+    monkeypatch.setattr(RedisStore, "write_stats", slowly)
+    telling.ask(lambda admin: admin.create(Destination.queue("told")))
+    assert begun.wait(PATIENCE)
+    telling.stop()
+
+    async def stored():
+        opened = RedisStore(store.url, "telling")
+        try:
+            return [json.loads(row) for row in (await opened.stats(0))[1]]
+        finally:
+            await opened.close()
+
+    assert "queue://told" in [row["destination"] for row in asyncio.run(stored())]
