@@ -93,7 +93,7 @@ TEMPLATES = [
                     ["django.template.loaders.filesystem.Loader", "django.template.loaders.app_directories.Loader"],
                 )
             ],
-            "builtins": ["console.templatetags.house", "console.templatetags.rights"],
+            "builtins": [f"console.templatetags.{each}" for each in ("asking", "house", "rights")],
         },
     }
 ]
