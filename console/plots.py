@@ -1,4 +1,4 @@
-"""Plots: the charts of results as pages show them, in words too for who cannot see them, and where their marks lead. Pure."""
+"""Plots: the charts of results as pages show them, in words too, and where their marks lead. Pure."""
 
 from __future__ import annotations
 
