@@ -29,8 +29,9 @@ def finished_run(site: Any, sentence: str = "It was quiet.", queue: str = "quiet
     folder.mkdir(parents=True)
     name = f"queue://{queue}"
     times = ["2026-05-01T05:00:00Z", "2026-05-01T06:00:00Z"]
+    line = {"type": "scatter", "name": name, "x": times, "y": [3, 4], "mode": "lines+markers", "marker": {"size": 14}}
     figure = {
-        "data": [{"type": "scatter", "name": name, "x": times, "y": [3, 4], "mode": "lines+markers", "marker": {"size": 14}}],
+        "data": [line],
         "layout": {"xaxis": {"type": "date"}, "yaxis": {"title": {"text": "messages"}}},
     }  # fmt: skip
     columns = [

@@ -8,9 +8,8 @@ import pytest
 import stomp
 from playwright.sync_api import expect
 
-from tests.browser.conftest import PASSWORD
 from tests.browser.barriers import judge
-from tests.browser.conftest import picture
+from tests.browser.conftest import PASSWORD, picture
 from tests.browser.keyboard import follow
 
 pytestmark = pytest.mark.browser
