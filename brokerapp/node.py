@@ -144,7 +144,7 @@ class Node:
         )
         await self._reporting.beat()  # from here on operators ask us instead of changing the store themselves
         if alone:
-            self.broker.recover(await self._found(), last)
+            self.broker.restoring.recover(await self._found(), last)
         if config.cluster is not None:
             await self._join(config.cluster)
         self._reporting.note_depths()
@@ -219,7 +219,7 @@ class Node:
         """Take part in what other nodes do: they know us first, then we know the logs, then some are ours."""
         await self._unless_failed(self.membership.settled(known=False))
         states = await self._store.recover()
-        self.broker.recover(states, last)
+        self.broker.restoring.recover(states, last)
         self.broker.homes.joined()
         await self._unless_failed(self.membership.settled(known=True))
 

@@ -348,7 +348,7 @@ class Homes:
 
     def _heard_logs(self, session: str, id: int, rows: Iterable[tuple[str, str | None]]) -> None:
         for name, attributes in rows:
-            self._broker.learn(name, attributes)
+            self._broker.restoring.learn(name, attributes)
         self.tell(session, Word.KNOWN, id, "")
 
     def _arrived(self, _session: str, name: str, *numbers: int) -> None:
