@@ -267,7 +267,10 @@ class Node:
         self.addresses = self._listeners.addresses
 
     async def stop(self) -> None:
-        """Stop cleanly: no new work, everything asked is stored, then good-bye."""
+        """Stop cleanly: no new work, everything asked is stored, then good-bye. One that failed stores nothing more."""
+        if self.failed.done():
+            await self.abandon()
+            return
         await self._seat.leave()
         if self.cluster_links is not None:
             await self.cluster_links.stop()
