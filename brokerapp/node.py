@@ -268,7 +268,7 @@ class Node:
         self.addresses = self._listeners.addresses
 
     async def stop(self) -> None:
-        """Stop cleanly: no new work, everything asked is stored, then good-bye. One that failed can store no more."""
+        """Stop cleanly: no new work, everything asked is stored, then good-bye. One that failed stores nothing more."""
         if self.failed.done():
             await self.abandon()
             return

@@ -1,7 +1,10 @@
 """Nodes that leave, die, stand still and join: logs move, nothing is lost, and only what was held comes again."""
 
+import time
+
 import pytest
 
+from brokerapp.node import DRAIN_SECONDS
 from tests.nodes.conftest import TIMEOUT_MS, SeveralNodes
 from tests.protocol.running_node import until
 
@@ -90,6 +93,9 @@ def test_a_node_that_stood_still_is_fenced_and_what_it_held_was_given_to_others(
     for each in messages:
         other.ack(each)
     assert broker.depth(queue) == 0
+    asked = time.monotonic()
+    broker.stop("a")
+    assert time.monotonic() - asked < DRAIN_SECONDS / 2  # it has nothing to store any more
 
 
 def test_a_node_that_stood_still_alone_gives_out_nothing_that_another_may_have_taken_over(broker, client, name):
