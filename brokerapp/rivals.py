@@ -1,8 +1,10 @@
 """Rivals: consumers of bridges that are there for the same consumers elsewhere, by different ways.
 
 Where brokers are joined in a circle a consumer is heard of by more than one way. Of the bridges that would take its
-messages there one serves it, that of the highest priority, which is that of the shortest way; the others rest, until
-that one ends (ActiveMQ's suppressDuplicateTopicSubscriptions and suppressDuplicateQueueSubscriptions).
+messages there one serves it, that of the highest priority and among those that of the shortest way; the others rest,
+until that one ends (ActiveMQ's suppressDuplicateTopicSubscriptions and suppressDuplicateQueueSubscriptions). The way is
+counted also where bridges have one priority (decreaseNetworkConsumerPriority is false): who serves must not depend on
+which of them was heard of first, as it does in ActiveMQ, nor messages take two bridges where one leads.
 """
 
 from __future__ import annotations
@@ -78,5 +80,5 @@ def who_serve(known: dict[Subscription, bool]) -> set[Subscription]:
 
 
 def _by_precedence(known: dict[Subscription, bool]) -> Iterable[Subscription]:
-    """The shorter way first; among equals who serves goes on doing so."""
-    return sorted(known, key=lambda each: (-each.priority, not known[each]))
+    """The higher priority first, then the shorter way; among equals who serves goes on doing so."""
+    return sorted(known, key=lambda each: (-each.priority, len(each.crossing.path), not known[each]))
