@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from brokerapp.destination import Destination
+from brokerapp.engine.crossing import Crossing
 from brokerapp.engine.subscription import Subscription
 
 if TYPE_CHECKING:
@@ -39,12 +40,25 @@ class Rivals:
         self._follow(target, serving)
         return admitted
 
-    def is_for(self, subscription: Subscription, consumers: frozenset[str]) -> None:
-        """The consumers that a bridge's is there for are others now."""
-        subscription.crossing.consumers = consumers
+    def is_for(self, subscription: Subscription, crossing: Crossing, priority: int) -> None:
+        """The consumers that a bridge's is there for are others now, and perhaps nearer, or farther away.
+
+        Whoever listens is told, but for what rests: of that they are told when it does so no longer.
+        """
+        before = subscription.crossing
+        if (before.consumers, before.path, subscription.priority) == (crossing.consumers, crossing.path, priority):
+            return
+        before.consumers, before.path, subscription.priority = crossing.consumers, crossing.path, priority
         target = subscription.destinations[0]
-        if subscription in self._at.get(target, {}):
-            self._follow(target, who_serve(self._at[target]))
+        known = self._at.get(target, {})
+        if known.get(subscription, True):
+            self._broker.advisories.consumer_is_for(subscription)
+        if subscription in known:
+            self._follow(target, who_serve(known))
+
+    def rests(self, subscription: Subscription) -> bool:
+        """Whether it stands aside."""
+        return not self._at.get(subscription.destinations[0], {}).get(subscription, True)
 
     def left(self, subscription: Subscription) -> bool:
         """A consumer ends: who rested for it is served. Whether it rested itself."""

@@ -10,7 +10,15 @@ import pytest
 
 from brokerapp.destination import Destination
 from tests.protocol.clients import StompClient
-from tests.protocol.networking import bridged, bridges_of, destinations_of, running, to, wait_for_demand
+from tests.protocol.networking import (
+    bridged,
+    bridges_of,
+    destinations_of,
+    running,
+    to,
+    wait_for_demand,
+    wait_for_no_demand,
+)
 from tests.protocol.running_node import RunningNode, until
 
 
@@ -202,6 +210,33 @@ def test_when_the_way_that_serves_breaks_the_other_takes_over(net, connect, name
     until(lambda: served(ring["B"], name, "queue") == 1, "the other way")
     send(ring, connect, f"/queue/{name}", "B", 3)
     assert sorted(consumer.bodies(3)) == ["B0", "B1", "B2"]
+
+
+def test_a_bridge_that_comes_later_is_told_of_no_way_that_rests(store, net, connect, name):
+    ring = net(RING, networkTTL="3", suppressDuplicateQueueSubscriptions="true")
+    [consumer] = consumers(ring, connect, f"/queue/{name}", "A").values()
+    ring.settled(f"queue://{name}", B=2, C=2)
+    until(lambda: served(ring["B"], name, "queue") == 1, "one way to serve")
+    with running(store, to(ring["B"].port, networkTTL="5")) as late:
+        wait_for_demand(late, f"queue://{name}")
+        assert destinations_of(late) == [f"queue://{name}"]
+        consumer.leave()
+        wait_for_no_demand(late, f"queue://{name}")
+
+
+def test_a_way_that_rests_is_taken_again_when_one_more_consumer_is_behind_it(net, connect, name):
+    web = net("A B, A D, B C, C D, C E", networkTTL="4")
+    near, far = connect(port=web["D"].port), connect(port=web["E"].port)
+    topic = f"/topic/{name}"
+    near.subscribe(topic)
+    web.settled(f"topic://{name}", A=2, B=1, C=1)
+    far.subscribe(topic)
+    web.settled(f"topic://{name}", C=2)
+    until(lambda: served(web["A"], name, "topic") == 2, "both ways to serve")
+    send(web, connect, topic, "A", 2)
+    for client in (near, far):
+        assert client.bodies(2) == ["A0", "A1"]
+        assert client.has_no_more()
 
 
 def test_the_farther_a_consumer_the_later_it_is_served(net, connect, name):
