@@ -19,15 +19,16 @@ VALUES = (
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
     "brokerapp.advisories", "brokerapp.bounds", "brokerapp.bridging", "brokerapp.broker", "brokerapp.browsing",
-    "brokerapp.client", "brokerapp.client_unit", "brokerapp.committer", "brokerapp.consuming", "brokerapp.creation",
+    "brokerapp.client", "brokerapp.client_unit", "brokerapp.committer", "brokerapp.connecting", "brokerapp.consuming",
+    "brokerapp.creation",
     "brokerapp.delivery", "brokerapp.durables", "brokerapp.early_delivery", "brokerapp.expiry",
     "brokerapp.failures", "brokerapp.flow_control", "brokerapp.full_place",
     "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.leftovers",
     "brokerapp.logs", "brokerapp.nodes.abroad", "brokerapp.nodes.doubts", "brokerapp.nodes.guests",
     "brokerapp.nodes.homes", "brokerapp.nodes.known", "brokerapp.nodes.members", "brokerapp.nodes.words",
     "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas",
-    "brokerapp.recovery", "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.rivals", "brokerapp.runs",
-    "brokerapp.scheduling", "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics",
+    "brokerapp.recovery", "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.restoring", "brokerapp.rivals",
+    "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics",
     "brokerapp.statistics_maps", "brokerapp.stats", "brokerapp.storing", "brokerapp.subscribing",
     "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions", "brokerapp.reconnecting",
 )  # fmt: skip

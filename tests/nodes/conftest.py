@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -23,7 +24,7 @@ from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.store.redis import RedisStore
 from brokerapp.wiring import node_config
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import RunningNode
+from tests.protocol.running_node import PATIENCE, RunningNode
 
 #: Milliseconds without a beat after which a node is dead: short, but a busy machine may keep one from beating.
 TIMEOUT_MS = 2_500
@@ -65,8 +66,15 @@ class OneNode(RunningNode):
         self._thread.join()
 
     def stall(self, seconds: float) -> None:
-        """Stand still for a while: nothing is read, written or noticed."""
-        self._loop.call_soon_threadsafe(time.sleep, seconds)
+        """Stand still for a while, from now on: nothing is read, written or noticed."""
+        stands = threading.Event()
+
+        def stand() -> None:
+            stands.set()
+            time.sleep(seconds)
+
+        self._loop.call_soon_threadsafe(stand)
+        assert stands.wait(PATIENCE)
 
 
 class SeveralNodes:

@@ -1,7 +1,10 @@
 """Nodes that leave, die, stand still and join: logs move, nothing is lost, and only what was held comes again."""
 
+import time
+
 import pytest
 
+from brokerapp.node import DRAIN_SECONDS
 from tests.nodes.conftest import TIMEOUT_MS, SeveralNodes
 from tests.protocol.running_node import until
 
@@ -70,25 +73,36 @@ def test_what_consumers_of_a_killed_node_held_comes_back_flagged_and_nothing_els
 
 def test_a_node_that_stood_still_is_fenced_and_what_it_held_was_given_to_others(broker, client, name):
     queue = broker.queue_at("a", name)
+    here, away = broker.queue_at("a", f"{name}.here"), broker.queue_at("b", f"{name}.away")
     keeper, _ = hold(broker, client, queue)
-    broker["a"].stall(2 * TIMEOUT_MS / 1000)
+    ready = client("a")
+    for each in (here, away):  # served by the node that stands still: with what it is sent, and from its link
+        ready.subscribe(f"/queue/{each}", id=each)
+    broker["a"].stall(1.4 * TIMEOUT_MS / 1000)
+    ready.send(f"/queue/{here}", "late", wait=False, persistent="true")
     other = client("b")
+    other.send(f"/queue/{away}", "late", persistent="true")
     other.subscribe(f"/queue/{queue}", ack="client-individual")
     messages = other.take(6)
     assert {("0", True), ("1", True), ("2", True)} <= set(flagged(messages))
     assert sorted(each.body for each in messages) == [str(number) for number in range(6)]
     assert keeper.disconnected.wait(30)  # it finds itself fenced, and its clients must go elsewhere
     assert keeper.messages.empty()
+    assert ready.disconnected.wait(30)
+    assert ready.messages.empty()
     for each in messages:
         other.ack(each)
     assert broker.depth(queue) == 0
+    asked = time.monotonic()
+    broker.stop("a")
+    assert time.monotonic() - asked < DRAIN_SECONDS / 2  # it has nothing to store any more
 
 
 def test_a_node_that_stood_still_alone_gives_out_nothing_that_another_may_have_taken_over(broker, client, name):
     broker.stop("b")
     hold(broker, client, name)
     late = client("a")
-    broker["a"].stall(2 * TIMEOUT_MS / 1000)
+    broker["a"].stall(1.4 * TIMEOUT_MS / 1000)
     late.subscribe(f"/queue/{name}", wait=False)  # read in the moment in which it goes on
     broker.start("b")
     assert late.disconnected.wait(30)  # it finds itself fenced
