@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -35,13 +36,14 @@ _numbers = itertools.count(1)
 class OneNode(RunningNode):
     """One node of several."""
 
-    def __init__(self, broker: str, name: str, redis_url: str) -> None:
-        self._node_name = name
+    def __init__(self, broker: str, name: str, redis_url: str, settings: dict[str, Any]) -> None:
+        self._node_name, self._settings = name, settings
         super().__init__(default_config(broker, 0), redis_url)
 
     async def _start(self) -> Node:
         wanted = node_config(self._config, self.redis_url)
-        node = Node(replace(wanted, node=self._node_name, node_timeout_ms=TIMEOUT_MS))
+        settings = replace(wanted.settings, **self._settings)
+        node = Node(replace(wanted, node=self._node_name, node_timeout_ms=TIMEOUT_MS, settings=settings))
         await node.start()
         return node
 
@@ -78,10 +80,10 @@ class OneNode(RunningNode):
 
 
 class SeveralNodes:
-    """The nodes of one broker."""
+    """The nodes of one broker, with these settings where they are not the usual ones."""
 
-    def __init__(self, redis_url: str) -> None:
-        self.name, self.redis_url = f"several-{next(_numbers)}", redis_url
+    def __init__(self, redis_url: str, **settings: Any) -> None:
+        self.name, self.redis_url, self._settings = f"several-{next(_numbers)}", redis_url, settings
         self.nodes: dict[str, OneNode] = {}
 
     def __getitem__(self, name: str) -> OneNode:
@@ -90,7 +92,7 @@ class SeveralNodes:
     def start(self, *names: str) -> None:
         """Run these nodes until they take clients."""
         for name in names:
-            self.nodes[name] = OneNode(self.name, name, self.redis_url)
+            self.nodes[name] = OneNode(self.name, name, self.redis_url, self._settings)
 
     def stop(self, name: str) -> None:
         """Stop a node cleanly."""
