@@ -260,7 +260,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     # the broker's core waits for nothing: whoever does has a name here
     "asyncio": (
         "brokerapp.admin.door", "brokerapp.cluster.applying", "brokerapp.cluster.links",
-        "brokerapp.committer", "brokerapp.node", "brokerapp.nodes.claims", "brokerapp.nodes.known", "brokerapp.nodes.links",
+        "brokerapp.committer", "brokerapp.node", "brokerapp.nodes.claims", "brokerapp.nodes.known",
+        "brokerapp.nodes.links",
         "brokerapp.nodes.membership", "brokerapp.requests", "brokerapp.sending", "brokerapp.steps",
         "brokerapp.transfers", "brokerapp.network.link", "brokerapp.network.loopback", "brokerapp.network.connections",
         "brokerapp.network.way", "brokerapp.network.seat", "brokerapp.network.discovery", "brokerapp.network.inquiry",
