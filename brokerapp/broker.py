@@ -51,7 +51,6 @@ from brokerapp.flow_control import FlowControl
 from brokerapp.inactivity import Inactivity
 from brokerapp.jobs import Jobs
 from brokerapp.nodes.homes import Homes
-from brokerapp.nodes.members import owner_of
 from brokerapp.producers import Producers
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
@@ -113,7 +112,6 @@ class Broker:
         self.queues = Queues(committer, self.delivery, stats, _cache(settings))
         self.homes = self.delivery.homes = Homes(self)
         self.queues.placed = self.homes.place
-        self.queues.lives_elsewhere = lambda log: self.homes.lives_elsewhere(owner_of(log))
         self.consuming = Consuming(self.queues, committer, self.delivery, stats, self.may, self.timers)
         self.consuming.abroad, self.consuming.changed = self.homes.abroad, self.homes.wanted.changed
         self.queues.topology = self.topology = Topology(definitions, self._interest)

@@ -37,6 +37,7 @@ class Connecting:
         self._broker.clients[client.id] = client
         if client.reconnect_ms:
             self._broker.reconnecting.returned(client)
+            self._broker.temporaries.strangers.returned(client)
             if self._broker.cluster is not None:
                 self._broker.cluster.lodging.returned(client)
         client.share = self._broker.quotas.share

@@ -161,6 +161,7 @@ class Homes:
         for session in self.others:
             self.tell(session, Word.REACHED, members.epoch)
         self._broker.jobs.start()  # those of a node that is gone, too
+        self._broker.temporaries.strangers.inherit()
         self._hear_early()
         self._adopt()
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import stomp
 
+from brokerapp.config import Plugin
 from brokerapp.definitions import PolicyEntry, RecoveryPolicy, VirtualTopic
 from brokerapp.destination import Destination
 from tests.nodes.conftest import SeveralNodes
@@ -16,7 +17,7 @@ FOUR = "abcd"
 @pytest.fixture(scope="module")
 def broker(redis_url):
     """A broker of four nodes."""
-    several = SeveralNodes(redis_url, statistics=True)
+    several = SeveralNodes(redis_url, plugins=(Plugin("statisticsBrokerPlugin"),))
     try:
         several.start(*FOUR)
         yield several
