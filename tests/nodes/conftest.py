@@ -42,8 +42,7 @@ class OneNode(RunningNode):
 
     async def _start(self) -> Node:
         wanted = node_config(self._config, self.redis_url)
-        settings = replace(wanted.settings, **self._settings)
-        node = Node(replace(wanted, node=self._node_name, node_timeout_ms=TIMEOUT_MS, settings=settings))
+        node = Node(replace(wanted, node=self._node_name, node_timeout_ms=TIMEOUT_MS))
         await node.start()
         return node
 
