@@ -32,8 +32,7 @@ def test_an_analyst_reads_a_report_asks_again_and_schedules_it(page_of, site, cl
     follow(page, "queue://report.orders")
     page.wait_for_url(re.compile(r"/queues/report\.orders/\?from=\d+&to=\d+$"))
     expect(page.locator("[data-pill]")).to_have_text("Live")
-    page.keyboard.press("Alt+ArrowLeft")
-    page.wait_for_url(f"**/reports/{report}/")
+    page.go_back()
 
     follow(page, "Arrivals")
     expect(page.get_by_role("heading", name=SENTENCE)).to_be_visible()
