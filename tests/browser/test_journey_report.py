@@ -49,7 +49,7 @@ def test_an_analyst_reads_a_report_asks_again_and_schedules_it(page_of, site, cl
     judge(page)
     page.evaluate("window.sluiceLive.cut()")
     follow(page, "Cancel")
-    expect(state).to_contain_text("cancelled")
+    expect(state).to_contain_text("Cancelled by analyst")
     expect(page.locator("[data-pill]")).to_have_text("Live")
 
     page.goto(f"{site.url}/reports/{report}/")
