@@ -32,6 +32,7 @@ from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
 from brokerapp.message import escape, unescape
 from brokerapp.network_path import (
     CONSUMERS_HEADER,
+    KEEP_HEADER,
     PATH_HEADER,
     SUPPRESS_HEADER,
     TO_HEADER,
@@ -244,6 +245,8 @@ class StompSession:
 
     def _unsubscribe(self, headers: dict[str, str], _frame: Frame) -> Action:
         id, name = headers.get("id"), _subscription_name(headers)
+        if self.bridge is not None and KEEP_HEADER in headers:
+            return Unsubscribe(None, None, None, headers.get("receipt"), read_path(headers[KEEP_HEADER]))
         if id is None and name is None and (self.version != "1.0" or "destination" not in headers):
             raise RequestRefused("UNSUBSCRIBE without an id header")
         destination = headers.get("destination")
