@@ -27,7 +27,7 @@ CORE = (
     "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.leftovers",
     "brokerapp.logs", "brokerapp.nodes.abroad", "brokerapp.nodes.claims", "brokerapp.nodes.doubts",
     "brokerapp.nodes.guests", "brokerapp.nodes.homes", "brokerapp.nodes.known", "brokerapp.nodes.members",
-    "brokerapp.nodes.strangers", "brokerapp.nodes.wanted", "brokerapp.nodes.words",
+    "brokerapp.nodes.shares", "brokerapp.nodes.strangers", "brokerapp.nodes.wanted", "brokerapp.nodes.words",
     "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas",
     "brokerapp.recovery", "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.restoring", "brokerapp.rivals",
     "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics",
