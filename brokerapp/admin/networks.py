@@ -7,7 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from brokerapp.destination import Destination
+from brokerapp.network.definition import NetworkConnector
+from brokerapp.network.registry import Registry
 from brokerapp.network_stats import DemandStats, IncomingStats, NetworkStats
+from brokerapp.store.redis import RedisStore
 
 
 class Networks:
@@ -16,8 +19,17 @@ class Networks:
     A node tells NetworkStats once a second, too.
     """
 
-    def __init__(self, ask: Callable[..., Awaitable[Any]], ask_each: Callable[..., Awaitable[list[Any]]]) -> None:
-        self._ask, self._ask_each = ask, ask_each
+    def __init__(
+        self,
+        ask: Callable[..., Awaitable[Any]],
+        ask_each: Callable[..., Awaitable[list[Any]]],
+        store: RedisStore,
+    ) -> None:
+        self._ask, self._ask_each, self._registry = ask, ask_each, Registry(store)
+
+    async def connectors(self) -> list[NetworkConnector]:
+        """Those in force, with their passwords, also when no node runs."""
+        return (await self._registry.found())[0]
 
     async def stats(self) -> NetworkStats:
         """The connectors and their bridges, and the bridges of other brokers to this one, as they are now."""

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import msgpack
 import pytest
 
-from brokerapp.nodes import links as module
 from brokerapp.connector import KeyStore, TlsStores
+from brokerapp.nodes import links as module
 from brokerapp.nodes.links import Links, LinkTls
 from brokerapp.nodes.members import Member, Members
 from brokerapp.nodes.words import Word

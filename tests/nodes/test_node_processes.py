@@ -20,7 +20,9 @@ from tests.protocol.running_node import until
 TIMEOUT = 3.0
 CONFIG = """\
 <broker xmlns="http://activemq.apache.org/schema/core" brokerName="{broker}">
-  <sslContext><sslContext keyStore="file:{keys}" keyStorePassword="{password}" trustStore="file:{trusted}"/></sslContext>
+  <sslContext>
+    <sslContext keyStore="file:{keys}" keyStorePassword="{password}" trustStore="file:{trusted}"/>
+  </sslContext>
   <transportConnectors><transportConnector name="stomp" uri="stomp://127.0.0.1:{port}"/></transportConnectors>
 </broker>
 """
