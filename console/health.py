@@ -108,7 +108,7 @@ def verdict(picture: Picture, found: list[Finding]) -> Verdict:
         need = "needs" if totals.dead == 1 else "need"
         return Verdict("act", f"{counted(totals.dead, 'dead letter')} {need} a decision.")
     if cluster is not None and cluster.missing:
-        return Verdict("look", f"{_named(cluster.missing)} of its cluster cannot be reached.")
+        return Verdict("look", f"The cluster's {_named(cluster.missing)} cannot be reached.")
     if look := sum(each.urgency is Urgency.LOOK for each in found):
         hold = "holds" if look == 1 else "hold"
         return Verdict("look", f"{counted(look, 'queue')} {hold} messages that nobody consumes.")
@@ -124,10 +124,10 @@ def _without_master(cluster: ClusterStatus) -> str:
     if cluster.suspended:
         return f"{cluster.broker} waits for its cluster's master {cluster.master}, and lets no client in."
     return (
-        f"Its cluster's master {cluster.master} cannot be reached: messages flow, and nothing can be made or deleted."
+        f"The cluster's master {cluster.master} cannot be reached: messages flow, but nothing can be made or deleted."
     )
 
 
 def _named(members: Sequence[MemberStatus]) -> str:
     names = [each.name for each in members]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"broker {names[0]}" if len(names) == 1 else f"brokers {', '.join(names[:-1])} and {names[-1]}"

@@ -73,7 +73,7 @@ def test_who_is_there_is_told_live_and_what_fails_without_the_master_in_words(cl
 
     cluster.stop(EAST)
     until(lambda: live("meast#says") == "down", "one is gone, and the picture says so")
-    until(lambda: overview()["sentence"] == "east of its cluster cannot be reached.", "the overview says so")
+    until(lambda: overview()["sentence"] == "The cluster's broker east cannot be reached.", "the overview says so")
     assert "what it keeps waits until it is back" in overview()["attention_html"]
     assert "Fails meanwhile" not in page()
 
