@@ -55,6 +55,7 @@ class Homes:
         self.doubts = Doubts(broker)
         self._wire: Wire | None = None
         self.pump: Callable[[], None] = lambda: None  #: asked to give out, soon, what follows from what is heard
+        self.is_sure: Callable[[], bool] = lambda: True  #: whether anything may be given out, see Membership.is_sure
         self._reached: dict[str, int] = {}  # session -> epoch in which it gives out nothing that left it
         self._speaks_in: dict[str, int] = {}  # session -> epoch of what it says
         self._early: dict[str, list[tuple[Word, list[Any]]]] = defaultdict(list)  # said in an epoch to come
@@ -164,6 +165,7 @@ class Homes:
         for session in self.others:
             self.tell(session, Word.REACHED, members.epoch)
         self._broker.jobs.start()  # those of a node that is gone, too
+        self._broker.temporaries.strangers.inherit()
         self._hear_early()
         self._adopt()
 
@@ -357,7 +359,7 @@ class Homes:
 
     def _heard_logs(self, session: str, id: int, rows: Iterable[tuple[str, str | None]]) -> None:
         for name, attributes in rows:
-            self._broker.learn(name, attributes)
+            self._broker.restoring.learn(name, attributes)
         self.tell(session, Word.KNOWN, id, "")
 
     def _arrived(self, _session: str, name: str, *numbers: int) -> None:

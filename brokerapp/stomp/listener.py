@@ -152,7 +152,7 @@ class StompConnection(asyncio.Protocol):
             return
         self._closing = True
         self._cancel_timers()
-        self._broker.disconnect(self.client)
+        self._broker.connecting.disconnect(self.client)
         self._endpoint.pump()
         if self._transport.can_write_eof():
             self._transport.write_eof()
@@ -179,7 +179,7 @@ class StompConnection(asyncio.Protocol):
         self._cancel_timers()
         if self._login is not None:
             self._login.cancel()
-        self._broker.disconnect(self.client)
+        self._broker.connecting.disconnect(self.client)
         self._endpoint.pump()
 
     def _cancel_timers(self) -> None:
@@ -242,8 +242,8 @@ class StompConnection(asyncio.Protocol):
         if client.reconnect_ms and not client.named:
             raise ProtocolError("reconnect needs a client-id, by which the client is known again")
         self._perform |= self._broker.admit(client, connect)
-        steal = self._endpoint.limits.allow_link_stealing or self._broker.is_back(client)
-        self._broker.connect(client, steal=steal)
+        steal = self._endpoint.limits.allow_link_stealing or self._broker.connecting.is_back(client)
+        self._broker.connecting.connect(client, steal=steal)
         if connect.bridge is not None and not client.internal:
             self._broker.bridging.came(client, connect.bridge, duplex=connect.duplex)
         self._session.stamp = self._stamp(connect.login, principal)
@@ -268,7 +268,7 @@ class StompConnection(asyncio.Protocol):
         return self._broker.temporaries.own(self.client, kind, name)
 
     def _disconnect(self, _client: Client, disconnect: Disconnect) -> None:
-        self._broker.leave(self.client, disconnect.receipt, self.close)
+        self._broker.connecting.leave(self.client, disconnect.receipt, self.close)
         self._closing = True
 
     def close(self) -> None:
