@@ -19,7 +19,7 @@ from tests.chaos.world import BROKERS, SHAPE, World, running
 #: Seconds for all that waits to be consumed once all is mended, and in which nothing more may come after that.
 DRAIN, QUIET = 45.0, 1.2
 #: Seconds between two looks, and until all bridges have heard of all consumers.
-LOOK, WARM_UP = 0.25, 30.0
+LOOK, WARM_UP = 0.25, 45.0
 
 
 #: Broken promises of one kind and place that are told in full.
@@ -124,26 +124,34 @@ async def _supervise(world: World) -> None:
 
 
 async def _warm_up(world: World, ledger: Ledger) -> None:
-    """Until what is published at any node gets wherever it is to get: before that nothing is promised of topics."""
-    for flow in work.FLOWS:
-        for port in {port for broker in flow.sent_at for port in world.addresses(broker)}:
-            async with asyncio.timeout(WARM_UP):
-                while not await _probe(flow, port, ledger):
-                    pass
+    """Until what is sent to any node gets wherever it is to get: before that nothing is promised of topics."""
+    probes = [
+        asyncio.create_task(_probe(flow, port, ledger), name=f"{flow.name} at {port}")
+        for flow in work.FLOWS
+        for port in {port for broker in flow.sent_at for port in world.addresses(broker)}
+    ]
+    _, cold = await asyncio.wait(probes, timeout=WARM_UP)
+    for each in cold:
+        each.cancel()
+    assert not cold, f"not within {WARM_UP:g} s: {sorted(each.get_name() for each in cold)}; {ledger.numbers()}"
 
 
-async def _probe(flow: work.Flow, port: int, ledger: Ledger) -> bool:
-    """Send a message to each destination of a flow; whether they came within a moment. They were promised to nobody."""
+async def _probe(flow: work.Flow, port: int, ledger: Ledger) -> None:
+    """Send messages to all destinations of a flow until one has come everywhere. They are promised to nobody."""
     session = await Session.open(port)
-    sent = []
-    for destination, places in flow.to:
-        number = len(ledger.sent)
-        sent.append(Sent(f"probe-{number}", "probe", number, places))
-        ledger.send(sent[-1])
-        session.tell("SEND", {"destination": destination, "persistent": "true"}, sent[-1].id.encode())
-    await asyncio.sleep(LOOK)
+    sent: list[Sent] = []
+    while not all(_came(ledger, sent, place) for _, places in flow.to for place in places):
+        for destination, places in flow.to:
+            probe = Sent(f"probe-{len(ledger.sent)}", "probe", len(ledger.sent), places)
+            sent.append(probe)
+            ledger.send(probe)
+            session.tell("SEND", {"destination": destination, "persistent": "true"}, probe.id.encode())
+        await asyncio.sleep(LOOK)
     session.close()
-    return all(any(each.id == one.id for each in ledger.given[place]) for one in sent for place in one.places)
+
+
+def _came(ledger: Ledger, sent: Sequence[Sent], place: str) -> bool:
+    return not {each.id for each in sent}.isdisjoint(each.id for each in ledger.given[place])
 
 
 async def _drain(world: World, outcome: Outcome, clock: Clock) -> None:
