@@ -203,6 +203,8 @@ class Ledger:
         holding: dict[str, list[Given]] = defaultdict(list)
         for each in given:
             group = self.sent[each.id].group if each.id in self.sent else ""
+            if not group:
+                continue
             held = holding[group] = [one for one in holding[group] if one.settling is None or one.settling > each.step]
             others = [one for one in held if one.stay != each.stay and one.settled is not None]
             if others and not each.flagged:

@@ -93,14 +93,15 @@ def test_in_groups_only_each_group_keeps_order():
     assert History(Order.GROUP).send(1, 2, group="g").give(2, 1).wrong == [Wrong.DISORDERED]
 
 
-def test_a_group_goes_to_another_consumer_only_when_the_first_holds_none_of_it():
-    history = History(Order.GROUP).send(1, 2, group="g")
+@pytest.mark.parametrize(("group", "wrong"), [("g", [Wrong.DIVIDED]), ("", [])])
+def test_a_group_goes_to_another_consumer_only_when_the_first_holds_none_of_it(group, wrong):
+    history = History(Order.GROUP).send(1, 2, group=group)
     first = history.ledger.give("m1", X, 1.0, flagged=False)
     second = history.ledger.give("m2", Y, 2.0, flagged=False)
     for each in (first, second):
         history.ledger.settle(each)
         each.settled = 3.0
-    assert history.wrong == [Wrong.DIVIDED]
+    assert history.wrong == wrong
 
 
 def test_a_consumer_that_could_not_acknowledge_what_it_held_of_a_group_was_gone():
