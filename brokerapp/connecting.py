@@ -31,17 +31,8 @@ class Connecting:
         return client.reconnect_ms > 0 and all(each.reconnect_ms > 0 for each in others)
 
     def connect(self, client: Client, steal: bool = False) -> None:
-        """A client is there. Where another one has its client id, that one must go if the newcomer may `steal` it.
-
-        Raises ProtocolError where it may not: then the newcomer must go. Those that all share an id stay together.
-        """
-        others = self._client_ids.get(client.client_id, ())
-        if others and not all(each.shares_client_id for each in (client, *others)):
-            if not steal:
-                raise ProtocolError(f"client-id {client.client_id!r} is connected already")
-            for each in list(others):
-                self.disconnect(each)
-                each.sink.close()
+        """A client is there. Raises ProtocolError where it must go, see `make_room`."""
+        self.make_room(client, steal=steal)
         self._client_ids.setdefault(client.client_id, set()).add(client)
         self._broker.clients[client.id] = client
         if client.reconnect_ms:
@@ -52,6 +43,20 @@ class Connecting:
         client.share = self._broker.quotas.share
         self._broker.quotas.divide(len(self._broker.clients))
         self._broker.advisories.connected(client)
+
+    def make_room(self, client: Client, *, steal: bool) -> None:
+        """A client comes, here or at another node. Where another one has its client id, that one must go if the
+        newcomer may `steal` it.
+
+        Raises ProtocolError where it may not: then the newcomer must go. Those that all share an id stay together.
+        """
+        others = self._client_ids.get(client.client_id, ())
+        if others and not all(each.shares_client_id for each in (client, *others)):
+            if not steal:
+                raise ProtocolError(f"client-id {client.client_id!r} is connected already")
+            for each in list(others):
+                self.disconnect(each)
+                each.sink.close()
 
     def disconnect(self, client: Client) -> None:
         """A client is gone: its transactions end in nothing, what it held goes back."""

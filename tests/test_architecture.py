@@ -25,9 +25,10 @@ CORE = (
     "brokerapp.delivery", "brokerapp.durables", "brokerapp.early_delivery", "brokerapp.expiry",
     "brokerapp.failures", "brokerapp.flow_control", "brokerapp.full_place",
     "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.leftovers",
-    "brokerapp.logs", "brokerapp.nodes.abroad", "brokerapp.nodes.doubts", "brokerapp.nodes.guests",
-    "brokerapp.nodes.homes", "brokerapp.nodes.known", "brokerapp.nodes.members", "brokerapp.nodes.strangers",
-    "brokerapp.nodes.words", "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas",
+    "brokerapp.logs", "brokerapp.nodes.abroad", "brokerapp.nodes.claims", "brokerapp.nodes.doubts",
+    "brokerapp.nodes.guests", "brokerapp.nodes.homes", "brokerapp.nodes.known", "brokerapp.nodes.members",
+    "brokerapp.nodes.strangers", "brokerapp.nodes.wanted", "brokerapp.nodes.words",
+    "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas",
     "brokerapp.recovery", "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.restoring", "brokerapp.rivals",
     "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics",
     "brokerapp.statistics_maps", "brokerapp.stats", "brokerapp.storing", "brokerapp.subscribing",
@@ -260,7 +261,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     # the broker's core waits for nothing: whoever does has a name here
     "asyncio": (
         "brokerapp.admin.door", "brokerapp.cluster.applying", "brokerapp.cluster.links",
-        "brokerapp.committer", "brokerapp.node", "brokerapp.nodes.known", "brokerapp.nodes.links",
+        "brokerapp.committer", "brokerapp.node", "brokerapp.nodes.claims", "brokerapp.nodes.known",
+        "brokerapp.nodes.links",
         "brokerapp.nodes.membership", "brokerapp.requests", "brokerapp.sending", "brokerapp.steps",
         "brokerapp.transfers", "brokerapp.network.link", "brokerapp.network.loopback", "brokerapp.network.connections",
         "brokerapp.network.way", "brokerapp.network.seat", "brokerapp.network.discovery", "brokerapp.network.inquiry",

@@ -32,6 +32,8 @@ class Word(IntEnum):
     TOPIC = auto()  # topic, stored message, original destination, shown destination
     CONSUMERS_WANTED = auto()  # nothing: tell of all consumers of your clients, see CONSUMERS
     CONSUMERS = auto()  # (topic, advisory) of each
+    WANTED = auto()  # id, whether that is all of it, (queue, selectors of its consumers there) ...
+    CLAIM = auto()  # id, Claim: a client is to have a client id
     ARRIVED = auto()  # log, messages, bytes, least, greatest
 
     # -- from a client's node to a home
