@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between looks at whether our own store still runs.
 WATCH_SECONDS = 0.2
+#: What tells us to stop.
+STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Command(BaseCommand):
@@ -124,14 +126,16 @@ class Command(BaseCommand):
         self, node: Node, store: EmbeddedStore | None, following: Coroutine[Any, Any, None] | None
     ) -> bool:
         """Run the node until we are told to stop, or it cannot go on; whether another may in its place."""
-        told = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, told.set)
+        told, loop = asyncio.Event(), asyncio.get_running_loop()
+        for number in STOPS:
+            loop.add_signal_handler(number, told.set)
         stop = asyncio.create_task(told.wait())
         beside = [asyncio.create_task(each) for each in (store and _keep_alive(store), following) if each is not None]
         done, _ = await asyncio.wait({stop, node.failed}, return_when=asyncio.FIRST_COMPLETED)
         if stop in done:
             await node.stop()
+        for number in STOPS:  # until another runs there is nothing to end in order: a signal ends the process at once
+            loop.remove_signal_handler(number)
         for each in (*beside, stop):
             each.cancel()
         if node.failed not in done:
