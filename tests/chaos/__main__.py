@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.chaos.plan import Kind
 from tests.chaos.run import run
+from tests.chaos.work import FLOWS
 
 
 def main() -> int:
@@ -19,6 +20,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=30.0, help="for which things break")
     parser.add_argument("--runs", type=int, default=1, help="this seed and those after it")
     parser.add_argument("--kinds", nargs="*", type=str.upper, choices=[each.name for each in Kind], help="only these")
+    parser.add_argument("--flows", nargs="*", default=(), choices=[each.name for each in FLOWS], help="only these")
     parser.add_argument("--keep", type=Path, help="a folder for the stores and logs of the brokers")
     options = parser.parse_args()
     kinds = [Kind[each] for each in options.kinds or Kind.__members__]
@@ -28,7 +30,7 @@ def main() -> int:
             kept = options.keep / f"seed-{seed}" if options.keep else Path(folder) / "world"
             shutil.rmtree(kept, ignore_errors=True)
             kept.mkdir(parents=True)
-            outcome = run(seed, options.seconds, kept, kinds)
+            outcome = run(seed, options.seconds, kept, kinds, options.flows)
         sys.stdout.write(f"{outcome}\n")
         if options.keep:
             (kept / "outcome.txt").write_text("\n".join([*map(str, outcome.faults), str(outcome)]) + "\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -14,6 +14,7 @@ from tests.chaos import work
 from tests.chaos.clients import Client, Clock, Session
 from tests.chaos.ledger import Ledger, Sent, Violation, Wrong
 from tests.chaos.plan import Fault, Kind, plan
+from tests.chaos.work import Flow
 from tests.chaos.world import BROKERS, SHAPE, World, running
 
 #: Seconds for all that waits to be consumed once all is mended, and in which nothing more may come after that.
@@ -71,21 +72,23 @@ def _kind(violation: Violation) -> tuple[Wrong, str]:
     return violation.wrong, violation.place
 
 
-def run(seed: int, seconds: float, folder: Path, kinds: Sequence[Kind] = tuple(Kind)) -> Outcome:
-    """Run it: faults for so many seconds, and some time before and after."""
+def run(
+    seed: int, seconds: float, folder: Path, kinds: Sequence[Kind] = tuple(Kind), flows: Collection[str] = ()
+) -> Outcome:
+    """Run it: faults of these kinds for so many seconds, and some time before and after; these flows, or all."""
     with running(folder) as world:
-        return asyncio.run(_run(world, seed, plan(seed, seconds, SHAPE, kinds), seconds))
+        return asyncio.run(_run(world, seed, plan(seed, seconds, SHAPE, kinds), seconds, work.flows(flows)))
 
 
-async def _run(world: World, seed: int, faults: Sequence[Fault], seconds: float) -> Outcome:
+async def _run(world: World, seed: int, faults: Sequence[Fault], seconds: float, flows: Sequence[Flow]) -> Outcome:
     ledger, clock = Ledger(work.ORDERS), Clock()
     consumers = list(work.consumers(world.addresses, ledger, seed))
-    producers = list(work.producers(world.addresses, ledger, seed))
+    producers = list(work.producers(flows, world.addresses, ledger, seed))
     outcome = Outcome(seed, faults, ledger, world.restarts)
     living = [asyncio.create_task(each.live(clock)) for each in consumers]
     supervising = asyncio.create_task(_supervise(world))
     try:
-        await _warm_up(world, ledger)
+        await _warm_up(world, ledger, flows)
         clock.restart()
         sending = [asyncio.create_task(each.live(clock)) for each in producers]
         breaking = [asyncio.create_task(_carry_out(world, each, clock)) for each in faults]
@@ -123,11 +126,11 @@ async def _supervise(world: World) -> None:
         await asyncio.to_thread(world.revive)
 
 
-async def _warm_up(world: World, ledger: Ledger) -> None:
+async def _warm_up(world: World, ledger: Ledger, flows: Sequence[Flow]) -> None:
     """Until what is sent to any node gets wherever it is to get: before that nothing is promised of topics."""
     probes = [
         asyncio.create_task(_probe(flow, port, ledger), name=f"{flow.name} at {port}")
-        for flow in work.FLOWS
+        for flow in flows
         for port in {port for broker in flow.sent_at for port in world.addresses(broker)}
     ]
     _, cold = await asyncio.wait(probes, timeout=WARM_UP)
@@ -136,7 +139,7 @@ async def _warm_up(world: World, ledger: Ledger) -> None:
     assert not cold, f"not within {WARM_UP:g} s: {sorted(each.get_name() for each in cold)}; {ledger.numbers()}"
 
 
-async def _probe(flow: work.Flow, port: int, ledger: Ledger) -> None:
+async def _probe(flow: Flow, port: int, ledger: Ledger) -> None:
     """Send messages to all destinations of a flow until one has come everywhere. They are promised to nobody."""
     session = await Session.open(port)
     sent: list[Sent] = []

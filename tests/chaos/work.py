@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -74,9 +74,14 @@ FLOWS = (
 ORDERS = {place.name: place.order for place in PLACES}
 
 
-def producers(ports: Callable[[str], list[int]], ledger: Ledger, seed: int) -> Iterator[Client]:
-    """All that send."""
-    for flow in FLOWS:
+def flows(names: Collection[str]) -> list[Flow]:
+    """Those of these names; all of none."""
+    return [flow for flow in FLOWS if not names or flow.name in names]
+
+
+def producers(wanted: Iterable[Flow], ports: Callable[[str], list[int]], ledger: Ledger, seed: int) -> Iterator[Client]:
+    """All that send in these flows."""
+    for flow in wanted:
         for number, broker in enumerate(flow.sent_at, 1):
             name = f"{flow.name}.p{number}"
             make = partial(Transactor, size=flow.transaction) if flow.transaction else Producer
