@@ -234,7 +234,7 @@ class Delivery:
             if subscription.no_local and subscription.client is sender:
                 continue
             self.tell(subscription, message, copy, wants=wants)
-            if _too_much_waits(subscription):
+            if subscription.too_much_waits:
                 self._drain(subscription)
                 self._bound(subscription)
 
@@ -248,13 +248,12 @@ class Delivery:
         entry = topic_entry(message, copy, queue)
         wants = wants or Wants(entry, copy.destination)
         if subscription.selector is None or wants(subscription.selector):
-            subscription.pending.append(entry)
-            subscription.pending_bytes += len(message.body)
+            subscription.await_turn(entry)
             self.waiting[subscription] = None
 
     def _bound(self, subscription: Subscription) -> None:
         now_us = time.time_ns() // 1000
-        while _too_much_waits(subscription):
+        while subscription.too_much_waits:
             for entry in evict(subscription.pending, subscription.eviction or OLDEST, now_us // 1000):
                 subscription.pending_bytes -= len(entry.message.body)
                 self._discard(subscription, entry, now_us)
@@ -274,7 +273,7 @@ class Delivery:
         now_us = time.time_ns() // 1000
         pending = subscription.pending
         while pending and subscription.ready:
-            entry = _next_pending(subscription)
+            entry = subscription.next_pending()
             if isinstance(entry, RemoteEntry):
                 self._give_remote(subscription, entry, now_us // 1000)
                 continue
@@ -337,16 +336,3 @@ class Delivery:
         client: Client = subscription.client
         for kind in (BRIDGE_FORWARD, ACK) if client.bridge else (ACK,):
             self._recorder.event(kind, now_us, entry.message, entry.log, original, client.client_id, None)
-
-
-def _too_much_waits(subscription: Subscription) -> bool:
-    return (
-        len(subscription.pending) > subscription.max_pending
-        or subscription.pending_bytes > subscription.max_pending_bytes
-    )
-
-
-def _next_pending(subscription: Subscription) -> Entry:
-    entry = subscription.pending.popleft()
-    subscription.pending_bytes -= len(entry.message.body)
-    return entry
