@@ -129,11 +129,20 @@ def test_a_theme_chosen_is_the_theme_shown(page_of, site):
     picture(page, "overview-dark")
 
 
-def test_plotly_draws_under_the_policy(page_of, site):
+def test_plotly_draws_under_the_policy_and_its_legend_shows_and_hides(page_of, site):
     page = page_of("viewer")
     page.goto(f"{site.url}/analytics/runs/{finished_run(site)}/")
-    expect(page.locator(".js-plotly-plot .scatterlayer .trace")).to_have_count(1)
+    drawn = page.locator(".js-plotly-plot .scatterlayer .trace")
+    expect(drawn).to_have_count(2)
     expect(page.get_by_role("heading", name="It was quiet.")).to_be_visible()
+    legend = page.locator(".figure-legend").get_by_role("button")
+    expect(legend).to_have_text(["now", "a week before"])
+    expect(legend.nth(1).locator(".key-dotted")).to_have_count(1)
+    legend.nth(1).click()
+    expect(legend.nth(1)).to_have_attribute("aria-pressed", "false")
+    expect(drawn).to_have_count(1)
+    legend.nth(1).press("Enter")
+    expect(drawn).to_have_count(2)
     picture(page, "run")
 
 
@@ -142,7 +151,9 @@ def finished_run(site) -> str:
     run = uuid.uuid4()
     folder = site.environment.results / str(run)
     folder.mkdir(parents=True)
-    figure = {"data": [{"type": "scatter", "x": [1, 2], "y": [3, 4]}], "layout": {"xaxis": {"title": {"text": "t"}}}}
+    line = {"type": "scatter", "x": [1, 2], "y": [3, 4]}
+    lines = [line | {"name": "now"}, line | {"name": "a week before", "line": {"dash": "dot"}}]
+    figure = {"data": lines, "layout": {"xaxis": {"title": {"text": "t"}}}}
     result = {
         "sentence": "It was quiet.", "window": {"since_us": 1, "until_us": 2}, "rows_read": 2, "freshness_us": 2,
         "charts": [{"title": "Arrivals", "figure": figure}], "tables": [], "seconds": 1.0,
