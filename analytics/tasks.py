@@ -26,7 +26,7 @@ from celery.worker.request import Request
 
 from analytics import results
 from analytics.catalogue import ANALYSES
-from analytics.outcome import AnalysisFailed, RunCancelled
+from analytics.outcome import AnalysisFailed, RunCancelled, SparkStopped
 from analytics.request import AnalysisRequest
 from analytics.runs import Runs
 from brokerapp.environment import Environment
@@ -44,7 +44,7 @@ SOFT_LIMIT = min(Environment.read().analysis_seconds, LONGEST)
 HARD_LIMIT = SOFT_LIMIT + 60
 
 #: Warming up: seconds between looks for a server that is being started, how many, and for how long it is of use.
-WARM_AGAIN, WARM_LOOKS, WARM_LIMIT = 1, 120, 120
+WARM_AGAIN, WARM_LOOKS, WARM_LIMIT = 1, 120, 300
 
 TELL = "console.run_changed"
 STARTED = "console.worker_started"
@@ -85,6 +85,8 @@ def analyse(self: Task, run_id: str, request: Mapping[str, Any]) -> str | None:
         raise
     except AnalysisFailed as error:
         _tell(run_id, "failed", reason=str(error))
+        if isinstance(error, SparkStopped):
+            warm_up.apply_async(expires=WARM_LIMIT)
         raise
 
 
