@@ -1,15 +1,14 @@
 """Broker: what clients ask, decided with the engine and handed to the committer. Synchronous; nothing here waits.
 
-Its parts, a module each: `publishing` (SEND), `storing` (what must be kept), `runs` (many at once), `subscribing`
-(SUBSCRIBE, UNSUBSCRIBE), `settling` (ACK, NACK), `transactions`, `failures` (dead letters), `queues` (the logs),
-`consuming` (who consumes from which), `delivery` (what goes out to consumers), `advisories` (what the broker tells
-about itself). `perform` says which part does which action.
+Its parts, a module each: `connecting` (who is there), `publishing` (SEND), `storing` (what must be kept), `runs` (many
+at once), `subscribing` (SUBSCRIBE, UNSUBSCRIBE), `settling` (ACK, NACK), `transactions`, `failures` (dead letters),
+`queues` (the logs), `restoring` (what is stored), `consuming` (who consumes from which), `delivery` (what goes out to
+consumers), `advisories` (what the broker tells about itself). `perform` says which part does which action.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from brokerapp import clock
@@ -32,11 +31,12 @@ from brokerapp.bridging import Bridging
 from brokerapp.browsing import Browsing
 from brokerapp.client import Client
 from brokerapp.committer import Committer
+from brokerapp.connecting import Connecting
 from brokerapp.consuming import Consuming
 from brokerapp.creation import Creation
 from brokerapp.definitions import Definitions
 from brokerapp.delivery import Delivery
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.durables import Durables
 from brokerapp.early_delivery import EarlyDelivery
 from brokerapp.engine.access import Access
@@ -50,18 +50,16 @@ from brokerapp.failures import Failures
 from brokerapp.flow_control import FlowControl
 from brokerapp.inactivity import Inactivity
 from brokerapp.jobs import Jobs
-from brokerapp.leftovers import Leftovers
-from brokerapp.named_subscription import SUBSCRIPTION
 from brokerapp.nodes.homes import Homes
-from brokerapp.nodes.members import owner_of
 from brokerapp.producers import Producers
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
 from brokerapp.quotas import Quotas
-from brokerapp.reconnecting import BELONGS, Reconnecting
+from brokerapp.reconnecting import Reconnecting
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recovery import Recovery
 from brokerapp.redelivering import Redelivering
+from brokerapp.restoring import Restoring
 from brokerapp.rivals import Rivals
 from brokerapp.runs import Runs
 from brokerapp.scheduling import Scheduling
@@ -69,9 +67,8 @@ from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.settling import Settling
 from brokerapp.slow_consumers import SlowConsumers
 from brokerapp.snapshot import DestinationStats
-from brokerapp.statistics import Statistics
 from brokerapp.stats import Stats
-from brokerapp.store import DISCARDED, LogState, Unit
+from brokerapp.store import Unit
 from brokerapp.storing import Storing
 from brokerapp.subscribing import Subscribing
 from brokerapp.temporaries import Temporaries
@@ -109,15 +106,14 @@ class Broker:
         self.committer, self.recorder, self.stats = committer, recorder, stats
         self.access: Access | None = None  #: None: everybody may do everything
         self.clients: dict[str, Client] = {}
-        self._client_ids: dict[str, set[Client]] = {}  # to those that have it
+        self.connecting, self.restoring = Connecting(self), Restoring(self)
         self.failures = Failures(self)
         self.delivery = Delivery(committer, recorder, stats, self.failures.expire, self.may)
         self.queues = Queues(committer, self.delivery, stats, _cache(settings))
         self.homes = self.delivery.homes = Homes(self)
         self.queues.placed = self.homes.place
-        self.queues.lives_elsewhere = lambda log: self.homes.lives_elsewhere(owner_of(log))
         self.consuming = Consuming(self.queues, committer, self.delivery, stats, self.may, self.timers)
-        self.consuming.abroad = self.homes.abroad
+        self.consuming.abroad, self.consuming.changed = self.homes.abroad, self.homes.wanted.changed
         self.queues.topology = self.topology = Topology(definitions, self._interest)
         self.publishing, self.storing = Publishing(self), Storing(self)
         self.subscribing, self.producers = Subscribing(self), Producers(self)
@@ -166,73 +162,17 @@ class Broker:
         self.queues.topology = self.topology = Topology(definitions, self._interest, queues, feeds, bindings)
         self.queues.retune()
         self.durables.retune()
+        self.homes.wanted.redefined()
         self.bounds.refresh()
         self.advisories.redefined()
         self.expiry.watch()
 
-    def recover(self, states: Iterable[LogState], last: int) -> None:
-        """The logs as the last node left them, or as they are among several; `last` is the last message's number."""
-        self.committer.last = last
-        for state in states:
-            self._recover(state, last)
-        if not self.homes.others:
-            Leftovers(self, self.inactivity.recovered).clear(last)
-        if self.settings.statistics:
-            Statistics(self)
-
-    def _recover(self, state: LogState, last: int) -> None:
-        kind = state.attributes.get("kind")
-        if BELONGS in state.attributes:
-            self._recover_temporary(state, last)
-        elif kind == Kind.TOPIC:
-            self.creation.recover(Destination.parse(state.name))
-        else:
-            (self.durables if kind in (SUBSCRIPTION, DISCARDED) else self.queues).recover(state, last)
-            if (destination := Destination.parse(state.name)).is_temporary and destination in self.queues:
-                self.temporaries.learn(destination)
-
-    def _recover_temporary(self, state: LogState, last: int) -> None:
-        """A temporary destination whose client may reconnect."""
-        destination = Destination.parse(state.name)
-        if destination.is_queue:
-            self.queues.kept[destination] = {BELONGS: state.attributes[BELONGS]}
-            self.queues.recover(state, last)
-        if self.homes.lives_elsewhere(owner_of(state.name)):
-            self.temporaries.learn(destination)
-        else:
-            self.reconnecting.recover(destination, state.attributes)
-
-    def learn(self, name: str, attributes: str | None) -> None:
-        """Another node declared a log, or described it anew; or it is gone (None)."""
-        described = json.loads(attributes) if attributes else {"kind": DISCARDED}
-        kind, log = described.get("kind"), self.queues.get(name)
-        if kind == DISCARDED:
-            self._unlearn(name)
-        elif kind == Kind.TOPIC or log is None:
-            self._recover(LogState(name, described, 0, ""), 0)
-        elif kind != SUBSCRIPTION:
-            self.queues.described(log, described)
-
-    def _unlearn(self, name: str) -> None:
-        """Another node removed a log, or a topic that was declared."""
-        destination, log = Destination.parse(name), self.queues.get(name)
-        if log is None:
-            self.creation.unlearn(destination)
-        elif not log.away and self.committer.brings_to(name):
-            self.queues.declare_again(log)  # it gets messages of ours as this comes
-        else:
-            self.homes.abroad.lost(name)
-            (self.durables if destination.kind is Kind.SUBSCRIPTION else self.queues).unlearn(log)
-            if destination.is_temporary:
-                self.temporaries.unlearn(destination)
-
     def _interest(self, queue: Destination, headers: Mapping[str, str]) -> bool:
         """Whether a consumer of the queue, present or remembered, would take such a message (selectorAware)."""
-        try:
-            consumers = self.queues[str(queue)].consumers
-        except KeyError:
+        log = self.queues.get(str(queue))
+        if log is None:
             return False
-        wanted = {each.condition for each in consumers}  # equal ones are asked once
+        wanted = self.homes.wanted.conditions(log)  # equal ones are asked once
         if None in wanted or any(selector.matches(headers) for selector in wanted):
             return True
         return self.queues.remembering.wants(str(queue), headers)
@@ -272,74 +212,6 @@ class Broker:
         if connect.cluster is not None:
             raise ProtocolError(f"{self.name} is in no cluster")
         return {}
-
-    def is_back(self, client: Client) -> bool:
-        """Whether a connection of this client id, if there is one, is dead without our knowing: its owner is here."""
-        if client.member:
-            return True
-        others, user = self._client_ids.get(client.client_id, ()), client.principal.name
-        if not client.named or any(each.principal.name != user for each in others):
-            return False
-        if client.way:  # a bridge: what is not read from, for want of room, may be dead for long
-            return all(each.way == client.way and each.bridge for each in others)
-        return client.reconnect_ms > 0 and all(each.reconnect_ms > 0 for each in others)
-
-    def connect(self, client: Client, steal: bool = False) -> None:
-        """A client is there. Where another one has its client id, that one must go if the newcomer may `steal` it.
-
-        Raises ProtocolError where it may not: then the newcomer must go. Those that all share an id stay together.
-        """
-        others = self._client_ids.get(client.client_id, ())
-        if others and not all(each.shares_client_id for each in (client, *others)):
-            if not steal:
-                raise ProtocolError(f"client-id {client.client_id!r} is connected already")
-            for each in list(others):
-                self.disconnect(each)
-                each.sink.close()
-        self._client_ids.setdefault(client.client_id, set()).add(client)
-        self.clients[client.id] = client
-        if client.reconnect_ms:
-            self.reconnecting.returned(client)
-            if self.cluster is not None:
-                self.cluster.lodging.returned(client)
-        client.share = self.quotas.share
-        self.quotas.divide(len(self.clients))
-        self.advisories.connected(client)
-
-    def disconnect(self, client: Client) -> None:
-        """A client is gone: its transactions end in nothing, what it held goes back."""
-        if self.clients.pop(client.id, None) is None:
-            return
-        self.quotas.divide(len(self.clients))
-        sharers = self._client_ids[client.client_id]
-        sharers.discard(client)
-        if not sharers:
-            del self._client_ids[client.client_id]
-        self.transactions.give_up(client)
-        for subscription in list(client.subscriptions.values()):
-            self.subscribing.end(client, subscription)
-        self.producers.left(client)
-        self.temporaries.end(client)
-        self.bridging.left(client)
-        if client.waiting:
-            self.flow.left(client)
-        self.advisories.disconnected(client)
-        if client.member and self.cluster is not None:
-            self.cluster.left(client)
-
-    def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
-        """A client says good-bye: it goes when all that it asked before is done, and before its receipt does."""
-        client.left = True
-
-        def done() -> None:
-            if client.waiting:
-                self.flow.when_clear(client, lambda: self.leave(client, receipt, then))
-                return
-            self.confirm(client, receipt)
-            self.disconnect(client)
-            then()
-
-        self.barrier(client, None, done)
 
     def require(self, client: Client, verb: str, destination: Destination) -> None:
         """Raise AccessDenied unless the client may; the first at a destination must be allowed to create it, too."""

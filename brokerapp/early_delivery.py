@@ -44,7 +44,9 @@ class EarlyDelivery:
         committer = broker.committer
         if committer.given + len(messages) * len(group.rows) > MAX_COPIES:
             return NOTHING
-        if broker.delivery.stopped or 0 < first.expires <= first.born_us // 1000 or broker.flow.is_full(group.names):
+        if broker.delivery.stopped or not broker.homes.is_sure():
+            return NOTHING
+        if 0 < first.expires <= first.born_us // 1000 or broker.flow.is_full(group.names):
             return NOTHING
         given: dict[str, Sequence[Entry]] = {}
         for log, row in zip(group.logs, group.rows, strict=True):

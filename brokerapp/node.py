@@ -132,6 +132,7 @@ class Node:
         if alone:
             await self._store.clear_stats()
         self.broker.homes.pump = self._request_pump
+        self.broker.homes.is_sure = lambda: self.membership.is_sure
         self._listeners = Listeners(self.broker, self._authenticate, self._request_pump)
         registry = Registry(self._store)
         await registry.begin(config.network, impose=config.impose, first=alone)
@@ -144,7 +145,7 @@ class Node:
         )
         await self._reporting.beat()  # from here on operators ask us instead of changing the store themselves
         if alone:
-            self.broker.recover(await self._found(), last)
+            self.broker.restoring.recover(await self._found(), last)
         if config.cluster is not None:
             await self._join(config.cluster)
         self._reporting.note_depths()
@@ -219,7 +220,7 @@ class Node:
         """Take part in what other nodes do: they know us first, then we know the logs, then some are ours."""
         await self._unless_failed(self.membership.settled(known=False))
         states = await self._store.recover()
-        self.broker.recover(states, last)
+        self.broker.restoring.recover(states, last)
         self.broker.homes.joined()
         await self._unless_failed(self.membership.settled(known=True))
 
@@ -267,7 +268,10 @@ class Node:
         self.addresses = self._listeners.addresses
 
     async def stop(self) -> None:
-        """Stop cleanly: no new work, everything asked is stored, then good-bye."""
+        """Stop cleanly: no new work, everything asked is stored, then good-bye. One that failed stores nothing more."""
+        if self.failed.done():
+            await self.abandon()
+            return
         await self._seat.leave()
         if self.cluster_links is not None:
             await self.cluster_links.stop()
@@ -312,7 +316,8 @@ class Node:
         if self.cluster_links is not None:
             await self.cluster_links.stop()
         await self._end_tasks()
-        self.membership.close()
+        with contextlib.suppress(StoreUnavailable):
+            await self.membership.leave()
         await self._store.close()
         await self._control.close()
 
@@ -328,6 +333,7 @@ class Node:
         if self.broker.homes.others:
             self.broker.homes.flush()
         if self.membership.is_sure:
+            self.broker.homes.abroad.go_on()
             self.broker.delivery.pump()
         else:
             asyncio.get_running_loop().call_later(UNSURE_SECONDS, self._request_pump)
@@ -358,6 +364,9 @@ class Node:
             client.sink.close()
         if not self.failed.done():
             self.failed.set_exception(error)
+            self.failed.exception()  # it is told above, whether anybody asks or not
+        for task in self._tasks:
+            task.cancel()  # it is of no use any more, and would only tell of what follows from this
 
     async def _tick(self) -> None:
         while True:

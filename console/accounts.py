@@ -23,7 +23,7 @@ from django.utils.http import urlsafe_base64_encode
 
 from brokerapp.errors import RequestRefused
 from console.models import Assignment
-from console.rights import EXTRAS, UNSCOPED, Grant, Role, Scope, Verb
+from console.rights import EXTRAS, UNSCOPED, Grant, Role, Scope
 
 #: Bytes of chance in a generated password: 16 characters.
 PASSWORD_BYTES = 12
@@ -173,27 +173,3 @@ def words(grant: Grant) -> str:
     where = f" for {', '.join(map(str, grant.scopes))}" if grant.scopes else ""
     more = f", may also {', '.join(sorted(grant.extras))}" if grant.extras else ""
     return f"{grant.role}{where}{more}"
-
-
-def effective(user: User) -> list[tuple[Verb, list[tuple[str, str]]]]:
-    """Each right with where it holds and where it comes from: `("everywhere", "superuser, group admin")`."""
-    sources: list[tuple[Grant, str]] = [(Grant(Role.ADMIN), "superuser")] if user.is_superuser else []
-    found = Assignment.objects.filter(Q(user=user) | Q(group__user=user)).select_related("group")
-    sources += [(each.grant, _source(each)) for each in found]
-    if not user.is_active:
-        sources = []
-    return [(verb, _places([each for each in sources if each[0].allows(verb)])) for verb in Verb]
-
-
-def _source(given: Assignment) -> str:
-    if given.group is None:
-        return f"role {given.role}"
-    return f"group {given.group}" if given.group.name == given.role else f"{given.role} by group {given.group}"
-
-
-def _places(sources: Iterable[tuple[Grant, str]]) -> list[tuple[str, str]]:
-    """Where the grants hold, each place once with all that gives it."""
-    places: dict[str, list[str]] = {}
-    for grant, source in sources:
-        places.setdefault(", ".join(map(str, grant.scopes)) or "everywhere", []).append(source)
-    return [(where, ", ".join(each)) for where, each in places.items()]

@@ -28,16 +28,19 @@ class Actor:
     address: str = ""
     agent: str = ""  #: what the browser or program says it is
     via: str = AuditEntry.Via.CONSOLE
+    seen_as: str = ""  #: whom they see the console as meanwhile, see `console.seen_as`
 
     @staticmethod
     def of(request: HttpRequest) -> Actor:
         """Whoever sent the request. The address is the peer's, or what a proxy named in SLUICE_PROXIES says it is."""
         user = getattr(request, "user", None)
+        look = getattr(user, "look", None)
         return Actor(
-            user.get_username() if user is not None else "",
+            (look.by if look else user).get_username() if user is not None else "",
             request.META.get("REMOTE_ADDR", "") or "",
             request.META.get("HTTP_USER_AGENT", "")[:MAX_AGENT],
             getattr(request, "audited_via", AuditEntry.Via.CONSOLE),
+            look.holder.words if look else "",
         )
 
 
@@ -78,6 +81,8 @@ def record(
 ) -> None:
     """Write one entry."""
     by, change = actor if isinstance(actor, Actor) else Actor.of(actor), change or Change()
+    if by.seen_as:
+        detail = f"{detail} (the console seen as the {by.seen_as})".lstrip()
     AuditEntry.objects.create(
         who=by.who[:150],
         address=by.address[:64],

@@ -52,6 +52,7 @@ COMMANDS = (
     Command("New report", "new-report", "report", Verb.SCHEDULE),
     Command("Audit trail", "audit", "audit", Verb.AUDIT, keys="g u"),
     Command("Users, roles and masking", "users", "people", Verb.USERS),
+    Command("View as: what somebody may do", "effective", "look", Verb.USERS),
     Command("New queue", "new-queue", "queue", Verb.CREATE),
     Command("New topic", "new-topic", "topic", Verb.CREATE),
     Command("New virtual topic", "new-definition", "routing", Verb.DRAFT, arguments={"kind": "virtualTopic"}),

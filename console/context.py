@@ -12,6 +12,7 @@ from console.access import Verb, may, rights_of, roles_of
 from console.commands import allowed
 from console.models import UserSetting
 from console.rail import rail_of
+from console.seen_as import look_of
 
 
 def house(request: HttpRequest) -> dict[str, Any]:
@@ -23,6 +24,7 @@ def house(request: HttpRequest) -> dict[str, Any]:
     setting = UserSetting.objects.filter(user=user).first() or UserSetting()
     return {
         "rights": rights,
+        "look": look_of(user),
         "roles": ", ".join(sorted(roles_of(user))) or "no role",
         "theme": setting.theme,
         "themes": UserSetting.Theme.choices,

@@ -21,7 +21,7 @@ from console.models import MaskingRule
 from console.rights import MASKED, Grant
 from console.rights_version import rights_state
 
-__all__ = ["COVER", "MaskedMessage", "check_selector", "masked", "masked_for", "rules"]
+__all__ = ["COVER", "MaskedMessage", "check_selector", "masked", "masked_for", "reader_of", "rules"]
 
 #: Roles by might, the least first.
 _BY_MIGHT = (Role.VIEWER, Role.ANALYST, Role.SUPPORT, Role.OPERATOR, Role.ADMIN)
@@ -50,7 +50,7 @@ def rules() -> tuple[Rule, ...]:
 def masked(user: AnyUser, message: BrowsedMessage, where: Destination | None = None) -> MaskedMessage:
     """The message as this user may see it, browsed in the queue `where` (or else the destination it was sent to)."""
     where = where or Destination.parse(message.destination)
-    browser, reader = (_mightiest(grants_of(user), verb, where) for verb in (Verb.BROWSE, Verb.READ))
+    browser, reader = _mightiest(grants_of(user), Verb.BROWSE, where), reader_of(grants_of(user), where)
     return masked_for(browser, reader, message, _ways(message, where), rules())
 
 
@@ -92,7 +92,7 @@ def check_selector(user: AnyUser, selector: Selector | str, where: Destination) 
     if isinstance(selector, str):
         selector = compile_selector(selector)
     # Whatever the scopes of rules: messages from there may be anywhere.
-    browser, reader = (_mightiest(grants_of(user), verb, where) for verb in (Verb.BROWSE, Verb.READ))
+    browser, reader = _mightiest(grants_of(user), Verb.BROWSE, where), reader_of(grants_of(user), where)
     here = [rule for rule in rules() if rule.role in (None, browser)]
     if hidden := sorted(name for name in selector.properties if _is_hidden(here, name)):
         raise RequestRefused(f"{', '.join(hidden)} is masked for your role: a selector cannot ask for it")
@@ -104,6 +104,11 @@ def check_selector(user: AnyUser, selector: Selector | str, where: Destination) 
 def _is_hidden(rules: list[Rule], name: str) -> bool:
     """Whether a header is masked that a name in a selector stands for: JMSCorrelationID is correlation-id."""
     return any(hides_header(rules, each) for each in (name, *identifier(name).headers))
+
+
+def reader_of(grants: tuple[Grant, ...], where: Destination) -> Role | None:
+    """The role in which somebody with these grants reads bodies there; None: they read none."""
+    return _mightiest(grants, Verb.READ, where)
 
 
 def _mightiest(grants: tuple[Grant, ...], verb: Verb, where: Destination) -> Role | None:

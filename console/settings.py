@@ -69,6 +69,7 @@ MIDDLEWARE = [
     "console.failures.BrokerErrorMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "console.second_factor.SecondFactorMiddleware",
+    "console.seen_as.SeenAsMiddleware",
     "console.zones.ZoneMiddleware",
     "axes.middleware.AxesMiddleware",
 ]

@@ -36,8 +36,15 @@ class Table(Generic[T]):
     text: Callable[[T], str]
     subject: Callable[[T], str]
 
-    def page(self, rows: Iterable[T], query: Mapping[str, str], starred: frozenset[str] = frozenset()) -> TablePage[T]:
-        """The rows a URL's query shows; what makes no sense in it falls back to its default."""
+    def page(
+        self,
+        rows: Iterable[T],
+        query: Mapping[str, str],
+        starred: frozenset[str] = frozenset(),
+        kept: Mapping[str, str] | None = None,
+    ) -> TablePage[T]:
+        """The rows a URL's query shows; what makes no sense in it falls back to its default. What is `kept` stands in
+        all its links."""
         of_all = {"": ("All", lambda row: True), STARRED: ("Starred", lambda row: self.subject(row) in starred)}
         all_chips = {**of_all, **self.chips}
         text, chip = query.get("q", "").strip(), query.get("show", "")
@@ -57,7 +64,9 @@ class Table(Generic[T]):
         number = min(max(1, int(asked)), pages) if asked.isdecimal() and len(asked) < 7 else 1
         shown = found[(number - 1) * SIZE : number * SIZE]
         marked = [(row, subject := self.subject(row), subject in starred) for row in shown]
-        return TablePage(self, shown, marked, len(found), len(rows), number, pages, chips, text, chip, sort)
+        return TablePage(
+            self, shown, marked, len(found), len(rows), number, pages, chips, text, chip, sort, kept or {}
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -75,10 +84,11 @@ class TablePage(Generic[T]):
     text: str
     chip: str
     sort: str
+    kept: Mapping[str, str]  #: what else their address says
 
     def url(self, **changes: Any) -> str:
         """This query with these changes, as a query string; a change of anything but the page goes to page one."""
-        values = {"q": self.text, "show": self.chip, "sort": self.sort, "page": 1} | changes
+        values = {**self.kept, "q": self.text, "show": self.chip, "sort": self.sort, "page": 1} | changes
         default = self.table.columns[0].name
         shown = {
             name: value

@@ -55,6 +55,7 @@ class Abroad:
         self._by_key: dict[int, Subscription] = {}
         self._accounts: dict[str, Account] = defaultdict(Account)
         self._waiting: dict[Subscription, deque[Entry]] = {}  # what came and their clients cannot take yet
+        self._unsure: dict[Subscription, None] = {}  # who could, when this node was not sure to be a member
 
     # -- consumers
 
@@ -115,6 +116,10 @@ class Abroad:
         for name, entries in _by_log(came).items():
             self._give_back(name, entries, seen=False)
 
+    def consumers(self, log: MessageLog) -> Iterable[Subscription]:
+        """Those of a log that are known here: all of one that is at home here, of others our own clients'."""
+        return self._accounts[log.name].consumers if log.away else log.consumers
+
     def forget(self, subscription: Subscription) -> None:
         """It is over."""
         key = self._keys.pop(subscription, None)
@@ -147,8 +152,18 @@ class Abroad:
         """Let its client have what came, if it can take it."""
         if not subscription.started or subscription.client.blocked:
             return
+        if not self._homes.is_sure():  # its home may have given it to somebody else by now
+            self._unsure[subscription] = None
+            self._homes.pump()
+            return
         for name, entries in _by_log(self._waiting.pop(subscription, ())).items():
             self._hand(subscription, name, entries)
+
+    def go_on(self) -> None:
+        """This node is sure to be a member."""
+        unsure, self._unsure = self._unsure, {}
+        for subscription in unsure:
+            self.drain(subscription)
 
     def _hand(self, subscription: Subscription, name: str, entries: list[Entry]) -> None:
         delivery, client = self._broker.delivery, subscription.client

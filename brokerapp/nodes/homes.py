@@ -17,10 +17,12 @@ from brokerapp.engine.message_groups import group_of
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.message import Sizes
 from brokerapp.nodes.abroad import Abroad
+from brokerapp.nodes.claims import Claims
 from brokerapp.nodes.doubts import Doubts
 from brokerapp.nodes.guests import Guests
 from brokerapp.nodes.known import Known
 from brokerapp.nodes.members import Members
+from brokerapp.nodes.wanted import Wanted
 from brokerapp.nodes.words import OF_LOGS, Word
 from brokerapp.store import LogState, Unit
 
@@ -51,9 +53,10 @@ class Homes:
         self.others: list[str] = []  #: sessions of the other members
         self.joining = False  #: nothing is known of the broker's logs yet
         self.known, self.guests, self.abroad = Known(broker, self), Guests(broker, self), Abroad(broker, self)
-        self.doubts = Doubts(broker)
+        self.wanted, self.claims, self.doubts = Wanted(broker, self), Claims(broker, self), Doubts(broker)
         self._wire: Wire | None = None
         self.pump: Callable[[], None] = lambda: None  #: asked to give out, soon, what follows from what is heard
+        self.is_sure: Callable[[], bool] = lambda: True  #: whether anything may be given out, see Membership.is_sure
         self._reached: dict[str, int] = {}  # session -> epoch in which it gives out nothing that left it
         self._speaks_in: dict[str, int] = {}  # session -> epoch of what it says
         self._early: dict[str, list[tuple[Word, list[Any]]]] = defaultdict(list)  # said in an epoch to come
@@ -61,7 +64,8 @@ class Homes:
         self._when_settled: list[Callable[[], None]] = []
         self._perform: dict[Word, Callable[..., None]] = {
             Word.LOGS: self._heard_logs, Word.LISTENERS: self.known.heard_listeners,
-            Word.KNOWN: self.known.answered, Word.ARRIVED: self._arrived,
+            Word.WANTED: self.wanted.heard, Word.CLAIM: self.claims.heard, Word.KNOWN: self.known.answered,
+            Word.ARRIVED: self._arrived,
             Word.CONSUME: self.guests.consume, Word.CEASE: self.guests.cease, Word.CREDIT: self.guests.credit,
             Word.HELD: self.guests.hold, Word.SETTLED: self.guests.settled, Word.REJECTED: self.guests.rejected,
             Word.RETURNED: lambda session, log, numbers, seen: self.guests.returned(session, log, numbers, seen=seen),
@@ -157,6 +161,7 @@ class Homes:
         for session in self.others:
             self.tell(session, Word.REACHED, members.epoch)
         self._broker.jobs.start()  # those of a node that is gone, too
+        self._broker.temporaries.strangers.inherit()
         self._hear_early()
         self._adopt()
 
@@ -201,6 +206,7 @@ class Homes:
         """A node is no member any more."""
         self.guests.gone(session)
         self.known.forget(session)
+        self.wanted.forget(session)
         for known in (self._reached, self._speaks_in, self._early):
             known.pop(session, None)
 
@@ -348,7 +354,7 @@ class Homes:
 
     def _heard_logs(self, session: str, id: int, rows: Iterable[tuple[str, str | None]]) -> None:
         for name, attributes in rows:
-            self._broker.learn(name, attributes)
+            self._broker.restoring.learn(name, attributes)
         self.tell(session, Word.KNOWN, id, "")
 
     def _arrived(self, _session: str, name: str, *numbers: int) -> None:

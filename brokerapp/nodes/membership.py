@@ -71,8 +71,10 @@ class Membership:
 
     async def leave(self) -> None:
         """Be none any more."""
-        await self._store.leave(self.session, self.name)
-        self.close()
+        try:
+            await self._store.leave(self.session, self.name)
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Hear others no more."""

@@ -17,6 +17,7 @@ from console.api import (
     destinations,
     docs,
     drafts,
+    effective,
     groups,
     jobs,
     masking,
@@ -79,6 +80,7 @@ for prefix, router in (
     ("/v1/networks", networks.router),
     ("/v1", people.router),
     ("/v1/groups", groups.router),
+    ("/v1/effective", effective.router),
     ("/v1/masking", masking.router),
 ):
     api.add_router(prefix, router)

@@ -20,6 +20,7 @@ from console.login import is_proof_old
 from console.models import AuditEntry
 from console.rate_limit import RateLimit
 from console.rights import Verb
+from console.seen_as import refuse_changes
 
 #: Finds what a right is about in the parts of an address.
 Place = Callable[[dict[str, Any]], Destination]
@@ -62,6 +63,8 @@ class Session(SessionAuth):
     def authenticate(self, request: HttpRequest, key: str | None) -> Any:
         """The user, or None."""
         user = super().authenticate(request, key)
+        if user:
+            refuse_changes(request)
         admitted = user and _admitted(request, user, f"user {user.pk}", self._verb, self._of)
         if admitted and self._verb is Verb.USERS and request.method != "GET" and is_proof_old(request):
             raise PermissionDenied(f"Give your password again first, at {reverse('account_reauthenticate')}.")

@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from brokerapp.errors import BrokerError
 from brokerapp.history import FINE
-from console.access import lacking, may, still_here, visible
+from console.access import lacking, may, visible
 from console.live.frames import Cells, delta, together
 from console.live.mirror import Mirror, mirror
 from console.live.notices import notices
@@ -31,6 +31,7 @@ from console.live.sparks import sparks_soon
 from console.live.topics import CELLS, FROM_DATABASE, KNOWN, RIGHTS, Topic
 from console.rights import everything
 from console.rights_version import rights_version
+from console.seen_as import still_seen
 from console.zones import zone_named, zone_of
 
 logger = logging.getLogger(__name__)
@@ -197,7 +198,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     async def _recheck(self) -> bool:
         """Whether the user may still be here; forgets topics that are no longer theirs."""
         self._checked = time.monotonic()
-        user = await database_sync_to_async(still_here)(self.scope["user"], self.scope["session"])
+        user = await database_sync_to_async(still_seen)(self.scope["user"], self.scope["session"])
         if user is None:
             await self.close(LOGGED_OUT)
             return False

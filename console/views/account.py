@@ -19,7 +19,7 @@ from django.urls import reverse_lazy
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_GET, require_POST
 
-from console import accounts, audit
+from console import audit, effective
 from console.identity import PROVIDER
 
 
@@ -49,7 +49,9 @@ def account(request: HttpRequest) -> HttpResponse:
     factors = {each.type: each for each in Authenticator.objects.filter(user=request.user)}
     codes = factors.get(Authenticator.Type.RECOVERY_CODES)
     context = {
-        "effective": [(verb, sources) for verb, sources in accounts.effective(request.user) if sources],
+        "effective": [
+            (verb, sources) for verb, sources in effective.by_verb(effective.of_user(request.user)) if sources
+        ],
         "totp": factors.get(Authenticator.Type.TOTP),
         "codes_left": len(codes.wrap().get_unused_codes()) if codes else 0,
         "required": settings.IDENTITY.second_factor,

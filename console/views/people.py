@@ -19,7 +19,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError, RequestRefused
-from console import accounts, audit
+from console import accounts, audit, effective
 from console.access import Verb, may, needs
 from console.login import recently_proved
 from console.models import Assignment
@@ -143,11 +143,12 @@ def user(request: HttpRequest, user_id: int) -> HttpResponse:
         destination = Destination.parse(asked) if asked else None
     except BrokerError as error:
         wrong = str(error)
+    holder = effective.of_user(user)
     context = {
         "person": user,
         "assignments": _listed(user),
         "groups": [(group, group in user.groups.all()) for group in Group.objects.order_by("name")],
-        "effective": [(verb, sources, may(user, verb, destination)) for verb, sources in accounts.effective(user)],
+        "effective": [(verb, sources, may(user, verb, destination)) for verb, sources in effective.by_verb(holder)],
         "asked": asked,
         "wrong": wrong,
         "destination": destination,

@@ -21,6 +21,8 @@ SAME: dict[str, set[str] | str] = {
     "bell-seen": OF_A_BROWSER,
     "keys": OF_A_BROWSER,
     "zone": OF_A_BROWSER,
+    "see-as": OF_A_BROWSER,
+    "stop-seeing-as": OF_A_BROWSER,
     "queues-bulk": {"purge_queue", "pause_queue", "delete_destination"},
     "topics-bulk": {"delete_destination"},
     "new-queue": {"create_destination"},

@@ -6,10 +6,11 @@ import json
 import pytest
 from asgiref.testing import ApplicationCommunicator
 from django.conf import settings
+from django.contrib.sessions.backends.db import SessionStore
 from django.test import Client
 
 from brokerapp.destination import Destination
-from console import runs
+from console import effective, runs, seen_as
 from console.live.mirror import mirror
 from console.live.socket import LOGGED_OUT, MAX_TOPICS
 from console.models import AnalysisRun, Assignment
@@ -309,3 +310,32 @@ async def test_a_scope_hides_rows_and_refuses_a_queue_beyond_it(console, session
             pass
     assert "queue://scoped-out" in answer["reason"]
     await live.disconnect()
+
+
+async def test_who_sees_the_console_as_somebody_else_gets_their_frames_until_the_look_ends(console, session_of, seen):
+    await asyncio.to_thread(console.send, "/queue/scoped-out", "1")
+    await asyncio.to_thread(console.send, "/queue/scoped.in", "1")
+
+    def look() -> str:
+        key = session_of("admin")
+        session = SessionStore(key)
+        seen_as.begin(session, effective.find("role", "viewer", ["scoped.>"]))
+        session.save()
+        return key
+
+    key = await asyncio.to_thread(look)
+    live = socket(key)
+    await live.connect()
+    await live.send_json_to({"type": "subscribe", "topic": "list:queues", "rows": ["scoped.in", "scoped-out"]})
+    rows = (await frame_with(live, "list:queues"))["rows"]
+    assert rows["scoped-out"] == {"gone": True}
+    await asyncio.to_thread(make_user, "analyst")  # rights change: everybody's are looked up anew
+    await live.send_json_to({"type": "subscribe", "topic": "queue:scoped-out"})
+    async with asyncio.timeout(PATIENCE):
+        while (await live.receive_json_from())["type"] != "refused":
+            pass
+    await asyncio.to_thread(lambda: Assignment.objects.filter(role="admin").delete())
+    async with asyncio.timeout(PATIENCE):
+        while (output := await live.receive_output(PATIENCE))["type"] != "websocket.close":
+            pass
+    assert output["code"] == LOGGED_OUT

@@ -138,13 +138,15 @@ PAGES = [
     ("new-masking-rule", {}, "get", Verb.USERS),
     ("masking-rule", {"rule_id": 999}, "post", Verb.USERS),
     ("change-masking-rule", {"rule_id": 999, "action": "delete"}, "post", Verb.USERS),
+    ("effective", {}, "get", Verb.USERS),
+    ("see-as", {}, "post", Verb.USERS),
     ("audit", {}, "get", Verb.AUDIT),
     ("audit-export", {"format": "csv"}, "get", Verb.AUDIT),
 ]
 #: For everybody, or for everybody who is logged in.
 OPEN = {
     "login", "logout", "invitation", "account", "change-password", "end-sessions", "healthz", "readyz", "theme", "keys",
-    "bell-seen", "zone",
+    "bell-seen", "zone", "stop-seeing-as",
     "tokens", "revoke-token",
     *(pattern.name for pattern in allauth_urls),
 }  # fmt: skip
@@ -269,6 +271,7 @@ OPERATIONS: list[tuple[str, str, str, dict | None, Verb]] = [
     ("assign_group_role", "post", "/groups/999/assignments", {"role": "viewer"}, Verb.USERS),
     ("withdraw_group_role", "delete", "/groups/999/assignments/1", None, Verb.USERS),
     ("set_membership", "put", "/groups/999/members/1", {"member": False}, Verb.USERS),
+    ("get_effective_rights", "get", "/effective/role/viewer", None, Verb.USERS),
     ("list_masking_rules", "get", "/masking", None, Verb.USERS),
     ("create_masking_rule", "post", "/masking", {}, Verb.USERS),
     ("change_masking_rule", "put", "/masking/999", {}, Verb.USERS),

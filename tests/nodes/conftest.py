@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -23,7 +25,7 @@ from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.store.redis import RedisStore
 from brokerapp.wiring import node_config
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import RunningNode
+from tests.protocol.running_node import PATIENCE, RunningNode
 
 #: Milliseconds without a beat after which a node is dead: short, but a busy machine may keep one from beating.
 TIMEOUT_MS = 2_500
@@ -34,9 +36,9 @@ _numbers = itertools.count(1)
 class OneNode(RunningNode):
     """One node of several."""
 
-    def __init__(self, broker: str, name: str, redis_url: str) -> None:
+    def __init__(self, broker: str, name: str, redis_url: str, **told: Any) -> None:
         self._node_name = name
-        super().__init__(default_config(broker, 0), redis_url)
+        super().__init__(replace(default_config(broker, 0), **told), redis_url)
 
     async def _start(self) -> Node:
         wanted = node_config(self._config, self.redis_url)
@@ -65,15 +67,22 @@ class OneNode(RunningNode):
         self._thread.join()
 
     def stall(self, seconds: float) -> None:
-        """Stand still for a while: nothing is read, written or noticed."""
-        self._loop.call_soon_threadsafe(time.sleep, seconds)
+        """Stand still for a while, from now on: nothing is read, written or noticed."""
+        stands = threading.Event()
+
+        def stand() -> None:
+            stands.set()
+            time.sleep(seconds)
+
+        self._loop.call_soon_threadsafe(stand)
+        assert stands.wait(PATIENCE)
 
 
 class SeveralNodes:
-    """The nodes of one broker."""
+    """The nodes of one broker, whose configuration says this."""
 
-    def __init__(self, redis_url: str) -> None:
-        self.name, self.redis_url = f"several-{next(_numbers)}", redis_url
+    def __init__(self, redis_url: str, **told: Any) -> None:
+        self.name, self.redis_url, self._told = f"several-{next(_numbers)}", redis_url, told
         self.nodes: dict[str, OneNode] = {}
 
     def __getitem__(self, name: str) -> OneNode:
@@ -82,7 +91,7 @@ class SeveralNodes:
     def start(self, *names: str) -> None:
         """Run these nodes until they take clients."""
         for name in names:
-            self.nodes[name] = OneNode(self.name, name, self.redis_url)
+            self.nodes[name] = OneNode(self.name, name, self.redis_url, **self._told)
 
     def stop(self, name: str) -> None:
         """Stop a node cleanly."""

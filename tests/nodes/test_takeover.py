@@ -1,7 +1,10 @@
 """Nodes that leave, die, stand still and join: logs move, nothing is lost, and only what was held comes again."""
 
+import time
+
 import pytest
 
+from brokerapp.node import DRAIN_SECONDS
 from tests.nodes.conftest import TIMEOUT_MS, SeveralNodes
 from tests.protocol.running_node import until
 
@@ -30,6 +33,7 @@ def flagged(messages):
     return [(each.body, "redelivered" in each.headers) for each in messages]
 
 
+@pytest.mark.scenario("K05")
 def test_when_a_home_leaves_consumers_go_on_and_keep_what_they_hold(broker, client, name):
     queue = broker.queue_at("b", name)
     keeper, held = hold(broker, client, queue)
@@ -40,6 +44,7 @@ def test_when_a_home_leaves_consumers_go_on_and_keep_what_they_hold(broker, clie
     assert flagged(keeper.take(3)) == [("3", False), ("4", False), ("5", False)]
 
 
+@pytest.mark.scenario("K01", "D08", "D10")
 def test_when_a_home_is_killed_consumers_go_on_and_keep_what_they_hold(broker, client, name):
     queue = broker.queue_at("b", name)
     keeper, held = hold(broker, client, queue)
@@ -54,6 +59,7 @@ def test_when_a_home_is_killed_consumers_go_on_and_keep_what_they_hold(broker, c
     until(lambda: broker["a"].depth(queue) == 0, "the new home has counted anew")
 
 
+@pytest.mark.scenario("K07")
 def test_what_consumers_of_a_killed_node_held_comes_back_flagged_and_nothing_else(broker, client, name):
     queue = broker.queue_at("b", name)
     hold(broker, client, queue)
@@ -68,27 +74,39 @@ def test_what_consumers_of_a_killed_node_held_comes_back_flagged_and_nothing_els
     until(lambda: broker["b"].depth(queue) == 0, "the home has counted anew")
 
 
+@pytest.mark.scenario("K03")
 def test_a_node_that_stood_still_is_fenced_and_what_it_held_was_given_to_others(broker, client, name):
     queue = broker.queue_at("a", name)
+    here, away = broker.queue_at("a", f"{name}.here"), broker.queue_at("b", f"{name}.away")
     keeper, _ = hold(broker, client, queue)
-    broker["a"].stall(2 * TIMEOUT_MS / 1000)
+    ready = client("a")
+    for each in (here, away):  # served by the node that stands still: with what it is sent, and from its link
+        ready.subscribe(f"/queue/{each}", id=each)
+    broker["a"].stall(1.4 * TIMEOUT_MS / 1000)
+    ready.send(f"/queue/{here}", "late", wait=False, persistent="true")
     other = client("b")
+    other.send(f"/queue/{away}", "late", persistent="true")
     other.subscribe(f"/queue/{queue}", ack="client-individual")
     messages = other.take(6)
     assert {("0", True), ("1", True), ("2", True)} <= set(flagged(messages))
     assert sorted(each.body for each in messages) == [str(number) for number in range(6)]
     assert keeper.disconnected.wait(30)  # it finds itself fenced, and its clients must go elsewhere
     assert keeper.messages.empty()
+    assert ready.disconnected.wait(30)
+    assert ready.messages.empty()
     for each in messages:
         other.ack(each)
     assert broker.depth(queue) == 0
+    asked = time.monotonic()
+    broker.stop("a")
+    assert time.monotonic() - asked < DRAIN_SECONDS / 2  # it has nothing to store any more
 
 
 def test_a_node_that_stood_still_alone_gives_out_nothing_that_another_may_have_taken_over(broker, client, name):
     broker.stop("b")
     hold(broker, client, name)
     late = client("a")
-    broker["a"].stall(2 * TIMEOUT_MS / 1000)
+    broker["a"].stall(1.4 * TIMEOUT_MS / 1000)
     late.subscribe(f"/queue/{name}", wait=False)  # read in the moment in which it goes on
     broker.start("b")
     assert late.disconnected.wait(30)  # it finds itself fenced

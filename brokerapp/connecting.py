@@ -1,0 +1,94 @@
+"""Connecting: clients come and go; which client ids are taken, and what goes with a client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from brokerapp.client import Client
+from brokerapp.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+
+
+class Connecting:
+    """What concerns connections as such. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._client_ids: dict[str, set[Client]] = {}  # to those that have it
+
+    def is_back(self, client: Client) -> bool:
+        """Whether a connection of this client id, if there is one, is dead without our knowing: its owner is here."""
+        if client.member:
+            return True
+        others, user = self._client_ids.get(client.client_id, ()), client.principal.name
+        if not client.named or any(each.principal.name != user for each in others):
+            return False
+        if client.way:  # a bridge: what is not read from, for want of room, may be dead for long
+            return all(each.way == client.way and each.bridge for each in others)
+        return client.reconnect_ms > 0 and all(each.reconnect_ms > 0 for each in others)
+
+    def connect(self, client: Client, steal: bool = False) -> None:
+        """A client is there. Raises ProtocolError where it must go, see `make_room`."""
+        self.make_room(client, steal=steal)
+        self._client_ids.setdefault(client.client_id, set()).add(client)
+        self._broker.clients[client.id] = client
+        if client.reconnect_ms:
+            self._broker.reconnecting.returned(client)
+            self._broker.temporaries.strangers.returned(client)
+            if self._broker.cluster is not None:
+                self._broker.cluster.lodging.returned(client)
+        client.share = self._broker.quotas.share
+        self._broker.quotas.divide(len(self._broker.clients))
+        self._broker.advisories.connected(client)
+
+    def make_room(self, client: Client, *, steal: bool) -> None:
+        """A client comes, here or at another node. Where another one has its client id, that one must go if the
+        newcomer may `steal` it.
+
+        Raises ProtocolError where it may not: then the newcomer must go. Those that all share an id stay together.
+        """
+        others = self._client_ids.get(client.client_id, ())
+        if others and not all(each.shares_client_id for each in (client, *others)):
+            if not steal:
+                raise ProtocolError(f"client-id {client.client_id!r} is connected already")
+            for each in list(others):
+                self.disconnect(each)
+                each.sink.close()
+
+    def disconnect(self, client: Client) -> None:
+        """A client is gone: its transactions end in nothing, what it held goes back."""
+        if self._broker.clients.pop(client.id, None) is None:
+            return
+        self._broker.quotas.divide(len(self._broker.clients))
+        sharers = self._client_ids[client.client_id]
+        sharers.discard(client)
+        if not sharers:
+            del self._client_ids[client.client_id]
+        self._broker.transactions.give_up(client)
+        for subscription in list(client.subscriptions.values()):
+            self._broker.subscribing.end(client, subscription)
+        self._broker.producers.left(client)
+        self._broker.temporaries.end(client)
+        self._broker.bridging.left(client)
+        if client.waiting:
+            self._broker.flow.left(client)
+        self._broker.advisories.disconnected(client)
+        if client.member and self._broker.cluster is not None:
+            self._broker.cluster.left(client)
+
+    def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
+        """A client says good-bye: it goes when all that it asked before is done, and before its receipt does."""
+        client.left = True
+
+        def done() -> None:
+            if client.waiting:
+                self._broker.flow.when_clear(client, lambda: self.leave(client, receipt, then))
+                return
+            self._broker.confirm(client, receipt)
+            self.disconnect(client)
+            then()
+
+        self._broker.barrier(client, None, done)

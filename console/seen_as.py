@@ -1,0 +1,135 @@
+"""The console as somebody else sees it: an admin looks with the rights of a user, a group or a role, changes nothing
+meanwhile, and stays who they are to the audit trail.
+
+It is kept in the admin's session and ends after MINUTES, with the session, or with the right to manage users. What the
+person alone has to do with, such as their account and their tokens, is not shown.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from channels.db import database_sync_to_async
+from django.contrib.auth.models import User
+from django.contrib.sessions.backends.base import SessionBase
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+
+from brokerapp.errors import BrokerError, RequestRefused
+from console import audit, effective
+from console.access import AnyUser, Verb, may, still_here
+from console.effective import Holder
+
+#: After which it ends by itself: long enough for a walk through the pages, too short to be forgotten for a day.
+MINUTES = 30
+#: In the session of who looks.
+KEY = "seen_as"
+#: What may be sent meanwhile, by the names of addresses: the ways out.
+WAYS_OUT = frozenset({"stop-seeing-as", "logout", "account_logout"})
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Who looks, and with whose rights until when (seconds since 1970)."""
+
+    by: AnyUser
+    holder: Holder
+    until: float
+
+    @property
+    def ends(self) -> datetime:
+        """When it ends by itself."""
+        return datetime.fromtimestamp(self.until, UTC)
+
+
+def look_of(user: AnyUser) -> Look | None:
+    """The look that this user object stands for; None: it is simply the user."""
+    return getattr(user, "look", None)
+
+
+def begin(session: SessionBase, holder: Holder) -> float:
+    """See the console as this holder does from the next request on; until when. Raises RequestRefused."""
+    if not any(grant.allows(Verb.SEE) for grant in holder.grants):
+        raise RequestRefused(f"the {holder.words} sees nothing of the console")
+    until = time.time() + MINUTES * 60
+    session[KEY] = {"kind": holder.kind, "name": holder.name, "scopes": list(holder.scopes), "until": until}
+    return until
+
+
+def end(session: SessionBase) -> None:
+    """See it as oneself again."""
+    session.pop(KEY, None)
+
+
+def seen_as(user: AnyUser, session: SessionBase) -> AnyUser:
+    """Whom the console takes this user for: themselves, or whom they see it as."""
+    kept = session.get(KEY)
+    if not kept or time.time() > kept["until"] or not may(user, Verb.USERS):
+        return user
+    try:
+        holder = effective.find(kept["kind"], kept["name"], kept["scopes"])
+    except BrokerError:  # deleted meanwhile
+        return user
+    # Stars, views and jobs of one's own are those of the user; a group and a role have none, and show the admin's.
+    other = User.objects.get(**({"username": holder.name} if holder.kind == effective.USER else {"pk": user.pk}))
+    other._grants, other.look = holder.grants, Look(user, holder, kept["until"])
+    return other
+
+
+def still_seen(user: AnyUser, session: SessionBase) -> AnyUser | None:
+    """The user as of now, or whom they see the console as; None when the session, the account or the look has ended."""
+    look = look_of(user)
+    found = still_here(look.by if look else user, session)
+    found = found and seen_as(found, session)
+    return None if found is None or (look is not None and look_of(found) is None) else found
+
+
+def refuse_changes(request: HttpRequest) -> None:
+    """Raise PermissionDenied, and leave a trace, where somebody who only looks sends what would change something."""
+    look = look_of(request.user)
+    if look is not None and request.method not in _SAFE:
+        reason = f"You see the console as the {look.holder.words}: nothing can be changed until you stop."
+        audit.denied(request, "change", request.path, reason)
+        raise PermissionDenied(reason)
+
+
+class SeenAsMiddleware:
+    """Shows pages as they are to somebody else, and lets nothing be changed meanwhile."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if KEY in request.session:
+            request.user = seen_as(request.user, request.session)
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> None:
+        """Raises PermissionDenied for a change, and for what is somebody's own."""
+        look = look_of(request.user)
+        if look is None or not getattr(view, "login_required", True):  # as are operations, which ask by themselves
+            return
+        if request.resolver_match.url_name in WAYS_OUT:
+            request.user = look.by
+            return
+        refuse_changes(request)
+        if not hasattr(view, "verb"):
+            raise PermissionDenied(
+                f"This is one's own: it is not shown to who sees the console as the {look.holder.words}."
+            )
+
+
+def with_looks(application: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    """Sockets: who sees the console as somebody else gets frames as they do."""
+
+    async def guarded(scope: dict[str, Any], receive: Callable, send: Callable) -> None:
+        if scope["user"].is_authenticated:
+            scope = {**scope, "user": await database_sync_to_async(seen_as)(scope["user"], scope["session"])}
+        await application(scope, receive, send)
+
+    return guarded

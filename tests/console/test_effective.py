@@ -1,0 +1,159 @@
+"""What somebody may do in effect; the console as they see it, for an admin who changes nothing meanwhile."""
+
+import time
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+from django.urls import reverse
+
+from brokerapp.destination import Destination
+from brokerapp.errors import BrokerError
+from console import effective, seen_as
+from console.gateway import gateway
+from console.models import Assignment, AuditEntry, Star
+from console.rights import Verb
+from tests.console.conftest import make_user
+
+
+def places_of(holder: effective.Holder) -> dict[Verb, list]:
+    return dict(effective.by_verb(holder))
+
+
+def test_what_adds_up_is_told_with_what_gives_it(db):
+    sam = make_user("support", "orders.>", name="sam")
+    team = Group.objects.create(name="night")
+    Assignment.objects.create(group=team, role="operator", scopes=["bills.>"])
+    sam.groups.add(team)
+    told = places_of(effective.find("user", "sam"))
+    assert told[Verb.BROWSE] == [("orders.>", "role support"), ("bills.>", "operator by group night")]
+    assert told[Verb.REMOVE] == [("bills.>", "operator by group night")]
+    assert told[Verb.USERS] == []
+    assert places_of(effective.find("group", "night"))[Verb.PAUSE] == [("bills.>", "role operator")]
+
+
+def test_a_role_is_looked_at_before_anybody_has_it(db):
+    holder = effective.find("role", "support", ["orders.>"])
+    assert holder.words == "role support for orders.>"
+    here, elsewhere = (dict(effective.cells(holder, Destination.queue(name))) for name in ("orders.eu", "bills"))
+    assert (here[Verb.READ], here[Verb.RESUBMIT], here[Verb.REMOVE]) == ("masked", "yes", "no")
+    assert set(elsewhere.values()) == {"no"}
+    assert {command.page for command, may in effective.pages(holder) if may} >= {"overview", "dlq", "jobs"}
+    assert {command.page for command, may in effective.pages(holder) if not may} >= {"users", "audit", "send"}
+
+
+def test_who_is_closed_may_nothing(db):
+    User.objects.filter(pk=make_user("operator", name="bob").pk).update(is_active=False)
+    assert effective.find("user", "bob").grants == ()
+
+
+@pytest.mark.parametrize(("kind", "name", "scopes", "reason"), [
+    ("user", "nobody", [], "there is no user 'nobody'"),
+    ("group", "none", [], "there is no group 'none'"),
+    ("role", "king", [], "not one of the roles"),
+    ("role", "admin", ["a.>"], "takes no scopes"),
+    ("robot", "r2", [], "expected one of user, group, role"),
+])  # fmt: skip
+def test_whose_rights_there_are_none_of_is_named(kind, name, scopes, reason, db):
+    with pytest.raises(BrokerError, match=reason):
+        effective.find(kind, name, scopes)
+
+
+@pytest.fixture
+def two_queues(console, seen):
+    for name in ("orders.eu", "bills"):
+        gateway().create(Destination.queue(name))
+        seen(f"queue://{name}", 0)
+
+
+def look(admin: Client, kind: str, name: str, scopes: str = ""):
+    return admin.post(reverse("see-as"), {"kind": kind, "name": name, "scopes": scopes}, follow=True)
+
+
+def test_the_page_tells_verbs_pages_and_destinations(admin, two_queues):
+    make_user("support", "orders.>", name="sam")
+    response = admin.get(reverse("effective"), {"kind": "user", "name": "sam"})
+    rows = {str(destination): dict(cells) for destination, cells in response.context["rows"]}
+    assert rows["queue://orders.eu"][Verb.BROWSE] == "yes"
+    assert rows["queue://bills"][Verb.SEE] == "no"
+    assert "See the console as sam" in response.content.decode()
+    only = admin.get(reverse("effective"), {"kind": "user", "name": "sam", "show": "seen", "sort": "-browse"})
+    assert [each.name for each in only.context["page"].rows] == ["orders.eu"]
+    assert "kind=user&amp;name=sam" in only.content.decode()  # links stay with sam
+
+
+def test_the_console_is_seen_as_its_user_sees_it_marked_on_every_page(admin, two_queues):
+    sam = make_user("support", "orders.>", name="sam")
+    Star.objects.create(user=sam, subject="queue://orders.eu")
+    page = look(admin, "user", "sam").content.decode()
+    assert "You see the console as the <strong>user sam</strong>" in page
+    listed = admin.get(reverse("queues")).content.decode()
+    assert "orders.eu" in listed
+    assert "bills" not in listed
+    assert admin.get(reverse("queues"), {"show": "starred"}).context["page"].total == 1
+    assert admin.get(reverse("users")).status_code == 403
+    assert reverse("users") not in admin.get(reverse("palette"), {"q": "users"}).content.decode()
+
+
+def test_nothing_is_changed_meanwhile_and_the_attempt_is_the_admins(admin, lonely_console):
+    make_user("operator", name="olga")
+    look(admin, "user", "olga")
+    response = admin.post(reverse("purge", kwargs={"name": "q"}), {"name": "q"})
+    assert (response.status_code, "nothing can be changed" in response.content.decode()) == (403, True)
+    refused = admin.post("/api/v1/messages", {"destination": "/queue/q"}, content_type="application/json")
+    assert (refused.status_code, refused["Content-Type"]) == (403, "application/problem+json")
+    assert [
+        (each.who, each.outcome, "seen as the user olga" in each.detail) for each in AuditEntry.objects.all()[:2]
+    ] == [("admin", "denied", True)] * 2
+
+
+@pytest.mark.parametrize("page", ["account", "tokens", "mfa_view_recovery_codes", "change-password"])
+def test_what_is_somebodys_own_is_not_shown(page, admin, lonely_console):
+    make_user("viewer", name="vera")
+    look(admin, "user", "vera")
+    response = admin.get(reverse(page))
+    assert (response.status_code, "one&#x27;s own" in response.content.decode()) == (403, True)
+
+
+def test_it_ends_when_one_stops_and_both_are_in_the_trail(admin, lonely_console):
+    look(admin, "role", "viewer", "orders.>")
+    assert admin.get(reverse("audit")).status_code == 403
+    admin.post(reverse("stop-seeing-as"))
+    assert admin.get(reverse("audit")).status_code == 200
+    changes = [(each.who, each.action, each.object) for each in AuditEntry.objects.filter(outcome="done")]
+    assert changes == [("admin", "stop seeing console as", "role viewer"), ("admin", "see console as", "role viewer")]
+
+
+def test_it_ends_by_itself_and_with_the_right(admin, lonely_console, monkeypatch):
+    look(admin, "role", "viewer")
+    with monkeypatch.context() as later:
+        now = time.time() + seen_as.MINUTES * 60 + 1
+        later.setattr("console.seen_as.time.time", lambda: now)
+        assert admin.get(reverse("audit")).status_code == 200
+    assert admin.get(reverse("audit")).status_code == 403
+    make_user("admin", name="other")
+    Assignment.objects.filter(user__username="admin").update(role="operator")
+    assert admin.get(reverse("send")).status_code != 403  # an operator again, and no more than that
+    assert admin.get(reverse("audit")).status_code == 403
+
+
+def test_who_looks_logs_out_as_themselves(admin, lonely_console):
+    look(admin, "role", "viewer")
+    admin.post(reverse("logout"))
+    entry = AuditEntry.objects.first()
+    assert (entry.who, entry.action) == ("admin", "log out")
+
+
+def test_whoever_sees_nothing_cannot_be_looked_through(admin, lonely_console):
+    make_user("", name="nil")
+    assert "sees nothing of the console" in look(admin, "user", "nil").content.decode()
+    assert AuditEntry.objects.first().outcome == "refused"
+
+
+def test_a_program_is_told_the_same(admin):
+    make_user("support", "orders.>", name="sam")
+    told = admin.get("/api/v1/effective/user/sam", {"destination": "queue://orders.eu"}).json()
+    assert told["of"] == "user sam"
+    assert told["destination"]["read"] == "masked"
+    assert {"verb": "browse", "places": [{"where": "orders.>", "by": "role support"}]} in told["rights"]
+    assert admin.get("/api/v1/effective/user/nobody").status_code == 409
