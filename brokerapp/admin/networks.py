@@ -6,14 +6,21 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from brokerapp.destination import Destination
+from brokerapp.network.definition import NetworkConnector
+from brokerapp.network.registry import Registry
 from brokerapp.network_stats import DemandStats, NetworkStats
+from brokerapp.store.redis import RedisStore
 
 
 class Networks:
     """`ask` asks the live node; StoreUnavailable when there is none. A node tells NetworkStats once a second, too."""
 
-    def __init__(self, ask: Callable[..., Awaitable[Any]]) -> None:
-        self._ask = ask
+    def __init__(self, ask: Callable[..., Awaitable[Any]], store: RedisStore) -> None:
+        self._ask, self._registry = ask, Registry(store)
+
+    async def connectors(self) -> list[NetworkConnector]:
+        """Those in force, with their passwords, also when no node runs."""
+        return (await self._registry.found())[0]
 
     async def stats(self) -> NetworkStats:
         """The connectors and their bridges, and the bridges of other brokers to this one, as they are now."""

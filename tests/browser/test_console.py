@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
-import uuid
-from datetime import UTC, datetime
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.conftest import PICTURES
+from tests.browser.conftest import picture
+from tests.browser.results import finished_run
 from tests.conftest import until
 
 pytestmark = pytest.mark.browser
-
-
-def picture(page: Page, name: str) -> None:
-    """Keep a picture of the page, when somebody wants to look at it."""
-    if PICTURES:
-        page.screenshot(path=f"{PICTURES}/{name}.png")
 
 
 def test_an_admin_defines_a_composite_queue_and_sees_its_targets_fill_live(page_of, site, client):
@@ -129,49 +121,37 @@ def test_a_theme_chosen_is_the_theme_shown(page_of, site):
     picture(page, "overview-dark")
 
 
-def test_plotly_draws_under_the_policy_and_its_legend_shows_and_hides(page_of, site):
+def test_plotly_draws_under_the_policy(page_of, site):
     page = page_of("viewer")
     page.goto(f"{site.url}/analytics/runs/{finished_run(site)}/")
-    drawn = page.locator(".js-plotly-plot .scatterlayer .trace")
-    expect(drawn).to_have_count(2)
+    expect(page.locator(".js-plotly-plot .scatterlayer .trace")).to_have_count(1)
     expect(page.get_by_role("heading", name="It was quiet.")).to_be_visible()
-    legend = page.locator(".figure-legend").get_by_role("button")
-    expect(legend).to_have_text(["now", "a week before"])
-    expect(legend.nth(1).locator(".key-dotted")).to_have_count(1)
-    legend.nth(1).click()
-    expect(legend.nth(1)).to_have_attribute("aria-pressed", "false")
-    expect(drawn).to_have_count(1)
-    legend.nth(1).press("Enter")
-    expect(drawn).to_have_count(2)
+    expect(page.get_by_role("img", name="1 line over time in messages: queue://quiet from 3 to 4.")).to_be_visible()
     picture(page, "run")
+    mark = page.locator(".scatterlayer .point").first.bounding_box()
+    page.mouse.move(mark["x"] + 1, mark["y"] + 1)
+    page.mouse.click(mark["x"] + mark["width"] / 2, mark["y"] + mark["height"] / 2)
+    page.wait_for_url(re.compile(r"/queues/quiet/\?from=\d+&to=\d+$"))  # what it was about, at the same window
 
 
-def finished_run(site) -> str:
-    """A run that is done, with its result, as a worker would have left it."""
-    run = uuid.uuid4()
-    folder = site.environment.results / str(run)
-    folder.mkdir(parents=True)
-    line = {"type": "scatter", "x": [1, 2], "y": [3, 4]}
-    lines = [line | {"name": "now"}, line | {"name": "a week before", "line": {"dash": "dot"}}]
-    figure = {"data": lines, "layout": {"xaxis": {"title": {"text": "t"}}}}
-    result = {
-        "sentence": "It was quiet.", "window": {"since_us": 1, "until_us": 2}, "rows_read": 2, "freshness_us": 2,
-        "charts": [{"title": "Arrivals", "figure": figure}], "tables": [], "seconds": 1.0,
-    }  # fmt: skip
-    (folder / "result.json").write_text(json.dumps(result))
-    now = datetime.now(UTC).isoformat(sep=" ")
-    row = {
-        "id": run.hex, "kind": "traffic", "title": "Traffic", "request": "{}", "state": "done", "stage": "",
-        "reason": "", "progress": 1, "sentence": "It was quiet.", "asked_by": "ada", "created": now, "changed": now,
-        "finished": now, "pinned": 0, "worker": "",
-        "result": f"{run}/result.json",
-    }  # fmt: skip
-    with sqlite3.connect(site.environment.data / "console.sqlite3", timeout=10) as database:
-        database.execute(
-            f"INSERT INTO console_analysisrun ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
-            list(row.values()),
-        )
-    return str(run)
+def test_the_legend_of_a_chart_shows_and_hides_what_it_names(page_of, site):
+    run = finished_run(site)
+    kept = site.environment.results / run / "result.json"
+    result = json.loads(kept.read_text())
+    lines = result["charts"][0]["figure"]["data"]
+    lines.append(lines[0] | {"name": "a week before", "line": {"dash": "dot"}})
+    kept.write_text(json.dumps(result))
+    page = page_of("viewer")
+    page.goto(f"{site.url}/analytics/runs/{run}/")
+    drawn, entries = page.locator(".scatterlayer .trace"), page.locator(".figure-legend").get_by_role("button")
+    expect(entries).to_have_text(["quiet", "a week before"])
+    expect(entries.nth(1).locator(".key-dotted")).to_have_count(1)
+    expect(drawn).to_have_count(2)
+    entries.nth(1).click()
+    expect(entries.nth(1)).to_have_attribute("aria-pressed", "false")
+    expect(drawn).to_have_count(1)
+    entries.nth(1).press("Enter")
+    expect(drawn).to_have_count(2)
 
 
 def test_a_narrow_screen_shows_all_of_it_without_scrolling_sideways(page_of, site, client):
