@@ -190,6 +190,8 @@ class NodeStatus:
     store: dict[str, Any] = field(default_factory=dict)  #: fsync policy, bytes used, limit
     network: dict[str, Any] = field(default_factory=dict)  #: NetworkStats
     name: str = ""  #: that it was started under; `node` is another one with each start
+    cluster: dict[str, Any] = field(default_factory=dict)  #: ClusterStatus, in brief; {}: its broker is in none
+    homes: int = 0  #: queues and subscriptions that it dispatches from, where there are other nodes
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
