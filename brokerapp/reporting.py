@@ -77,6 +77,7 @@ class Reporting:
                 **memory, "message_limit": self._limits.total, "temp_limit": self._limits.temp or self._limits.total,
                 "temp_used": self._broker.committer.temp,
             },
+            memory={"used": self._broker.quotas.held, "limit": self._broker.quotas.memory},
             network=self._network().to_json(),
         )  # fmt: skip
         whereabouts = {"host": socket.gethostname(), "pid": os.getpid()}

@@ -2,7 +2,9 @@
 
 from django.urls import reverse
 
+from brokerapp.snapshot import NodeStatus
 from console.models import AuditEntry
+from console.nodes import gauges_of
 from tests.console.conftest import waiting_tasks
 
 
@@ -42,3 +44,15 @@ def test_what_needs_the_broker_shows_a_page_with_a_reference_when_it_is_away(adm
     assert "The broker cannot be reached" in text
     assert "Reference" in text
     assert "Traceback" not in text
+
+
+def test_memory_and_store_have_gauges_of_the_fullest_node():
+    store = {"used": 50, "message_limit": 200, "machine": 1000, "temp_used": 5, "temp_limit": 10}
+    nodes = [
+        NodeStatus("a", "b", 0, 0, store=store, memory={"used": 10, "limit": 100}),
+        NodeStatus("c", "b", 0, 0, store=store, memory={"used": 90, "limit": 100}),
+    ]
+    assert {each.label: each.percent for each in gauges_of(nodes)} == {
+        "Memory": 90, "Store": 25, "Store, of the machine's memory": 5, "Temporary store": 50,
+    }  # fmt: skip
+    assert gauges_of([NodeStatus("a", "b", 0, 0)]) == []
