@@ -24,7 +24,9 @@ def asked(monkeypatch) -> list[int]:
 @pytest.fixture
 def rows(db):
     """Two rows that are due, one that is not yet and one that is done with."""
-    firing = AlertFiring.objects.create(rule_name="deep", subject="queue://q", state="firing", since=NOW, value=9, worst=9)
+    firing = AlertFiring.objects.create(
+        rule_name="deep", subject="queue://q", state="firing", since=NOW, value=9, worst=9
+    )
     for ago, state in ((10, "queued"), (20, "queued"), (-30, "queued"), (10, "sent")):
         AlertDelivery.objects.create(
             firing=firing, kind="mail", event="fired", target=f"{ago}@{state}", due=NOW - timedelta(seconds=ago),

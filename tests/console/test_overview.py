@@ -2,7 +2,9 @@
 
 from django.urls import reverse
 
+from brokerapp.destination import Destination
 from brokerapp.snapshot import NodeStatus
+from console.gateway import gateway
 from console.models import AuditEntry
 from console.nodes import gauges_of
 from tests.console.conftest import waiting_tasks
@@ -56,3 +58,16 @@ def test_memory_and_store_have_gauges_of_the_fullest_node():
         "Memory": 90, "Store": 25, "Store, of the machine's memory": 5, "Temporary store": 50,
     }  # fmt: skip
     assert gauges_of([NodeStatus("a", "b", 0, 0)]) == []
+
+
+def test_a_window_without_traffic_says_so_and_offers_a_test_message(browser_of, console, seen):
+    console.send("/queue/left.alone", "1", "2", "3", "4")
+    seen("left.alone", gateway().depth(Destination.queue("left.alone")))
+    an_hour_of_1970 = {"from": 3600, "to": 7200}
+    operator, viewer = browser_of("operator"), browser_of("viewer")
+    page = operator.get(reverse("queue", kwargs={"name": "left.alone"}), an_hour_of_1970)
+    assert page.context["chart"]["quiet"]
+    assert "/send/?to=%2Fqueue%2Fleft.alone" in page.content.decode()
+    text = viewer.get(reverse("overview"), an_hour_of_1970).content.decode()
+    assert "No traffic in this window." in text
+    assert "Send a test message" not in text
