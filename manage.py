@@ -29,9 +29,12 @@ def _brokerctl() -> None:
 def _record(sender: Any, **kwargs: Any) -> None:
     """Have what is about to be done recorded."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.recording_settings")
-    import django
+    from django.apps import apps
+    from django.conf import settings
 
-    django.setup()
+    apps.populate(
+        settings.INSTALLED_APPS
+    )  # what Django's setup does, but for the addresses of pages and the log's mails
 
 
 if __name__ == "__main__":

@@ -51,7 +51,6 @@ from brokerapp.flow_control import FlowControl
 from brokerapp.inactivity import Inactivity
 from brokerapp.jobs import Jobs
 from brokerapp.nodes.homes import Homes
-from brokerapp.nodes.members import owner_of
 from brokerapp.producers import Producers
 from brokerapp.publishing import Publishing
 from brokerapp.queues import Queues
@@ -113,9 +112,8 @@ class Broker:
         self.queues = Queues(committer, self.delivery, stats, _cache(settings))
         self.homes = self.delivery.homes = Homes(self)
         self.queues.placed = self.homes.place
-        self.queues.lives_elsewhere = lambda log: self.homes.lives_elsewhere(owner_of(log))
         self.consuming = Consuming(self.queues, committer, self.delivery, stats, self.may, self.timers)
-        self.consuming.abroad = self.homes.abroad
+        self.consuming.abroad, self.consuming.changed = self.homes.abroad, self.homes.wanted.changed
         self.queues.topology = self.topology = Topology(definitions, self._interest)
         self.publishing, self.storing = Publishing(self), Storing(self)
         self.subscribing, self.producers = Subscribing(self), Producers(self)
@@ -164,17 +162,17 @@ class Broker:
         self.queues.topology = self.topology = Topology(definitions, self._interest, queues, feeds, bindings)
         self.queues.retune()
         self.durables.retune()
+        self.homes.wanted.redefined()
         self.bounds.refresh()
         self.advisories.redefined()
         self.expiry.watch()
 
     def _interest(self, queue: Destination, headers: Mapping[str, str]) -> bool:
         """Whether a consumer of the queue, present or remembered, would take such a message (selectorAware)."""
-        try:
-            consumers = self.queues[str(queue)].consumers
-        except KeyError:
+        log = self.queues.get(str(queue))
+        if log is None:
             return False
-        wanted = {each.condition for each in consumers}  # equal ones are asked once
+        wanted = self.homes.wanted.conditions(log)  # equal ones are asked once
         if None in wanted or any(selector.matches(headers) for selector in wanted):
             return True
         return self.queues.remembering.wants(str(queue), headers)

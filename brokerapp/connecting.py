@@ -31,7 +31,22 @@ class Connecting:
         return client.reconnect_ms > 0 and all(each.reconnect_ms > 0 for each in others)
 
     def connect(self, client: Client, steal: bool = False) -> None:
-        """A client is there. Where another one has its client id, that one must go if the newcomer may `steal` it.
+        """A client is there. Raises ProtocolError where it must go, see `make_room`."""
+        self.make_room(client, steal=steal)
+        self._client_ids.setdefault(client.client_id, set()).add(client)
+        self._broker.clients[client.id] = client
+        if client.reconnect_ms:
+            self._broker.reconnecting.returned(client)
+            self._broker.temporaries.strangers.returned(client)
+            if self._broker.cluster is not None:
+                self._broker.cluster.lodging.returned(client)
+        client.share = self._broker.quotas.share
+        self._broker.quotas.divide(len(self._broker.clients))
+        self._broker.advisories.connected(client)
+
+    def make_room(self, client: Client, *, steal: bool) -> None:
+        """A client comes, here or at another node. Where another one has its client id, that one must go if the
+        newcomer may `steal` it.
 
         Raises ProtocolError where it may not: then the newcomer must go. Those that all share an id stay together.
         """
@@ -42,15 +57,6 @@ class Connecting:
             for each in list(others):
                 self.disconnect(each)
                 each.sink.close()
-        self._client_ids.setdefault(client.client_id, set()).add(client)
-        self._broker.clients[client.id] = client
-        if client.reconnect_ms:
-            self._broker.reconnecting.returned(client)
-            if self._broker.cluster is not None:
-                self._broker.cluster.lodging.returned(client)
-        client.share = self._broker.quotas.share
-        self._broker.quotas.divide(len(self._broker.clients))
-        self._broker.advisories.connected(client)
 
     def disconnect(self, client: Client) -> None:
         """A client is gone: its transactions end in nothing, what it held goes back."""

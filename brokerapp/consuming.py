@@ -41,6 +41,8 @@ class Consuming:
         self._patterns: DestinationMap[Subscription] = DestinationMap()
         queues.came = self._welcome
         self.abroad: Abroad  #: the broker's
+        #: Told when consumers of a log came or went that are clients of ours.
+        self.changed: Callable[[MessageLog], None] = lambda _log: None
         #: Which of the entries that return to a log may: some are given up instead.
         self.left_behind: Callable[[MessageLog, Sequence[Entry]], Sequence[Entry]] = lambda _log, entries: entries
 
@@ -99,6 +101,7 @@ class Consuming:
             self.abroad.attach(subscription, log)
         else:
             self.attach_here(subscription, log)
+        self.changed(log)
 
     def attach_here(self, subscription: Subscription, log: MessageLog) -> None:
         """Consume from a log that is, or is about to be, at home here."""
@@ -180,6 +183,7 @@ class Consuming:
             self.abroad.part(subscription, log)
         else:
             self.part_from(subscription, log)
+        self.changed(log)
 
     def part_from(self, subscription: Subscription, log: MessageLog) -> None:
         """Consume a log that is at home here no longer."""

@@ -35,6 +35,7 @@ from brokerapp.network.registry import Registry
 from brokerapp.network.seat import Seat
 from brokerapp.network.telling import network_stats
 from brokerapp.nodes.concerned import other_concerned
+from brokerapp.nodes.links import LinkTls
 from brokerapp.nodes.membership import Membership
 from brokerapp.recording.recorder import NoRecorder, Recorder
 from brokerapp.reporting import Reporting
@@ -92,6 +93,7 @@ class NodeConfig:
     node: str = ONLY_NODE  #: its name among the nodes of the broker
     node_timeout_ms: int = NODE_TIMEOUT_MS  #: without a beat after which it is taken for dead
     link_host: str = "127.0.0.1"  #: where other nodes of the broker reach it
+    link_tls: LinkTls | None = None  #: how it speaks with them; None: unencrypted
 
 
 class Node:
@@ -125,7 +127,7 @@ class Node:
         self.broker = await self._make_broker(definitions)
         self.membership = Membership(
             self._store, config.node, config.link_host, config.node_timeout_ms, self.broker.homes,
-            unrivalled=config.alone,
+            unrivalled=config.alone, tls=config.link_tls,
         )  # fmt: skip
         last = await self.membership.join()
         alone = not self.broker.homes.others

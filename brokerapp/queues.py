@@ -32,8 +32,6 @@ class Queues(Logs):
         super().__init__(committer, delivery, stats)
         self.remembering = Remembering(selectors, self._describe)
         self._declared: set[str] = set()  # by operators
-        #: Whether a temporary queue is of a client of another node.
-        self.lives_elsewhere: Callable[[str], bool] = lambda _log: False
         #: What the store is to know of temporary queues that are there after a restart: see reconnecting.py.
         self.kept: dict[Destination, dict[str, Any]] = {}
         #: Told of a queue that came to be while the broker runs.
@@ -41,21 +39,12 @@ class Queues(Logs):
 
     def recover(self, state: LogState, last: int) -> None:
         """A queue as the last node left it; `last` is the number of the last message."""
-        if (queue := Destination.parse(state.name)).is_temporary and not self.lives_elsewhere(state.name):
-            if queue in self.kept:
-                self.restore(state, last)
-            else:
-                self._committer.discard(state.name)
-            return
         log = self.restore(state, last)
-        queue = log.destination
-        if queue.is_temporary:
-            self.came(log)
-        else:
-            self.topology.add_queue(queue.name)
+        if not log.destination.is_temporary:
+            self.topology.add_queue(log.destination.name)
         self.described(log, state.attributes)
+        self.came(log)
         if log.away:
-            self.came(log)
             return
         if bool(state.attributes.get("prioritized")) != log.rules.prioritized:
             self._describe(log)

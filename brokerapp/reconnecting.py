@@ -26,6 +26,9 @@ logger = logging.getLogger(__name__)
 
 #: Among the attributes of a temporary destination in the store: whose it is, if that client may reconnect.
 BELONGS = "belongs"
+#: ... and the session of the node that has it, where its name does not say that.
+AT = "at"
+OF_TEMPORARY = frozenset({BELONGS, AT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +76,10 @@ class Reconnecting:
         return ((destination, belongs) for destination, (belongs, _) in self._waiting.items())
 
     def keep(self, destination: Destination, belongs: Belonging) -> None:
-        """Let it be here after a restart, if its client may reconnect."""
+        """Let it outlive this node, which has it, if its client may reconnect."""
         if not is_kept_over_restarts(Origin.TEMPORARY, belongs.window_ms):
             return
-        attributes = {BELONGS: belongs.to_json()}
+        attributes = {BELONGS: belongs.to_json(), AT: self._broker.session}
         if destination.is_queue:
             queues = self._broker.queues
             queues.kept[destination] = attributes
@@ -84,9 +87,8 @@ class Reconnecting:
         else:
             self._broker.committer.create(str(destination), json.dumps({"kind": destination.kind, **attributes}))
 
-    def recover(self, destination: Destination, attributes: Mapping[str, Any]) -> None:
-        """One that a former node had: its client has the window from now on."""
-        belongs = Belonging.from_json(attributes[BELONGS])
+    def recover(self, destination: Destination, belongs: Belonging) -> None:
+        """One that a node had that is gone: its client has the window from now on."""
         self._broker.temporaries.restore(destination, belongs)
         self.wait(destination, belongs, belongs.window_ms)
 

@@ -44,10 +44,9 @@ class Recovery:
 
     def published(self, message: Message, copy: Copy) -> Message:
         """A message reached a topic; what its subscribers get of it: they do not see that it is retained."""
-        retains = _RETAIN_LINE in message.head
-        policy = self._policy(copy.destination)
-        if (policy is None and not retains) or copy.destination.is_temporary:
+        if not self.keeps(message, copy.destination):
             return message
+        policy = self._policy(copy.destination)
         memory = self._memories.setdefault(copy.destination, Memory())
         self._memories.move_to_end(copy.destination)
         self._bytes -= memory.bytes
@@ -55,7 +54,13 @@ class Recovery:
         self._bytes += memory.bytes
         while self._bytes > MAX_BYTES:
             self._forget(next(iter(self._memories)))
-        return message.with_headers({RETAIN: None}) if retains else message
+        return message.with_headers({RETAIN: None}) if _RETAIN_LINE in message.head else message
+
+    def keeps(self, message: Message, topic: Destination) -> bool:
+        """Whether a topic remembers this message."""
+        if topic.is_temporary:
+            return False
+        return _RETAIN_LINE in message.head or self._policy(topic) is not None
 
     def forget(self, topic: Destination) -> None:
         """The topic is deleted."""

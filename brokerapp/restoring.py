@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from brokerapp.destination import Destination, Kind
 from brokerapp.leftovers import Leftovers
 from brokerapp.named_subscription import SUBSCRIPTION
 from brokerapp.nodes.members import owner_of
-from brokerapp.reconnecting import BELONGS
+from brokerapp.reconnecting import AT, BELONGS, OF_TEMPORARY, Belonging
 from brokerapp.statistics import Statistics
 from brokerapp.store import DISCARDED, LogState
 
@@ -35,26 +35,40 @@ class Restoring:
             Statistics(self._broker)
 
     def _recover(self, state: LogState, last: int) -> None:
-        kind = state.attributes.get("kind")
-        if BELONGS in state.attributes:
-            self._recover_temporary(state, last)
+        kind, destination = state.attributes.get("kind"), Destination.parse(state.name)
+        if kind in (SUBSCRIPTION, DISCARDED):
+            self._broker.durables.recover(state, last)
+        elif destination.is_temporary:
+            self._recover_temporary(destination, state, last)
         elif kind == Kind.TOPIC:
-            self._broker.creation.recover(Destination.parse(state.name))
+            self._broker.creation.recover(destination)
         else:
-            (self._broker.durables if kind in (SUBSCRIPTION, DISCARDED) else self._broker.queues).recover(state, last)
-            if (destination := Destination.parse(state.name)).is_temporary and destination in self._broker.queues:
-                self._broker.temporaries.learn(destination)
-
-    def _recover_temporary(self, state: LogState, last: int) -> None:
-        """A temporary destination whose client may reconnect."""
-        destination = Destination.parse(state.name)
-        if destination.is_queue:
-            self._broker.queues.kept[destination] = {BELONGS: state.attributes[BELONGS]}
             self._broker.queues.recover(state, last)
-        if self._broker.homes.lives_elsewhere(owner_of(state.name)):
-            self._broker.temporaries.learn(destination)
+
+    def _recover_temporary(self, destination: Destination, state: LogState, last: int) -> None:
+        """One that another node has, or whose client may reconnect; the others went with their clients."""
+        at = _node_that_has(destination, state.attributes)
+        if BELONGS not in state.attributes and not self._broker.homes.lives_elsewhere(at):
+            self._broker.committer.discard(state.name)
+            return
+        if destination.is_queue:
+            self._broker.queues.recover(state, last)
+        self._note_who_has(destination, at, state.attributes)
+
+    def _note_who_has(self, destination: Destination, at: str, attributes: Mapping[str, Any]) -> None:
+        """A temporary destination is had by that node; of one that is gone, by its home."""
+        homes, whose = self._broker.homes, attributes.get(BELONGS)
+        if destination.is_queue:
+            self._broker.queues.kept[destination] = {
+                each: attributes[each] for each in OF_TEMPORARY & attributes.keys()
+            }
+        if at == self._broker.session:
+            return
+        belongs = Belonging.from_json(whose) if whose else None
+        if belongs is None or homes.lives_elsewhere(at) or not homes.is_here(str(destination)):
+            self._broker.temporaries.learn(destination, at, belongs)
         else:
-            self._broker.reconnecting.recover(destination, state.attributes)
+            self._broker.reconnecting.recover(destination, belongs)
 
     def learn(self, name: str, attributes: str | None) -> None:
         """Another node declared a log, or described it anew; or it is gone (None)."""
@@ -66,12 +80,15 @@ class Restoring:
             self._recover(LogState(name, described, 0, ""), 0)
         elif kind != SUBSCRIPTION:
             self._broker.queues.described(log, described)
+            if log.destination.is_temporary:
+                self._note_who_has(log.destination, _node_that_has(log.destination, described), described)
 
     def _unlearn(self, name: str) -> None:
         """Another node removed a log, or a topic that was declared."""
         destination, log = Destination.parse(name), self._broker.queues.get(name)
         if log is None:
-            self._broker.creation.unlearn(destination)
+            part = self._broker.temporaries if destination.is_temporary else self._broker.creation
+            part.unlearn(destination)
         elif not log.away and self._broker.committer.brings_to(name):
             self._broker.queues.declare_again(log)  # it gets messages of ours as this comes
         else:
@@ -79,3 +96,8 @@ class Restoring:
             (self._broker.durables if destination.kind is Kind.SUBSCRIPTION else self._broker.queues).unlearn(log)
             if destination.is_temporary:
                 self._broker.temporaries.unlearn(destination)
+
+
+def _node_that_has(temporary: Destination, attributes: Mapping[str, Any]) -> str:
+    """The session of the node whose client a temporary destination belongs to, or for whose client it waits."""
+    return attributes.get(AT) or owner_of(str(temporary))

@@ -1,8 +1,10 @@
 """Rivals: consumers of bridges that are there for the same consumers elsewhere, by different ways.
 
 Where brokers are joined in a circle a consumer is heard of by more than one way. Of the bridges that would take its
-messages there one serves it, that of the highest priority, which is that of the shortest way; the others rest, until
-that one ends (ActiveMQ's suppressDuplicateTopicSubscriptions and suppressDuplicateQueueSubscriptions).
+messages there one serves it, that of the highest priority and among those that of the shortest way; the others rest,
+until that one ends (ActiveMQ's suppressDuplicateTopicSubscriptions and suppressDuplicateQueueSubscriptions). The way is
+counted also where bridges have one priority (decreaseNetworkConsumerPriority is false): who serves must not depend on
+which of them was heard of first, as it does in ActiveMQ, nor messages take two bridges where one leads.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from brokerapp.destination import Destination
+from brokerapp.engine.crossing import Crossing
 from brokerapp.engine.subscription import Subscription
 
 if TYPE_CHECKING:
@@ -37,12 +40,25 @@ class Rivals:
         self._follow(target, serving)
         return admitted
 
-    def is_for(self, subscription: Subscription, consumers: frozenset[str]) -> None:
-        """The consumers that a bridge's is there for are others now."""
-        subscription.crossing.consumers = consumers
+    def is_for(self, subscription: Subscription, crossing: Crossing, priority: int) -> None:
+        """The consumers that a bridge's is there for are others now, and perhaps nearer, or farther away.
+
+        Whoever listens is told, but for what rests: of that they are told when it does so no longer.
+        """
+        before = subscription.crossing
+        if (before.consumers, before.path, subscription.priority) == (crossing.consumers, crossing.path, priority):
+            return
+        before.consumers, before.path, subscription.priority = crossing.consumers, crossing.path, priority
         target = subscription.destinations[0]
-        if subscription in self._at.get(target, {}):
-            self._follow(target, who_serve(self._at[target]))
+        known = self._at.get(target, {})
+        if known.get(subscription, True):
+            self._broker.advisories.consumer_is_for(subscription)
+        if subscription in known:
+            self._follow(target, who_serve(known))
+
+    def rests(self, subscription: Subscription) -> bool:
+        """Whether it stands aside."""
+        return not self._at.get(subscription.destinations[0], {}).get(subscription, True)
 
     def left(self, subscription: Subscription) -> bool:
         """A consumer ends: who rested for it is served. Whether it rested itself."""
@@ -78,5 +94,5 @@ def who_serve(known: dict[Subscription, bool]) -> set[Subscription]:
 
 
 def _by_precedence(known: dict[Subscription, bool]) -> Iterable[Subscription]:
-    """The shorter way first; among equals who serves goes on doing so."""
-    return sorted(known, key=lambda each: (-each.priority, not known[each]))
+    """The higher priority first, then the shorter way; among equals who serves goes on doing so."""
+    return sorted(known, key=lambda each: (-each.priority, len(each.crossing.path), not known[each]))

@@ -82,7 +82,7 @@ class Subscribing:
         if (old := client.subscriptions.get(name)) is not None:
             same = crossing is not None and old.crossing is not None and targets == old.destinations
             if same and crossing.goes_on(old.crossing):
-                self._broker.rivals.is_for(old, crossing.consumers)
+                self._broker.rivals.is_for(old, crossing, _priority(subscribe.options))
                 self._broker.barrier(client, subscribe.receipt)
                 return
             self.end(client, old)

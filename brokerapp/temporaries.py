@@ -16,7 +16,8 @@ from brokerapp.destination import Destination, Kind, check_name
 from brokerapp.engine.life_cycles import Ending, grace_ms
 from brokerapp.errors import LimitExceeded, RequestRefused
 from brokerapp.nodes.members import owner_of
-from brokerapp.reconnecting import Belonging, belonging
+from brokerapp.nodes.strangers import Strangers
+from brokerapp.reconnecting import AT, Belonging, belonging
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
@@ -35,6 +36,7 @@ class Temporaries:
         self._producers: dict[Destination, dict[Client, None]] = {}  # of each that exists, who sent to it
         self._belonging: dict[Destination, Belonging] = {}  # of those that are at home here
         self._lent: dict[Destination, set[tuple[Client, str]]] = {}  # of each of another broker, who consumes it
+        self.strangers = Strangers(broker)  #: those of other nodes
 
     def __contains__(self, destination: Destination) -> bool:
         return destination in self._producers
@@ -70,13 +72,12 @@ class Temporaries:
     def adopt(self, client: Client, destination: Destination, belongs: Belonging) -> None:
         """What waited for a client that came back, here or at another broker, is its own again."""
         if (belongs.kind, belongs.name) not in client.temporaries:
-            if destination not in self._belonging:
-                self._broker.reconnecting.keep(destination, belongs)
+            self._broker.reconnecting.keep(destination, belongs)
             self._settle(client, destination, belongs)
 
     def restore(self, destination: Destination, belongs: Belonging) -> None:
-        """One that a former node of this broker had."""
-        self._producers[destination] = {}
+        """One that a node of this broker had that is gone."""
+        self._producers.setdefault(destination, {})
         self._belonging[destination] = belongs
         if not destination.is_queue:
             self._broker.stats.of(destination)
@@ -87,10 +88,14 @@ class Temporaries:
 
     def lodge(self, destination: Destination) -> None:
         """One that is at home at another broker of the cluster is here, too, from now on."""
-        self._belonging.pop(destination, None)
-        self._broker.reconnecting.stop(destination)
+        self._leave(destination)
         if destination not in self._producers:
             self._begin(destination)
+
+    def _leave(self, destination: Destination) -> None:
+        """It is at home here no more: its client came back somewhere else, or it is gone."""
+        self._belonging.pop(destination, None)
+        self._broker.reconnecting.stop(destination)
 
     def _begin(self, destination: Destination) -> None:
         self._producers[destination] = {}
@@ -99,12 +104,19 @@ class Temporaries:
         else:
             self._broker.stats.of(destination)
 
-    def learn(self, destination: Destination) -> None:
-        """A client of another node has this one."""
+    def learn(self, destination: Destination, at: str, belongs: Belonging | None) -> None:
+        """The node of that session has this one from now on; `belongs`: if its client may reconnect."""
+        self._leave(destination)
         self._producers.setdefault(destination, {})
+        self.strangers.learn(destination, at, belongs)
 
     def unlearn(self, destination: Destination) -> None:
-        """It is gone."""
+        """Another node removed it."""
+        self._leave(destination)
+        self.strangers.forget(destination)
+        self._broker.queues.kept.pop(destination, None)
+        if not destination.is_queue:
+            self._broker.stats.forget(destination)
         for producer in self._producers.pop(destination, ()):
             producer.producing_to.discard(destination)
 
@@ -116,6 +128,7 @@ class Temporaries:
         if destination not in self._producers:
             if len(self._lent) >= MAX_LENT:
                 raise LimitExceeded(f"there are at most {MAX_LENT} temporary destinations of other brokers here")
+            self._broker.queues.kept[destination] = {AT: self._broker.session}  # which its name does not say
             self._begin(destination)
         self._lent.setdefault(destination, set()).add((bridge, subscription))
 
@@ -169,6 +182,7 @@ class Temporaries:
         if destination not in self._producers:
             return
         was_at_home = self._belonging.pop(destination, None) is not None
+        self.strangers.forget(destination)
         if was_at_home and self._broker.cluster is not None:
             self._broker.cluster.temporary_is_gone(destination)
         if not destination.is_queue and was_at_home:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -81,6 +82,15 @@ def run_for(request: HttpRequest, run_id: str) -> AnalysisRun:
     for place in scope_of(run.kind, run.request):
         require(request, Verb.SEE, place)
     return run
+
+
+def again(run: AnalysisRun) -> str:
+    """The query by which forms ask the question of a run again; "" where no form does."""
+    analysis = ANALYSES.get(run.kind)
+    if analysis is None or not analysis.group:
+        return ""
+    asked = {each.name: run.request.get(each.name) for each in analysis.parameters}
+    return urlencode({name: value for name, value in asked.items() if isinstance(value, str) and value})
 
 
 def words_for(kind: str, parameters: Mapping[str, Any]) -> str:

@@ -143,5 +143,10 @@ def _destination(name: str, window: Mapping[str, int]) -> str:
         return ""
     if found.kind not in NAMED_KINDS or found.is_pattern:
         return reverse("subscribers") if name.startswith("subscription://") else ""
+    return reverse(found.kind, kwargs={"name": found.name}) + at(window)
+
+
+def at(window: Mapping[str, int]) -> str:
+    """The query by which pages show the window of a result."""
     since, until = window["since_us"] // 1_000_000, -(-window["until_us"] // 1_000_000)
-    return reverse(found.kind, kwargs={"name": found.name}) + "?" + urlencode({"from": since, "to": until})
+    return "?" + urlencode({"from": since, "to": until})

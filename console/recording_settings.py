@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-from console.settings import *  # noqa: F403
+from brokerapp.environment import Environment
+from console.database import databases
 
 INSTALLED_APPS = ["console.apps.RecordingConfig"]
+DATABASES = databases(Environment.read().database_url)
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+USE_TZ = True
+TIME_ZONE = "UTC"
+USE_I18N = False

@@ -9,11 +9,11 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import dj_database_url
 from csp.constants import NONE, SELF
 
 from brokerapp.environment import Environment
 from console.assets import fingerprint
+from console.database import databases
 from console.identity import Identity
 from console.monitoring.options import MonitorOptions
 from console.secret import secret_key
@@ -94,21 +94,14 @@ TEMPLATES = [
                     ["django.template.loaders.filesystem.Loader", "django.template.loaders.app_directories.Loader"],
                 )
             ],
-            "builtins": ["console.templatetags.house", "console.templatetags.rights"],
+            "builtins": [f"console.templatetags.{each}" for each in ("asking", "house", "rights")],
         },
     }
 ]
 
 # -- what the console keeps of its own
 
-DATABASES = {"default": dj_database_url.parse(SLUICE.database_url, conn_max_age=0)}
-if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-    # Several processes write: readers never wait with a write-ahead log, writers wait for each other.
-    DATABASES["default"]["OPTIONS"] = {
-        "timeout": 20,
-        "transaction_mode": "IMMEDIATE",
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
-    }
+DATABASES = databases(SLUICE.database_url)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CHANNEL_LAYERS = {
     "default": {

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.catalogue import CATALOGUE, NOT_TESTED
@@ -19,6 +20,7 @@ BEGIN, END = "<!-- scenarios: made by python -m tests.conformance_table -->", "<
 MOST_NAMED = 3
 
 
+@cache
 def marked() -> dict[str, list[str]]:
     """Row -> `file: test` of all that bear its mark."""
     found: dict[str, list[str]] = defaultdict(list)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
@@ -17,6 +20,27 @@ from brokerapp.engine.access import Principal
 from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.wiring import node_config
 from tests.spread import Spread, urgency
+
+
+def pytest_configure() -> None:
+    """Do not do again what is done already: tests start hundreds of processes, and what one compiled is for all.
+
+    Nor look for garbage among the millions of objects that collecting makes, and keeps.
+    """
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """From here on there is garbage again, but not of what is there now."""
+    gc.enable()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Libraries count what is left of them at the end."""
+    gc.unfreeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -27,7 +28,7 @@ call_command("migrate", verbosity=0)
 """
 _USERS = f"""
 from django.contrib.auth.models import Group, User
-for role in ("admin", "support", "viewer"):
+for role in ("admin", "analyst", "support", "viewer"):
     User.objects.create_user(role, password={PASSWORD!r}).groups.add(Group.objects.get(name=role))
 """
 
@@ -56,15 +57,26 @@ def served(data: Path, **more: str) -> Iterator[Served]:
         **more,
     }  # fmt: skip
     make_database(variables, _USERS)
-    with (data / "web.log").open("w+") as log:
+    with serving(variables, data / "web.log") as web:
+        yield web
+
+
+@contextmanager
+def serving(variables: Mapping[str, str], said: Path, port: int = 0) -> Iterator[Served]:
+    """Run a web process on a database that there is, on this port or a free one; what it says goes to the file."""
+    with said.open("w+") as log:
         web = subprocess.Popen(
-            [sys.executable, "-m", "uvicorn", "console.asgi:application", "--port", "0", "--ws", "websockets-sansio"],
+            [
+                sys.executable, "-m", "uvicorn", "console.asgi:application", "--port", str(port),
+                "--ws", "websockets-sansio",
+            ],
             cwd=PROJECT, env=variables, stdout=log, stderr=subprocess.STDOUT,
         )  # fmt: skip
         try:
             url = until(lambda: _address(Path(log.name), web), "the console's address", PATIENCE)
             yield Served(url, web.pid, Path(log.name).read_text(), variables)
         finally:
+            web.send_signal(signal.SIGCONT)  # a test may have stopped it
             web.terminate()
             web.wait(timeout=20)
 

@@ -136,6 +136,14 @@ class Advisories:
         self._tell_consumer(subscription, lambda: documents.consumer_info(subscription, self._broker.name))
         self._virtual.started(subscription)
 
+    def consumer_is_for(self, subscription: Subscription) -> None:
+        """The consumer of a bridge is there for others than was told, who may be nearer: bridges of brokers farther on
+        hear of them so.
+        """
+        if not any(map(is_advisory, subscription.destinations)):
+            topic = topic_of(topics.BRIDGE_CONSUMER, *subscription.destinations)
+            self._tell(topic, lambda: documents.consumer_is_for(subscription, self._broker.name))
+
     def consumer_stopped(self, subscription: Subscription) -> None:
         """A subscription is served no more."""
         self._tell_consumer(subscription, lambda: documents.consumer_gone(subscription, self._broker.name))

@@ -120,6 +120,11 @@ def consumer_info(subscription: Subscription, broker: str) -> Document:
     }}  # fmt: skip
 
 
+def consumer_is_for(subscription: Subscription, broker: str) -> Document:
+    """The consumer of a bridge as it is now, having been told of before."""
+    return {"BridgeConsumerInfo": consumer_info(subscription, broker)["ConsumerInfo"]}
+
+
 def _network(subscription: Subscription) -> Document:
     """What is told of the consumer of a bridge: the brokers from here to where it leads."""
     if subscription.crossing is None:

@@ -54,7 +54,7 @@ class Existing:
     def _consumers_there(self) -> Iterator[News]:
         for client in self._broker.clients.values():
             for each in client.subscriptions.values():
-                if not any(map(is_advisory, each.destinations)):
+                if not (any(map(is_advisory, each.destinations)) or self._broker.rivals.rests(each)):
                     headers = self.consumer_count(each.destinations)
                     topic = topic_of(topics.CONSUMER, *each.destinations)
                     yield topic, headers, documents.consumer_info(each, self._broker.name)

@@ -92,7 +92,8 @@ class VirtualConsumers:
 
     def _causes(self) -> Iterator[_Cause]:
         for client in self._broker.clients.values():
-            yield from map(self._of, client.subscriptions.values())
+            served = (each for each in client.subscriptions.values() if not self._broker.rivals.rests(each))
+            yield from map(self._of, served)
         if self._on_creation:
             yield from [self._queue(each) for each in self._broker.stats.known() if each.kind is Kind.QUEUE]
             for durable in self._broker.durables:

@@ -27,6 +27,8 @@ OF_KIND = {
 
 CONSUMER, PRODUCER = "Consumer", "Producer"
 VIRTUAL_CONSUMER = "VirtualDestination.Consumer"
+#: Our own, for bridges: the consumer of a bridge is there for others than when it began.
+BRIDGE_CONSUMER = "BridgeConsumer"
 EXPIRED, DEAD_LETTERED, NO_CONSUMER = "Expired", "MessageDLQd", "NoConsumer"
 DELIVERED, DISPATCHED, CONSUMED, DISCARDED = (
     "MessageDelivered", "MessageDispatched", "MessageConsumed", "MessageDiscarded",

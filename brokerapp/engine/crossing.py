@@ -64,10 +64,8 @@ class Crossing:
         return self.selector.text if self.selector is not None else None
 
     def goes_on(self, former: Crossing) -> bool:
-        """Whether this is a former one, perhaps for other consumers: a bridge tells of them so."""
-        return (self.to, self.message_ttl, self.path, self.text) == (
-            former.to, former.message_ttl, former.path, former.text
-        )  # fmt: skip
+        """Whether this is a former one, perhaps for other consumers, at other places: a bridge tells of them so."""
+        return (self.to, self.message_ttl, self.text) == (former.to, former.message_ttl, former.text)
 
     def verdict(self, path: Path, asks: Asks, returning: Callable[[], Verdict] = _stays) -> Verdict:
         """What becomes of a message that crossed this path; `returning` says so of one that came from there."""

@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 DEMAND = "demand"
 _CONSUMERS, _TEMPORARIES = "ActiveMQ.Advisory.Consumer.", ("ActiveMQ.Advisory.TempQueue", "ActiveMQ.Advisory.TempTopic")
 _VIRTUAL_CONSUMERS = "ActiveMQ.Advisory.VirtualDestination.Consumer."
+#: Where a Sluice tells that bridges there are for others than when they began.
+_BRIDGE_CONSUMERS = "ActiveMQ.Advisory.BridgeConsumer."
 _WORDS = {Kind.QUEUE: "Queue", Kind.TOPIC: "Topic"}
 #: Headers of a MESSAGE that are about its delivery, not of the message.
 _OF_DELIVERY = frozenset({"subscription", "ack", "redelivered", "JMSXDeliveryCount", "destination"})
@@ -87,6 +89,9 @@ class Bridge:
             topics = [_CONSUMERS + ">"]
             if terms.use_virtual_dest_subs:
                 topics.append(_VIRTUAL_CONSUMERS + ">")
+        if self._target.dialect.knows_rivals:
+            said = [each.removeprefix(_CONSUMERS) for each in topics if each.startswith(_CONSUMERS)]
+            topics += [_BRIDGE_CONSUMERS + each for each in said]
         return ",".join(f"/topic/{each}" for each in topics)
 
     # -- demand
@@ -99,6 +104,8 @@ class Bridge:
             return
         if "ConsumerInfo" in document:
             self._follow(self.demand.started(self._target.dialect.consumer(document["ConsumerInfo"])))
+        elif "BridgeConsumerInfo" in document:
+            self._follow(self.demand.is_for(document["BridgeConsumerInfo"]))
         elif "RemoveInfo" in document:
             self._follow(self.demand.stopped(document["RemoveInfo"]))
         elif "RemoveSubscriptionInfo" in document:

@@ -35,6 +35,10 @@ class NetworkConnector:
         lists = {field: list(map(str, getattr(self, field))) for field in _LISTS if getattr(self, field)}
         return {"name": self.name, "uri": self.uri, **lists, **({"options": options} if options else {})}
 
+    def without_secrets(self) -> NetworkConnector:
+        """What anybody may read of it."""
+        return replace(self, options=tuple((name, text) for name, text in self.options if name not in SECRETS))
+
     @staticmethod
     def from_json(data: Mapping[str, Any], former: NetworkConnector | None = None) -> NetworkConnector:
         """The inverse of to_json. Raises DefinitionRefused.

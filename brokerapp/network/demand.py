@@ -8,7 +8,7 @@ one for each.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from brokerapp.destination import Destination, Kind
@@ -41,6 +41,8 @@ class Behind:
     target: Destination
     selector: str | None
     origins: frozenset[str]  #: ids of the consumers, wherever they are: itself, or those behind another bridge
+    path: Path  #: from here to the nearest of them
+    priority: int  #: that it asks for
 
 
 @dataclass(slots=True, eq=False)
@@ -51,7 +53,7 @@ class Wanted:
     destination: Destination
     selector: str | None
     priority: int
-    path: Path  #: from here to who wants it
+    path: Path  #: from here to the nearest of those who want it
     durable: bool = False
     #: For whom it is: consumers by their ids; of a durable one subscriptions by client and name.
     consumers: dict[str, Behind] = field(default_factory=dict)
@@ -102,30 +104,44 @@ class Demand:
 
     def started(self, info: Document) -> Change:
         """A consumer began there, or a durable subscription is there that nobody consumes (`active` is false)."""
-        path = (self._there, *_path(info))
-        if info.get("browser") or self._too_far(path) or self._here in path:
+        if info.get("browser") or not self._is_near(path := self._path_to(info)):
             return NOTHING
         if info.get("active") is False and self._terms.dynamic_only:
             return NOTHING
         return Change.all_of([self._started_at(target, info, path) for target in _destinations(info)])
+
+    def is_for(self, info: Document) -> Change:
+        """The consumer of another bridge is there for others than before: nearer ones, or some that are too far."""
+        durable = info.get("subscriptionName") is not None
+        who, path = _subscription(info) if durable else _consumer(info.get("consumerId", {})), self._path_to(info)
+        known = [each for each in self.wanted.values() if each.durable is durable and who in each.consumers]
+        if not known:
+            return self.started(info)
+        if not self._is_near(path):
+            return self._without(who, durable=durable)
+        for each in known:
+            each.consumers[who] = replace(each.consumers[who], origins=_origins(info), path=path)
+        return Change.all_of(map(self._narrowed, known))
+
+    def _path_to(self, info: Document) -> Path:
+        return (self._there, *_path(info))
 
     def _started_at(self, target: Destination, info: Document, path: Path) -> Change:
         if refusal(self._terms, target):
             return NOTHING
         durable = info.get("subscriptionName") is not None and target.kind is Kind.TOPIC
         who = _subscription(info) if durable else _consumer(info.get("consumerId", {}))
-        behind = Behind(target, info.get("selector") or None, _origins(info))
-        return self._serve(who, behind, self._priority(info, path), path, durable)
+        asked = int(info.get("priority", 0))
+        return self._serve(who, Behind(target, info.get("selector") or None, _origins(info), path, asked), durable)
 
-    def _serve(self, who: str, behind: Behind, priority: int, path: Path, durable: bool) -> Change:
+    def _serve(self, who: str, behind: Behind, durable: bool) -> Change:
         """By what there is, or by a subscription of its own."""
-        target = behind.target
-        known = self._conduit(target, path, durable)
+        known = self._conduit(behind.target, behind.path, durable)
         if known is not None:
             known.consumers[who] = behind
             return self._narrowed(known)
         said = behind.selector if self._heeds_selectors(durable) else None
-        wanted = self._want(target, said, priority, path, durable)
+        wanted = self._want(behind.target, said, self._priority(behind.priority, behind.path), behind.path, durable)
         wanted.consumers[who] = behind
         return Change((wanted,))
 
@@ -137,14 +153,20 @@ class Demand:
 
     def _narrowed(self, wanted: Wanted) -> Change:
         """It is for others now. One for all takes what any of their selectors takes, if it heeds them."""
-        same = Change(other=() if wanted.static or wanted.durable else (wanted,))
-        if wanted.static or not (self._terms.conduit_subscriptions and self._heeds_selectors(wanted.durable)):
-            return same
-        selector = any_of(each.selector for each in wanted.consumers.values())
-        if selector == wanted.selector:
-            return same
+        if wanted.static:
+            return NOTHING
+        path = min((each.path for each in wanted.consumers.values()), key=len)
+        if wanted.durable and path == wanted.path:
+            return NOTHING
+        selector = wanted.selector
+        if self._terms.conduit_subscriptions and self._heeds_selectors(wanted.durable):
+            selector = any_of(each.selector for each in wanted.consumers.values())
+        priority = self._priority(wanted.priority, path)
+        if selector == wanted.selector and (priority == wanted.priority or not wanted.destination.is_queue):
+            wanted.path, wanted.priority = path, priority
+            return Change(other=(wanted,))
         del self.wanted[wanted.id]
-        new = self._want(wanted.destination, selector, wanted.priority, wanted.path)
+        new = self._want(wanted.destination, selector, priority, path)
         new.consumers, new.forwarded = wanted.consumers, wanted.forwarded
         return Change((new,), (wanted,))
 
@@ -177,7 +199,7 @@ class Demand:
             return self._narrowed(wanted)
         del self.wanted[wanted.id]
         others = sorted(wanted.consumers.items(), key=lambda each: not each[1].target.is_pattern)
-        served = [self._serve(who, behind, wanted.priority, wanted.path, wanted.durable) for who, behind in others]
+        served = [self._serve(who, behind, wanted.durable) for who, behind in others]
         return Change.all_of([*served, Change(end=(wanted,))])
 
     def _want(
@@ -204,11 +226,13 @@ class Demand:
                     return each
         return None
 
-    def _too_far(self, path: Path) -> bool:
-        return self._terms.consumer_ttl != UNLIMITED and len(path) > self._terms.consumer_ttl
+    def _is_near(self, path: Path) -> bool:
+        """Whether demand from there counts: not too many bridges away, nor behind this broker itself."""
+        ttl = self._terms.consumer_ttl
+        return (ttl == UNLIMITED or len(path) <= ttl) and self._here not in path
 
-    def _priority(self, info: Document, path: Path) -> int:
-        terms, asked = self._terms, int(info.get("priority", 0))
+    def _priority(self, asked: int, path: Path) -> int:
+        terms = self._terms
         if not terms.decrease_network_consumer_priority:
             return asked
         return terms.consumer_priority_base - (len(path) + 1 if len(path) > 1 else 0)

@@ -116,6 +116,10 @@ class Abroad:
         for name, entries in _by_log(came).items():
             self._give_back(name, entries, seen=False)
 
+    def consumers(self, log: MessageLog) -> Iterable[Subscription]:
+        """Those of a log that are known here: all of one that is at home here, of others our own clients'."""
+        return self._accounts[log.name].consumers if log.away else log.consumers
+
     def forget(self, subscription: Subscription) -> None:
         """It is over."""
         key = self._keys.pop(subscription, None)

@@ -17,10 +17,13 @@ from brokerapp.engine.message_groups import group_of
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.message import Sizes
 from brokerapp.nodes.abroad import Abroad
+from brokerapp.nodes.claims import Claims
 from brokerapp.nodes.doubts import Doubts
 from brokerapp.nodes.guests import Guests
 from brokerapp.nodes.known import Known
 from brokerapp.nodes.members import Members
+from brokerapp.nodes.shares import Shares
+from brokerapp.nodes.wanted import Wanted
 from brokerapp.nodes.words import OF_LOGS, Word
 from brokerapp.store import LogState, Unit
 
@@ -51,7 +54,8 @@ class Homes:
         self.others: list[str] = []  #: sessions of the other members
         self.joining = False  #: nothing is known of the broker's logs yet
         self.known, self.guests, self.abroad = Known(broker, self), Guests(broker, self), Abroad(broker, self)
-        self.doubts = Doubts(broker)
+        self.wanted, self.claims, self.doubts = Wanted(broker, self), Claims(broker, self), Doubts(broker)
+        self.shares = Shares(broker, self)
         self._wire: Wire | None = None
         self.pump: Callable[[], None] = lambda: None  #: asked to give out, soon, what follows from what is heard
         self.is_sure: Callable[[], bool] = lambda: True  #: whether anything may be given out, see Membership.is_sure
@@ -62,7 +66,9 @@ class Homes:
         self._when_settled: list[Callable[[], None]] = []
         self._perform: dict[Word, Callable[..., None]] = {
             Word.LOGS: self._heard_logs, Word.LISTENERS: self.known.heard_listeners,
-            Word.KNOWN: self.known.answered, Word.ARRIVED: self._arrived,
+            Word.SHARES: self.shares.heard, Word.WANTED: self.wanted.heard, Word.CLAIM: self.claims.heard,
+            Word.KNOWN: self.known.answered,
+            Word.ARRIVED: self._arrived,
             Word.CONSUME: self.guests.consume, Word.CEASE: self.guests.cease, Word.CREDIT: self.guests.credit,
             Word.HELD: self.guests.hold, Word.SETTLED: self.guests.settled, Word.REJECTED: self.guests.rejected,
             Word.RETURNED: lambda session, log, numbers, seen: self.guests.returned(session, log, numbers, seen=seen),
@@ -158,6 +164,8 @@ class Homes:
         for session in self.others:
             self.tell(session, Word.REACHED, members.epoch)
         self._broker.jobs.start()  # those of a node that is gone, too
+        self.shares.tell_again()
+        self._broker.temporaries.strangers.inherit()
         self._hear_early()
         self._adopt()
 
@@ -202,6 +210,8 @@ class Homes:
         """A node is no member any more."""
         self.guests.gone(session)
         self.known.forget(session)
+        self.wanted.forget(session)
+        self.shares.gone(session)
         for known in (self._reached, self._speaks_in, self._early):
             known.pop(session, None)
 
@@ -292,6 +302,7 @@ class Homes:
         self._speaks_in[session] = -1
         self.tell(session, Word.EPOCH, self.members.epoch)
         self.known.linked(session)
+        self.shares.tell_again()
         if self.joining:
             self.tell(session, Word.REACHED, self.members.epoch)
             return

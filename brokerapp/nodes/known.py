@@ -96,6 +96,7 @@ class Known:
         """A node hears us from now on: say what it has not heard, and what is listened to here."""
         rows = [[*key, True] for key, count in self._listening.items() if count > 0]
         self._homes.tell(session, Word.LISTENERS, 0, rows)
+        self._homes.wanted.linked(session)
         for id, asked in self._asked.items():
             if session in asked.waiting and asked.word is not Word.CONSUME:
                 self._homes.tell(session, asked.word, id, *asked.facts)
@@ -125,6 +126,9 @@ class Known:
 
     async def announce(self, declarations: Sequence[tuple[str, str | None]]) -> None:
         """These logs were declared in the store, or removed there: be sure that all nodes know."""
+        for log, attributes in declarations:
+            if attributes is None:
+                self._homes.wanted.gone(log)
         others = self._homes.others
         if not others:
             return
@@ -170,10 +174,11 @@ class Known:
         return dict.fromkeys(wanted.find(topic.name)) if wanted is not None else ()
 
     def pass_on(self, message: Message, copy: Copy) -> None:
-        """A message of a topic goes to the nodes where somebody listens."""
-        if not self._interest:
+        """A message of a topic goes to the nodes where somebody listens, or may be told of it later."""
+        if not self._homes.others:
             return
-        sessions = self.listeners_elsewhere(copy.destination)
+        is_kept = self._broker.recovery.keeps(message, copy.destination)  # by all nodes, for who subscribes later
+        sessions = self._homes.others if is_kept else self.listeners_elsewhere(copy.destination)
         if sessions:
             original, shown = (str(each) if each is not None else "" for each in (copy.original, copy.shown))
             facts = (str(copy.destination), message.stored(), original, shown)

@@ -9,7 +9,7 @@ from typing import Any
 
 from brokerapp.errors import Unlinked
 from brokerapp.nodes.homes import Homes
-from brokerapp.nodes.links import Links
+from brokerapp.nodes.links import Links, LinkTls
 from brokerapp.nodes.members import Member, Members
 from brokerapp.nodes.silences import Silences
 from brokerapp.store.redis import RedisStore
@@ -27,13 +27,14 @@ class Membership:
     """
 
     def __init__(
-        self, store: RedisStore, name: str, host: str, timeout_ms: int, homes: Homes, *, unrivalled: bool = False
-    ) -> None:
+        self, store: RedisStore, name: str, host: str, timeout_ms: int, homes: Homes, *, unrivalled: bool = False,
+        tls: LinkTls | None = None,
+    ) -> None:  # fmt: skip
         self._store, self.name, self._host, self._timeout_ms, self._homes = store, name, host, timeout_ms, homes
         self._unrivalled = unrivalled
         self.session = homes.me
         self.silences = Silences(self.session, timeout_ms / 1000)
-        self._links = Links(self.session, homes)
+        self._links = Links(self.session, homes, tls)
         self._latest: Members = homes.members
         self._changed = asyncio.Event()
         self._look = asyncio.Event()

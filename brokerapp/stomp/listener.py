@@ -20,7 +20,7 @@ from brokerapp.engine.life_cycles import window_ms
 from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import AuthenticationFailed, BrokerError, LimitExceeded, ProtocolError, RequestRefused
 from brokerapp.message import escape
-from brokerapp.stomp.endpoint import Authenticate, Endpoint
+from brokerapp.stomp.endpoint import Endpoint
 from brokerapp.stomp.frames import MAX_HEAD_BYTES, Frame, FrameParser, Run
 from brokerapp.stomp.heart_beats import HeartBeats
 from brokerapp.stomp.message_frames import MessageFrames
@@ -198,31 +198,29 @@ class StompConnection(asyncio.Protocol):
         self._parser.max_body = self._endpoint.limits.max_body
         self._parser.version = self.client.protocol_version = self._session.version
         self._parser.sends_in_runs = connect.bridge is None  # what is passed on bears an id of its own
-        if self._endpoint.authenticate is None:
-            self._welcome(connect, ANONYMOUS)
+        claims = self._broker.homes.claims
+        if self._endpoint.authenticate is None and not claims.are_asked(self.client, connect.client_id):
+            self._introduce(connect, ANONYMOUS)
+            self._welcome(connect)
             return
-        self._login = self._loop.create_task(self._log_in(connect, self._endpoint.authenticate))
+        self._login = self._loop.create_task(self._log_in(connect))
         self._read_or_not()
 
-    async def _log_in(self, connect: Connect, authenticate: Authenticate) -> None:
+    async def _log_in(self, connect: Connect) -> None:
+        """What takes its time: the password, and that no other node has the client id."""
+        claims = self._broker.homes.claims
         try:
-            address = self.client.remote_address.rpartition(":")[0]
-            principal = await authenticate(connect.login, connect.passcode, address)
-        except Exception:
-            logger.exception("the login of %s could not be checked", self.client.id)
-            self._fail(ProtocolError("the login cannot be checked now"))
-            return
-        self._login = None
-        if self._closing:
-            return
-        if principal is None:
-            self._fail(AuthenticationFailed(f"user name {connect.login or ''!r} or its password is wrong"))
-            return
-        try:
-            self._welcome(connect, principal)
+            self._introduce(connect, await self._authenticated(connect))
+            if claims.are_asked(self.client, connect.client_id):
+                async with claims.claimed(self.client, steals=self._may_steal):
+                    self._welcome(connect)
+            else:
+                self._welcome(connect)
         except ProtocolError as error:
             self._fail(error)
             return
+        finally:
+            self._login = None
         frames, self._frames = self._frames, None
         if frames is not None:
             self._consume(frames)
@@ -231,7 +229,22 @@ class StompConnection(asyncio.Protocol):
             self._consume(self._parser.feed(early))
         self._read_or_not()
 
-    def _welcome(self, connect: Connect, principal: Principal) -> None:
+    async def _authenticated(self, connect: Connect) -> Principal:
+        """Who it is. Raises ProtocolError."""
+        if self._endpoint.authenticate is None:
+            return ANONYMOUS
+        try:
+            address = self.client.remote_address.rpartition(":")[0]
+            principal = await self._endpoint.authenticate(connect.login, connect.passcode, address)
+        except Exception as error:
+            logger.exception("the login of %s could not be checked", self.client.id)
+            raise ProtocolError("the login cannot be checked now") from error
+        if principal is None:
+            raise AuthenticationFailed(f"user name {connect.login or ''!r} or its password is wrong")
+        return principal
+
+    def _introduce(self, connect: Connect, principal: Principal) -> None:
+        """Note who it is. Raises ProtocolError where such a client may not come in."""
         client = self.client
         if connect.bridge is not None and connect.cluster is None and not client.internal:
             self._broker.bridging.check(principal, connect.bridge)
@@ -242,11 +255,21 @@ class StompConnection(asyncio.Protocol):
         if client.reconnect_ms and not client.named:
             raise ProtocolError("reconnect needs a client-id, by which the client is known again")
         self._perform |= self._broker.admit(client, connect)
-        steal = self._endpoint.limits.allow_link_stealing or self._broker.connecting.is_back(client)
-        self._broker.connecting.connect(client, steal=steal)
+
+    @property
+    def _may_steal(self) -> bool:
+        """Whether it may take over its client id from who has it."""
+        return self._endpoint.limits.allow_link_stealing or self._broker.connecting.is_back(self.client)
+
+    def _welcome(self, connect: Connect) -> None:
+        """Let it in, unless it went away meanwhile. Raises ProtocolError where its client id is taken."""
+        client = self.client
+        if self._closing:
+            return
+        self._broker.connecting.connect(client, steal=self._may_steal)
         if connect.bridge is not None and not client.internal:
             self._broker.bridging.came(client, connect.bridge, duplex=connect.duplex)
-        self._session.stamp = self._stamp(connect.login, principal)
+        self._session.stamp = self._stamp(connect.login, client.principal)
         self._out.append(self._session.connected(connect.headers, client.client_id, self._broker.name))
         self._broker.delivery.dirty[client] = None
         grace = self._endpoint.limits.heart_beat_grace

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from brokerapp.destination import Destination
 from brokerapp.history import COARSE
 from console import history
-from console.alerts.rules import Episode, Metric, Rule, replay
+from console.alerts.rules import Episode, Rule, replay
 from console.gateway import gateway
 from console.live.mirror import mirror
 
@@ -31,8 +31,8 @@ def replayed(rule: Rule) -> Replay:
     """What the rule would have done. Raises BrokerError."""
     door, picture = gateway(), mirror().current()
     looked = history.past_of_whole(door, COARSE)
-    if rule.metric is Metric.MEMORY:
-        return Replay([], 0, 0, 0, len(looked), "The history does not hold the memory of the store's machine.")
+    if not rule.meaning.is_kept:
+        return Replay([], 0, 0, 0, len(looked), f"The history does not hold the {rule.meaning.said}.")
     moved = door.run(door.admin.rings.moved())
     about = rule.is_about
     names = sorted(moved, key=moved.__getitem__, reverse=True)

@@ -33,6 +33,9 @@ class Metric(StrEnum):
     DEAD = "dead-letters"
     RATE_IN = "rate-in"
     RATE_OUT = "rate-out"
+    CONSUMERS = "consumers"
+    PRODUCERS = "producers"
+    IN_FLIGHT = "in-flight"
     STORE = "store"
     MEMORY = "memory"
     CONNECTIONS = "connections"
@@ -48,12 +51,15 @@ class Meaning:
     of_broker: bool = False
     kinds: tuple[Kind, ...] = (Kind.QUEUE,)
     noun: str = ""  #: within a sentence, where the label makes none
+    is_kept: bool = True  #: whether the history holds it, so that a rule can be tried on the past
 
     @property
     def said(self) -> str:
         """What it is called within a sentence."""
         return self.noun or self.label.lower()
 
+
+_BOTH = (Kind.QUEUE, Kind.TOPIC)
 
 MEANINGS: dict[Metric, Meaning] = {
     Metric.DEPTH: Meaning("Depth", "messages", "Messages pending in a queue"),
@@ -70,10 +76,25 @@ MEANINGS: dict[Metric, Meaning] = {
         "By how many a dead-letter queue grew within ten minutes",
         noun="growth of dead letters",
     ),
-    Metric.RATE_IN: Meaning("Rate in", "msg/s", "Messages a second that arrive", kinds=(Kind.QUEUE, Kind.TOPIC)),
-    Metric.RATE_OUT: Meaning("Rate out", "msg/s", "Messages a second that leave", kinds=(Kind.QUEUE, Kind.TOPIC)),
+    Metric.RATE_IN: Meaning("Rate in", "msg/s", "Messages a second that arrive", kinds=_BOTH),
+    Metric.RATE_OUT: Meaning("Rate out", "msg/s", "Messages a second that leave", kinds=_BOTH),
+    Metric.CONSUMERS: Meaning(
+        "Consumers", "consumers", "Who consumes, durable subscriptions online included", kinds=_BOTH
+    ),
+    Metric.PRODUCERS: Meaning(
+        "Producers", "producers", "Connections that sent here and are still open", kinds=_BOTH, is_kept=False
+    ),
+    Metric.IN_FLIGHT: Meaning(
+        "In flight",
+        "messages",
+        "Handed to consumers and not acknowledged yet",
+        noun="number in flight",
+        is_kept=False,
+    ),
     Metric.STORE: Meaning("Store", "%", "How full the store is, of its limit", of_broker=True),
-    Metric.MEMORY: Meaning("Memory", "%", "What the store takes of its machine's memory", of_broker=True),
+    Metric.MEMORY: Meaning(
+        "Memory", "%", "What the store takes of its machine's memory", of_broker=True, is_kept=False
+    ),
     Metric.CONNECTIONS: Meaning("Connections", "connections", "STOMP connections that are open", of_broker=True),
 }
 
@@ -123,12 +144,16 @@ class Rule:
         return f"{meaning.said}{of} {sense} {amount(self.metric, self.threshold)}{held}"
 
 
+#: Units that are nouns, so that one of them has no s.
+_COUNTED = ("messages", "connections", "consumers", "producers")
+
+
 def amount(metric: Metric, value: float) -> str:
     """A number of a metric with its unit: `1,204 messages`, `4 min`, `80 %`."""
     unit = MEANINGS[metric].unit
     if unit == "s":
         return figures.span(value)
-    if unit in ("messages", "connections"):
+    if unit in _COUNTED:
         return figures.counted(round(value), unit.removesuffix("s"))
     text = figures.whole(value) if unit != "msg/s" else figures.rate(value)
     return f"{text} {unit}"
@@ -168,6 +193,9 @@ _OF_DESTINATION: dict[Metric, Reading] = {
     Metric.DEAD: _growth,
     Metric.RATE_IN: lambda stats, readings: readings.picture.rates(stats.destination).enqueue,
     Metric.RATE_OUT: lambda stats, readings: _out(stats, readings.picture),
+    Metric.CONSUMERS: lambda stats, _: stats.ConsumerCount,
+    Metric.PRODUCERS: lambda stats, _: stats.ProducerCount,
+    Metric.IN_FLIGHT: lambda stats, _: stats.InFlightCount,
 }
 
 
@@ -216,7 +244,7 @@ def concerned(rule: Rule, picture: Picture) -> list[DestinationStats]:
 def sentence(rule: Rule, subject: str, value: float) -> str:
     """What to tell somebody: `orders: depth is 1,204 messages, above 1,000`."""
     sense, limit = "below" if rule.below else "above", amount(rule.metric, rule.threshold)
-    if rule.meaning.unit in ("messages", "connections"):
+    if rule.meaning.unit in _COUNTED:
         limit = limit.partition(" ")[0]
     return f"{short(subject)}: {rule.meaning.said} is {amount(rule.metric, value)}, {sense} {limit}"
 
@@ -311,6 +339,8 @@ def _reading_of_past(metric: Metric, now: Point, recent: list[Point], step: int)
             return float(now.pending)
         case Metric.NO_CONSUMER:
             return None if now.consumers else float(now.pending)
+        case Metric.CONSUMERS:
+            return float(now.consumers)
         case Metric.RATE_IN:
             return now.arrived / step
         case Metric.RATE_OUT:

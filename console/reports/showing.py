@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from console import findings
 from console.models import Report
+from console.plots import plots
 from console.reports import editions
 from console.reports.content import Part, parts_of
 
@@ -34,11 +35,11 @@ def row_of(report: Report) -> dict[str, Any]:
 
 
 def shown(number: int, part: Part) -> dict[str, Any]:
-    """A part of an edition: its charts with ids, its first table with the first rows."""
-    result = part.result or {"charts": [], "tables": []}
+    """A part of an edition: its charts, its first table with the first rows."""
+    result = part.result or {"charts": [], "tables": [], "window": {"since_us": 0, "until_us": 0}}
     return {
         "part": part,
-        "charts": [(f"figure-{number}-{index}", chart) for index, chart in enumerate(result["charts"])],
+        "plots": plots(result, f"figure-{number}"),
         "tables": [
             (table, [findings.cells(row, table["columns"], result["window"]) for row in table["rows"][:ROWS]])
             for table in result["tables"][:1]

@@ -15,6 +15,7 @@ from brokerapp.errors import DefinitionRefused, InvalidDestination
 from console import figures, runs
 from console.gateway import gateway
 from console.models import AnalysisRun
+from console.plots import Plot, places
 from console.rights import Sees, everything
 from console.routing import drafts
 from console.routing.models import Draft
@@ -56,7 +57,7 @@ class Shown:
     targets: list[dict[str, Any]]
     legs: list[dict[str, Any]]  #: each with its samples
     losses: list[dict[str, Any]]  #: samples of messages that reach nothing, or are refused
-    charts: list[tuple[str, str, dict[str, Any]]]  #: id, title and figure
+    plots: list[Plot]
     unseen: int  #: targets that are left out
 
 
@@ -85,10 +86,9 @@ def shown(result: Mapping[str, Any], sees: Sees) -> Shown:
     ]
     losses = [each for what, found in samples.items() if not what.startswith("leg ") for each in found]
     names = {each["target"] for each in targets}
-    drawn = [(each["title"], _drawn(each["figure"], names)) for each in result["charts"]]
-    charts = [(f"figure-{number}", *each) for number, each in enumerate(drawn) if each[1]["data"]]
+    plots = list(_plots(result, names))
     unseen = len(tables["targets"]) - len(targets)
-    return Shown(totals if sees is everything else [], targets, legs, losses, charts, unseen)
+    return Shown(totals if sees is everything else [], targets, legs, losses, plots, unseen)
 
 
 def _rows(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -111,9 +111,13 @@ def _seen(sees: Sees, name: str) -> bool:
         return False
 
 
-def _drawn(figure: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
-    """The figure with the lines of these targets."""
-    return {**figure, "data": [each for each in figure["data"] if each["legendgroup"] in names]}
+def _plots(result: Mapping[str, Any], names: set[str]) -> Iterator[Plot]:
+    """The charts with the lines of these targets, which lead to them; those in which any is left."""
+    opens = places((("destination", name) for name in names), result["window"])
+    for number, chart in enumerate(result["charts"]):
+        figure = {**chart["figure"], "data": [each for each in chart["figure"]["data"] if each["legendgroup"] in names]}
+        if figure["data"]:
+            yield Plot(f"figure-{number}", chart["title"], figure, opens)
 
 
 def windows() -> tuple[tuple[str, str], ...]:

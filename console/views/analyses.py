@@ -17,11 +17,12 @@ from analytics.catalogue import ANALYSES, Analysis, by_group
 from brokerapp.errors import RequestRefused
 from console import audit, findings, runs, turns
 from console.access import Verb, needs, require, visible
-from console.analyses import catalogue, choice_for, readable, request_for, run_for, scope_of, words_for
+from console.analyses import again, catalogue, choice_for, readable, request_for, run_for, scope_of, words_for
 from console.archived import archived
 from console.assets import PLOTLY_STYLES
 from console.history import OF_WINDOW, Window
 from console.models import AnalysisRun
+from console.plots import plots
 
 #: Runs shown below the catalogue.
 LATEST = 6
@@ -111,8 +112,9 @@ def _shown(result: dict, run: AnalysisRun, query: Mapping[str, str]) -> dict:
         "until": _time(window["until_us"]),
         "fresh": _time(result.get("freshness_us")),
         "began": runs.began_of(result),
+        "again": again(run),
         "files": [table["file"].removesuffix(".parquet") for table in result["tables"] if "file" in table],
-        "charts": [(f"figure-{number}", chart) for number, chart in enumerate(result["charts"])],
+        "plots": plots(result),
         "tables": findings.pages(result, settings.SLUICE.results / str(run.id), query),
     }
 

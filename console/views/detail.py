@@ -30,12 +30,14 @@ from console.live.topics import numbers_of
 from console.losses import losses_of
 from console.models import AuditEntry
 from console.peers import consumers_of, peers_now, producers_of
+from console.plots import Plot
 from console.routing.graph import feeders_of
 from console.routing.sight import is_known, known
 from console.stars import stars_of
 
 #: Entries of the audit trail that a page shows of one destination.
 MAX_CHANGES = 30
+DELAYS = "From the broker to the acknowledgement"
 
 
 @require_GET
@@ -145,8 +147,8 @@ def _delays(window: history.Window, destination: Destination) -> dict[str, Any]:
     width = window.resolution.step if window.is_rolled_up else width_for(window.start, window.end, time.time())
     points = rollups.points(window.start, window.end, width, str(destination))
     series = past.delays_over_time(points)
-    figure = charts.lines(series.pop("at"), series, "milliseconds") if series["at"] else None
-    return {"delays": past.delays(rollups, window.start, window.end, width, destination), "delays_figure": figure}
+    plot = Plot("delays", DELAYS, charts.lines(series.pop("at"), series, "milliseconds")) if series["at"] else None
+    return {"delays": past.delays(rollups, window.start, window.end, width, destination), "delays_plot": plot}
 
 
 def _losses(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:

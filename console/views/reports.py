@@ -161,6 +161,9 @@ def change(request: HttpRequest, report_id: int, action: str) -> HttpResponse:
     report = _to_change(request, report_id)
     if action not in _CHANGES:
         raise Http404(f"{action} is nothing one can do to a report.")
+    if action == "delete" and request.POST.get("typed") != report.name:
+        messages.error(request, "Nothing was deleted: type the report's name to confirm.")
+        return redirect(_url(report))
     with audit.recording(request, f"{action} report", report.name, before=said(report)):
         return redirect(_CHANGES[action](request, report))
 

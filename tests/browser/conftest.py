@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,7 @@ class Site:
     url: str
     stomp_port: int
     environment: Environment
+    variables: Mapping[str, str]
 
 
 @pytest.fixture(scope="package")
@@ -43,7 +44,7 @@ def site(tmp_path_factory) -> Iterator[Site]:
         served(data, REDIS_URL=store.url, SLUICE_STOMP_PORT="0", SLUICE_HOST_NODE="1") as web,
     ):
         stomp_port = re.search(r"listens on stomp://127\.0\.0\.1:(\d+)", web.log)[1]
-        yield Site(web.url, int(stomp_port), Environment.read(web.variables))
+        yield Site(web.url, int(stomp_port), Environment.read(web.variables), web.variables)
 
 
 @pytest.fixture(scope="package")
@@ -66,17 +67,22 @@ def logins() -> dict[str, StorageState]:
 
 @pytest.fixture
 def page_of(chromium, site, logins):
-    """A function from a role to a page that is logged in; what the browser complains about fails the test."""
+    """A function from a role to a page that is logged in; what the browser complains about fails the test, unless it
+    has the words that are forgiven in it."""
     contexts, complaints = [], []
 
-    def open_page(role: str, **options) -> Page:
+    def complain(text: str, forgiven: str) -> None:
+        if not (forgiven and forgiven in text):
+            complaints.append(text)
+
+    def open_page(role: str, forgiven: str = "", **options) -> Page:
         known = logins.get(role)
         context = chromium.new_context(viewport={"width": 1440, "height": 900}, storage_state=known, **options)
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)
-        page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda said: complain(said.text, forgiven) if said.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: complain(str(error), forgiven))
         if known is None:
             log_in(page, site, role)
             logins[role] = context.storage_state()
@@ -88,6 +94,12 @@ def page_of(chromium, site, logins):
     for context in contexts:
         context.close()
     assert complaints == []
+
+
+def picture(page: Page, name: str) -> None:
+    """Keep a picture of the page, when somebody wants to look at it."""
+    if PICTURES:
+        page.screenshot(path=f"{PICTURES}/{name}.png")
 
 
 def log_in(page: Page, site: Site, role: str) -> None:

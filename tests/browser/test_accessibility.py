@@ -5,7 +5,6 @@ from contextlib import closing
 
 import pytest
 import stomp
-from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse, reverse_lazy
 from playwright.sync_api import Page, expect
 
@@ -14,15 +13,10 @@ from brokerapp.errors import DestinationNotFound
 from console.commands import COMMANDS
 from console.gateway import Gateway
 from console.rail import RAIL
+from tests.browser.barriers import COLOURS, RULES, barriers
 from tests.conftest import until
 from tests.served import PASSWORD
 
-#: What is judged: WCAG 2.2 A and AA, and axe's own good practice.
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
-COLOURS = {"runOnly": ["color-contrast"]}
-#: Said of axe's findings: of what is in order it need not list every element, which takes it most of the time.
-BRIEFLY = {"resultTypes": ["violations"]}
-AXE = Axe()
 #: Addresses that answer with a file.
 FILES = {"routing-export"}
 #: Pages whose addresses nobody knows before: where a link to each stands ("": on the page before), and which it is.
@@ -53,16 +47,6 @@ def pages() -> list[str]:
     ours += [entry.url for _, entries in RAIL for entry in entries]
     ours += [str(each) for each in FORMS]
     return sorted({*ours, reverse("queue", args=["axe.orders"]), reverse("messages", args=["axe.orders"])})
-
-
-def barriers(page: Page, options: dict) -> str:
-    """What axe says against the page as it stands; nothing where all is well."""
-    if not page.evaluate("'axe' in window"):
-        page.evaluate(AXE.axe_script)
-    found = page.evaluate("options => axe.run(document, options)", options | BRIEFLY)["violations"]
-    return "\n".join(
-        f"{each['id']}: {each['help']}: {[node['html'][:160] for node in each['nodes'][:4]]}" for each in found
-    )
 
 
 class Refusing(stomp.ConnectionListener):

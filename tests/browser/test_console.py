@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
-import sqlite3
-import uuid
-from datetime import UTC, datetime
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.conftest import PICTURES
+from tests.browser.conftest import picture
+from tests.browser.results import finished_run
 from tests.conftest import until
 
 pytestmark = pytest.mark.browser
-
-
-def picture(page: Page, name: str) -> None:
-    """Keep a picture of the page, when somebody wants to look at it."""
-    if PICTURES:
-        page.screenshot(path=f"{PICTURES}/{name}.png")
 
 
 def test_an_admin_defines_a_composite_queue_and_sees_its_targets_fill_live(page_of, site, client):
@@ -134,33 +125,12 @@ def test_plotly_draws_under_the_policy(page_of, site):
     page.goto(f"{site.url}/analytics/runs/{finished_run(site)}/")
     expect(page.locator(".js-plotly-plot .scatterlayer .trace")).to_have_count(1)
     expect(page.get_by_role("heading", name="It was quiet.")).to_be_visible()
+    expect(page.get_by_role("img", name="1 line over time in messages: queue://quiet from 3 to 4.")).to_be_visible()
     picture(page, "run")
-
-
-def finished_run(site) -> str:
-    """A run that is done, with its result, as a worker would have left it."""
-    run = uuid.uuid4()
-    folder = site.environment.results / str(run)
-    folder.mkdir(parents=True)
-    figure = {"data": [{"type": "scatter", "x": [1, 2], "y": [3, 4]}], "layout": {"xaxis": {"title": {"text": "t"}}}}
-    result = {
-        "sentence": "It was quiet.", "window": {"since_us": 1, "until_us": 2}, "rows_read": 2, "freshness_us": 2,
-        "charts": [{"title": "Arrivals", "figure": figure}], "tables": [], "seconds": 1.0,
-    }  # fmt: skip
-    (folder / "result.json").write_text(json.dumps(result))
-    now = datetime.now(UTC).isoformat(sep=" ")
-    row = {
-        "id": run.hex, "kind": "traffic", "title": "Traffic", "request": "{}", "state": "done", "stage": "",
-        "reason": "", "progress": 1, "sentence": "It was quiet.", "asked_by": "ada", "created": now, "changed": now,
-        "finished": now, "pinned": 0, "worker": "",
-        "result": f"{run}/result.json",
-    }  # fmt: skip
-    with sqlite3.connect(site.environment.data / "console.sqlite3", timeout=10) as database:
-        database.execute(
-            f"INSERT INTO console_analysisrun ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
-            list(row.values()),
-        )
-    return str(run)
+    mark = page.locator(".scatterlayer .point").first.bounding_box()
+    page.mouse.move(mark["x"] + 1, mark["y"] + 1)
+    page.mouse.click(mark["x"] + mark["width"] / 2, mark["y"] + mark["height"] / 2)
+    page.wait_for_url(re.compile(r"/queues/quiet/\?from=\d+&to=\d+$"))  # what it was about, at the same window
 
 
 def test_a_narrow_screen_shows_all_of_it_without_scrolling_sideways(page_of, site, client):

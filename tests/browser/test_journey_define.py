@@ -3,45 +3,13 @@
 from __future__ import annotations
 
 import pytest
-import stomp
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.conftest import PASSWORD, PICTURES
+from tests.browser.barriers import judge
+from tests.browser.conftest import picture
+from tests.browser.keyboard import IS_FOCUSED, tab_to
 
 pytestmark = pytest.mark.browser
-
-#: Presses of Tab after which a test gives up looking for what it wants to reach.
-MAX_TABS = 80
-#: Whether what has the focus is called so, or begins so.
-IS_FOCUSED = """(wanted) => {
-    const e = document.activeElement;
-    const names = [e.getAttribute("aria-label"), e.labels?.[0]?.innerText, e.innerText];
-    return names.some((name) => name && name.trim().startsWith(wanted));
-}"""
-
-
-@pytest.fixture
-def client(site):
-    """A STOMP client of the site, logged in as the console's admin."""
-    connection = stomp.Connection12([("127.0.0.1", site.stomp_port)])
-    connection.connect("admin", PASSWORD, wait=True)
-    yield connection
-    connection.disconnect()
-
-
-def tab_to(page: Page, what: str) -> None:
-    """Press Tab until the focus is on what is called so."""
-    for _ in range(MAX_TABS):
-        if page.evaluate(IS_FOCUSED, what):
-            return
-        page.keyboard.press("Tab")
-    raise AssertionError(f"{what} cannot be reached with Tab")
-
-
-def picture(page: Page, name: str) -> None:
-    """Keep a picture of the page, when somebody wants to look at it."""
-    if PICTURES:
-        page.screenshot(path=f"{PICTURES}/{name}.png")
 
 
 def test_an_admin_defines_a_virtual_topic_with_the_keyboard_and_another_one_sees_it(page_of, site, client):
@@ -77,6 +45,7 @@ def test_an_admin_defines_a_virtual_topic_with_the_keyboard_and_another_one_sees
     page.keyboard.press("Space")
     expect(page.locator("#check")).not_to_contain_text("a retry from the dead-letter queue")
     picture(page, "journey-define")
+    judge(page)
     tab_to(page, "Apply now")
     page.keyboard.press("Enter")
 
@@ -93,6 +62,7 @@ def test_an_admin_defines_a_virtual_topic_with_the_keyboard_and_another_one_sees
     expect(page.locator('.pulsing[data-row-of="queue://App.Audit.Trade.Orders"]')).to_have_count(1)
     expect(other.locator('[data-cell="queue://App.Audit.Trade.Orders#text"]')).to_have_text("4")
     picture(page, "journey-live")
+    judge(page)
     picture(other, "journey-other")
 
     tab_to(page, "topic Trade.Orders")

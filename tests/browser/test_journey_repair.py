@@ -8,8 +8,9 @@ import pytest
 import stomp
 from playwright.sync_api import expect
 
-from tests.browser.conftest import PASSWORD
-from tests.browser.test_console import picture
+from tests.browser.barriers import judge
+from tests.browser.conftest import PASSWORD, picture
+from tests.browser.keyboard import follow
 
 pytestmark = pytest.mark.browser
 
@@ -45,15 +46,18 @@ def billing(site):
 
 def test_support_finds_an_order_that_failed_and_sends_it_again(page_of, site, billing):
     page = page_of("support")
-    page.goto(f"{site.url}/dlq/")
+    page.keyboard.press("g")
+    page.keyboard.press("d")
     expect(page.get_by_role("link", name=re.compile("rejected by billing"))).to_be_visible()
     picture(page, "dead-letters")
 
-    page.goto(f"{site.url}/find?q=order:4711")
+    page.keyboard.press("/")
+    page.keyboard.type("order:4711")
+    page.keyboard.press("Enter")
     hit = page.locator(".hit").first
     expect(hit).to_contain_text("Dead-lettered")
     expect(hit).to_contain_text(f"from /queue/{BILLING}")
-    page.locator("body").press("j")
+    page.keyboard.press("j")
     expect(hit).to_be_focused()
     page.keyboard.press("Enter")
 
@@ -62,6 +66,7 @@ def test_support_finds_an_order_that_failed_and_sends_it_again(page_of, site, bi
     expect(page.locator(".alike")).to_contain_text("4 like this")
     expect(page.locator("#body-json")).to_contain_text("••••")  # support sees the form of a body, not its values
     picture(page, "journey")
+    judge(page)
 
     page.keyboard.press("r")
     expect(page.locator(".radius")).to_contain_text("goes to exactly one queue")
@@ -75,11 +80,12 @@ def test_support_finds_an_order_that_failed_and_sends_it_again(page_of, site, bi
     expect(page.locator(".fate")).to_contain_text("Delivered and acknowledged")
     expect(page.locator("[data-pill]")).to_have_text("Live")
     picture(page, "resubmitted")
+    judge(page)
 
     page.reload()
     journey = page.locator(".journey")
     expect(journey).to_contain_text("Resubmitted")
     expect(journey).to_contain_text("billing is mended")
     expect(journey).to_contain_text("Acknowledged in")
-    page.get_by_role("link", name="The job").click()
+    follow(page, "The job")
     expect(page.locator("[data-cell=done]")).to_have_text("1")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import socket
 
 import pytest
 from playwright.sync_api import Page, expect
+
+from tests.served import serving
 
 pytestmark = pytest.mark.browser
 
@@ -83,6 +88,39 @@ def test_a_queue_is_followed_also_when_the_line_was_cut(page_of, site, client):
     send(client, "followed.one", "d")
     expect(rows).to_have_count(4)
     expect(page.locator("[data-pill]")).to_have_text("Live")
+    assert page.evaluate("window.unreloaded")
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def test_a_tab_of_another_web_process_lives_through_its_sleep_and_its_restart(page_of, site, client, tmp_path):
+    send(client, "restarted.one", "a")
+    variables = {**site.variables, "SLUICE_HOST_NODE": ""}  # the node is in the other process
+    port = free_port()
+    page = page_of("viewer", forgiven="WebSocket connection")
+    pill, shown = page.locator("[data-pill]"), depth(page, "restarted.one")
+    with serving(variables, tmp_path / "web.log", port) as web:
+        page.goto(f"{web.url}/queues/?q=restarted.")
+        expect(shown).to_have_text("1")
+        page.evaluate("window.unreloaded = true")
+        send(client, "restarted.one", "b")
+        expect(shown).to_have_text("2")
+        expect(pill).to_have_text("Live")
+        os.kill(web.pid, signal.SIGSTOP)  # as when a machine sleeps: the line is open, and nothing comes
+        send(client, "restarted.one", "c")
+        expect(pill).to_have_text(re.compile("Behind"))
+        expect(shown).to_have_text("2")
+        os.kill(web.pid, signal.SIGCONT)
+        expect(shown).to_have_text("3")
+        expect(pill).to_have_text("Live")
+    expect(pill).to_have_text("Offline")
+    send(client, "restarted.one", "d")
+    with serving(variables, tmp_path / "web.log", port):
+        expect(shown).to_have_text("4")
+        expect(pill).to_have_text("Live")
     assert page.evaluate("window.unreloaded")
 
 

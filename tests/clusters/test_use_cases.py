@@ -42,6 +42,33 @@ def test_use_case_1_a_queue_with_replies(cluster, at, name):
     assert "does not exist" in holder.error().headers["message"]
 
 
+@pytest.mark.scenario("T15")
+def test_of_many_requests_each_is_answered_once_and_to_who_asked(cluster, at, name):
+    answering, asking = {home: at(home) for home in "XY"}, [at("W"), at("W")]
+    for each in answering.values():
+        each.subscribe(f"/queue/{name}", prefetch=1)
+    for home in answering:
+        cluster.serves("W", home, f"queue://{name}")
+    for each in asking:
+        each.subscribe("/temp-queue/replies", id="replies")
+    for number in range(100):
+        for each in asking:
+            each.send(f"/queue/{name}", str(number), wait=False, reply_to="/temp-queue/replies")
+
+    def answer(client, count):
+        for _ in range(count):
+            [request] = client.take()
+            client.send(request.headers["reply-to"], request.body, wait=False)
+        return count
+
+    waiting = 200
+    while waiting:
+        waiting -= sum(answer(each, each.messages.qsize()) for each in answering.values())
+    for each in asking:
+        assert sorted(map(int, each.bodies(100))) == list(range(100))
+        assert each.has_no_more()
+
+
 @pytest.mark.scenario("L15")
 @pytest.mark.parametrize("where", ["X", "Y"], ids=["consumed at another broker", "consumed at the same broker"])
 def test_use_case_2_a_queue_that_is_created_by_sending_to_it(cluster, at, name, where):

@@ -33,6 +33,10 @@ CASES = [
      {str(A): 3}),
     ("an empty queue needs nobody", Rule(Metric.NO_CONSUMER, 0), [stats()], {}),
     ("an old message", Rule(Metric.OLDEST, 60), [stats(QueueSize=1), stats(B, QueueSize=1)], {str(A): 100}),
+    ("fewer consumers than there should be", Rule(Metric.CONSUMERS, 2, below=True),
+     [stats(ConsumerCount=1), stats(B, ConsumerCount=2)], {str(A): 1}),
+    ("nobody sends any more", Rule(Metric.PRODUCERS, 1, below=True), [stats(), stats(B, ProducerCount=1)], {str(A): 0}),
+    ("too many on their way", Rule(Metric.IN_FLIGHT, 5), [stats(InFlightCount=6), stats(B, QueueSize=9)], {str(A): 6}),
     ("dead letters that came lately", Rule(Metric.DEAD, 3), [stats(DLQ, QueueSize=9, DLQ=True), stats(QueueSize=9)],
      {str(DLQ): 4}),
 ]  # fmt: skip
@@ -118,6 +122,8 @@ REPLAYS = [
     ("it lasts", Rule(Metric.DEPTH, 10), [at(7, 20, 20)], [(7, None, 20)]),
     ("a rate", Rule(Metric.RATE_IN, 1), [at(3, 0, 600, 600), at(4, 0, 6, 6)], [(3, 4, 10)]),
     ("nobody consumed", Rule(Metric.NO_CONSUMER, 0), [at(1, 5, 5, consumers=0), at(3, 5)], [(1, 3, 5)]),
+    ("too few consumed", Rule(Metric.CONSUMERS, 2, below=True),
+     [at(1, 5, 5, consumers=2), at(3, 5), at(5, 5, consumers=2)], [(3, 5, 1)]),
     ("the oldest, by the order in which they leave", Rule(Metric.OLDEST, 150),
      [at(1, 5, 5), at(5, 2, 0, 3), at(6, 0, 0, 2)], [(4, 6, 240)]),
 ]  # fmt: skip

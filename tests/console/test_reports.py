@@ -411,3 +411,14 @@ def test_old_editions_go_but_the_last_good_one_and_pinned_runs(workers, settings
     assert not folder.exists()
     editions.delete_report(report)
     assert AnalysisRun.objects.get().pinned, "what is pinned outlives its report"
+
+
+def test_a_report_goes_with_its_editions_only_when_its_name_was_typed(workers, admin):
+    report = made()
+    where = reverse("change-report", args=[report.pk, "delete"])
+    assert f'data-must-equal="{report.name}"' in admin.get(reverse("report", args=[report.pk])).content.decode()
+    admin.post(where, {"typed": "Evening"})
+    assert Report.objects.filter(pk=report.pk).exists()
+    assert not AuditEntry.objects.filter(action="delete report").exists()
+    admin.post(where, {"typed": "Morning"})
+    assert not Report.objects.filter(pk=report.pk).exists()

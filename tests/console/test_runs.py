@@ -2,7 +2,9 @@
 
 import csv
 import io
+import re
 from datetime import timedelta
+from html import unescape
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -203,6 +205,21 @@ def test_results_are_not_for_somebody_whose_scope_ends_before_them(settings, lon
 
 
 # -- what is kept
+
+
+def test_a_finished_run_is_asked_again_or_scheduled_with_its_parameters_filled_in(settings, lonely_console, db, admin):
+    asked = {"kind": "traffic", "window": "7d", "since_us": 1, "routing": {"version": 3}}
+    run = finished(settings, {"queue://orders": 3}, request=asked)
+    page = unescape(_text(admin.get(reverse("run", args=[run.id]))))
+    form, report = re.findall(r'href="(/analytics/ask/[^"]+|/reports/new[^"]+)"', page)
+    assert form == "/analytics/ask/traffic/?window=7d"
+    assert '<option value="7d" selected>' in _text(admin.get(form))
+    assert report == "/reports/new?kind=traffic&window=7d"
+    assert 'name="kind" value="traffic" checked' in _text(admin.get(report))
+
+
+def _text(answer) -> str:
+    return answer.content.decode()
 
 
 def test_old_results_go_and_pinned_ones_stay(settings, lonely_console, db, admin):

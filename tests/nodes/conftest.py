@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -35,9 +36,9 @@ _numbers = itertools.count(1)
 class OneNode(RunningNode):
     """One node of several."""
 
-    def __init__(self, broker: str, name: str, redis_url: str) -> None:
+    def __init__(self, broker: str, name: str, redis_url: str, **told: Any) -> None:
         self._node_name = name
-        super().__init__(default_config(broker, 0), redis_url)
+        super().__init__(replace(default_config(broker, 0), **told), redis_url)
 
     async def _start(self) -> Node:
         wanted = node_config(self._config, self.redis_url)
@@ -78,10 +79,10 @@ class OneNode(RunningNode):
 
 
 class SeveralNodes:
-    """The nodes of one broker."""
+    """The nodes of one broker, whose configuration says this."""
 
-    def __init__(self, redis_url: str) -> None:
-        self.name, self.redis_url = f"several-{next(_numbers)}", redis_url
+    def __init__(self, redis_url: str, **told: Any) -> None:
+        self.name, self.redis_url, self._told = f"several-{next(_numbers)}", redis_url, told
         self.nodes: dict[str, OneNode] = {}
 
     def __getitem__(self, name: str) -> OneNode:
@@ -90,7 +91,7 @@ class SeveralNodes:
     def start(self, *names: str) -> None:
         """Run these nodes until they take clients."""
         for name in names:
-            self.nodes[name] = OneNode(self.name, name, self.redis_url)
+            self.nodes[name] = OneNode(self.name, name, self.redis_url, **self._told)
 
     def stop(self, name: str) -> None:
         """Stop a node cleanly."""

@@ -33,6 +33,7 @@ def flagged(messages):
     return [(each.body, "redelivered" in each.headers) for each in messages]
 
 
+@pytest.mark.scenario("K05")
 def test_when_a_home_leaves_consumers_go_on_and_keep_what_they_hold(broker, client, name):
     queue = broker.queue_at("b", name)
     keeper, held = hold(broker, client, queue)
@@ -43,6 +44,7 @@ def test_when_a_home_leaves_consumers_go_on_and_keep_what_they_hold(broker, clie
     assert flagged(keeper.take(3)) == [("3", False), ("4", False), ("5", False)]
 
 
+@pytest.mark.scenario("K01", "D08", "D10")
 def test_when_a_home_is_killed_consumers_go_on_and_keep_what_they_hold(broker, client, name):
     queue = broker.queue_at("b", name)
     keeper, held = hold(broker, client, queue)
@@ -57,6 +59,7 @@ def test_when_a_home_is_killed_consumers_go_on_and_keep_what_they_hold(broker, c
     until(lambda: broker["a"].depth(queue) == 0, "the new home has counted anew")
 
 
+@pytest.mark.scenario("K07")
 def test_what_consumers_of_a_killed_node_held_comes_back_flagged_and_nothing_else(broker, client, name):
     queue = broker.queue_at("b", name)
     hold(broker, client, queue)
@@ -71,6 +74,7 @@ def test_what_consumers_of_a_killed_node_held_comes_back_flagged_and_nothing_els
     until(lambda: broker["b"].depth(queue) == 0, "the home has counted anew")
 
 
+@pytest.mark.scenario("K03")
 def test_a_node_that_stood_still_is_fenced_and_what_it_held_was_given_to_others(broker, client, name):
     queue = broker.queue_at("a", name)
     here, away = broker.queue_at("a", f"{name}.here"), broker.queue_at("b", f"{name}.away")

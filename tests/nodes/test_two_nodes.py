@@ -96,3 +96,12 @@ def test_an_operator_sees_the_connections_of_both_nodes_whichever_answers(broker
 
     for node in ("a", "b"):
         until(lambda node=node: seen(node) == wanted, "both connections")
+
+
+@pytest.mark.parametrize("home", ["a", "b"])
+@pytest.mark.parametrize("producer", ["a", "b"])
+def test_a_consumer_of_a_pattern_gets_what_comes_to_a_queue_that_is_created_later(broker, client, name, home, producer):
+    consumer = client("a")
+    consumer.subscribe(f"/queue/{name}.>")
+    client(producer).send(f"/queue/{broker.queue_at(home, name)}", "new", persistent="true")
+    assert consumer.bodies() == ["new"]

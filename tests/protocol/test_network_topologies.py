@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -9,7 +10,15 @@ import pytest
 
 from brokerapp.destination import Destination
 from tests.protocol.clients import StompClient
-from tests.protocol.networking import bridged, bridges_of, destinations_of, running, to, wait_for_demand
+from tests.protocol.networking import (
+    bridged,
+    bridges_of,
+    destinations_of,
+    running,
+    to,
+    wait_for_demand,
+    wait_for_no_demand,
+)
 from tests.protocol.running_node import RunningNode, until
 
 
@@ -116,6 +125,8 @@ def test_in_a_full_mesh_each_message_of_a_queue_comes_once_and_each_of_a_topic_o
         assert client.has_no_more()
 
 
+#: In which demand goes around a ring.
+LATER_SECONDS = 0.3
 RING = "A B, B A, B C, C B, C A, A C"
 
 
@@ -145,6 +156,28 @@ def served(node: RunningNode, name: str, kind: str) -> int:
     return node.look(count)
 
 
+def ways_that_serve(node: RunningNode, queue: str) -> list[str]:
+    """The brokers to which bridges take messages of a queue, now."""
+
+    def found() -> list[str]:
+        known = node.node.broker.queues.get(str(Destination.queue(queue)))
+        return [each.crossing.to for each in known.consumers if each.crossing is not None] if known is not None else []
+
+    return node.look(found)
+
+
+def heard_later(node: RunningNode, connector: str) -> None:
+    """Let the bridge of a connector hear of consumers only when the other ones of a ring have."""
+    [bridge] = [each for each in bridges_of(node) if each.terms.name == connector]
+
+    def slow_down() -> None:
+        told = bridge._target.messages
+        for id, hear in told.items():
+            told[id] = lambda frame, hear=hear: asyncio.get_running_loop().call_later(LATER_SECONDS, hear, frame)
+
+    node.look(slow_down)
+
+
 @pytest.mark.parametrize(("suppress", "serving"), [("true", 1), ("false", 2)])
 def test_bridges_that_lead_to_one_consumer_by_two_ways_are_one_if_duplicates_are_suppressed(
     net, connect, name, suppress, serving
@@ -158,6 +191,16 @@ def test_bridges_that_lead_to_one_consumer_by_two_ways_are_one_if_duplicates_are
     assert sorted(consumer.bodies(5)) == [f"B{number}" for number in range(5)]
 
 
+@pytest.mark.parametrize("late", ["BA", "CB"])
+def test_who_serves_does_not_depend_on_who_hears_of_a_consumer_first(net, connect, name, late):
+    ring = net(RING, networkTTL="3", suppressDuplicateQueueSubscriptions="true")
+    heard_later(ring[late[0]], late)
+    consumers(ring, connect, f"/queue/{name}", "A")
+    ring.settled(f"queue://{name}", B=2, C=2)
+    for letter in "BC":
+        until(lambda node=ring[letter]: ways_that_serve(node, name) == [ring["A"].name], f"{letter} to serve at once")
+
+
 def test_when_the_way_that_serves_breaks_the_other_takes_over(net, connect, name):
     ring = net(RING, networkTTL="3", suppressDuplicateQueueSubscriptions="true")
     [consumer] = consumers(ring, connect, f"/queue/{name}", "A").values()
@@ -167,6 +210,33 @@ def test_when_the_way_that_serves_breaks_the_other_takes_over(net, connect, name
     until(lambda: served(ring["B"], name, "queue") == 1, "the other way")
     send(ring, connect, f"/queue/{name}", "B", 3)
     assert sorted(consumer.bodies(3)) == ["B0", "B1", "B2"]
+
+
+def test_a_bridge_that_comes_later_is_told_of_no_way_that_rests(store, net, connect, name):
+    ring = net(RING, networkTTL="3", suppressDuplicateQueueSubscriptions="true")
+    [consumer] = consumers(ring, connect, f"/queue/{name}", "A").values()
+    ring.settled(f"queue://{name}", B=2, C=2)
+    until(lambda: served(ring["B"], name, "queue") == 1, "one way to serve")
+    with running(store, to(ring["B"].port, networkTTL="5")) as late:
+        wait_for_demand(late, f"queue://{name}")
+        assert destinations_of(late) == [f"queue://{name}"]
+        consumer.leave()
+        wait_for_no_demand(late, f"queue://{name}")
+
+
+def test_a_way_that_rests_is_taken_again_when_one_more_consumer_is_behind_it(net, connect, name):
+    web = net("A B, A D, B C, C D, C E", networkTTL="4")
+    near, far = connect(port=web["D"].port), connect(port=web["E"].port)
+    topic = f"/topic/{name}"
+    near.subscribe(topic)
+    web.settled(f"topic://{name}", A=2, B=1, C=1)
+    far.subscribe(topic)
+    web.settled(f"topic://{name}", C=2)
+    until(lambda: served(web["A"], name, "topic") == 2, "both ways to serve")
+    send(web, connect, topic, "A", 2)
+    for client in (near, far):
+        assert client.bodies(2) == ["A0", "A1"]
+        assert client.has_no_more()
 
 
 def test_the_farther_a_consumer_the_later_it_is_served(net, connect, name):

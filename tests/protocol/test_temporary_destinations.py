@@ -132,7 +132,7 @@ def test_it_is_gone_with_its_owner_and_all_it_holds(connect, node, name):
     assert "not waiting for one" in server.error().headers["message"]
     server.subscribe(target, id="again", wait=False)
     assert "does not exist" in server.error().headers["message"]
-    assert native not in node.ask(lambda admin: stored_logs(admin))
+    until(lambda: native not in node.ask(stored_logs), "its end in the store, which is told later")
 
 
 async def stored_logs(admin):

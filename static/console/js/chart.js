@@ -2,6 +2,8 @@
 // [milliseconds, kind, text, address]. Drawn as SVG with the page's own colours, so that it follows the theme. A gap in
 // time stays a gap. Dragging over it chooses a window, which the address keeps.
 
+import { tableOf } from "./tables.js";
+
 const SHORTEST = 60000; // milliseconds a chosen window has at least
 const STALE = 60000; // after which a long window asks for its points again
 const FLAG_REACH = 8; // pixels
@@ -89,7 +91,7 @@ class Chart {
     host.addEventListener("pointercancel", () => { this.brushed = null; this.draw(); });
     host.closest("[data-topic]").addEventListener("live:cells", (event) => this.add(event.detail.mark));
     document.addEventListener("live:back", () => this.again());
-    host.closest("section").querySelector(".chart-table")?.addEventListener("toggle", () => this.table());
+    host.closest("section").querySelector("details.chart-table")?.addEventListener("toggle", () => this.table());
   }
 
   within(event) {
@@ -292,23 +294,19 @@ class Chart {
   // -- the same as a table, made when somebody opens it
 
   table() {
-    const details = this.host.closest("section").querySelector(".chart-table");
+    const details = this.host.closest("section").querySelector("details.chart-table");
     if (!details?.open) return;
     const step = Math.max(1, Math.ceil(this.marks.length / TABLE_ROWS));
     const rows = this.marks.filter((_, place) => place % step === 0 || place === this.marks.length - 1).reverse();
-    const table = document.createElement("table");
-    table.className = "pairs";
-    const cells = [["Time", "Pending", "In, msg/s", "Out, msg/s"], ...rows.map(([at, pending, incoming, outgoing]) => [day.format(at), grouped.format(pending), rateText(incoming), rateText(outgoing)])];
-    cells.forEach((texts, place) => {
-      const row = table.insertRow();
-      texts.forEach((text, column) => {
-        const cell = document.createElement(place === 0 || column === 0 ? "th" : "td");
-        cell.scope = place === 0 ? "col" : "row";
-        cell.textContent = text;
-        row.append(cell);
-      });
-    });
-    details.querySelector("[data-chart-table]").replaceChildren(table);
+    const exact = this.seconds > 3600 ? day : clockWithSeconds;
+    const heads = ["Time", ...(this.keeps ? ["Pending"] : []), "In, msg/s", this.keeps ? "Out, msg/s" : "Dispatched, msg/s"];
+    const numbers = ([, pending, ...rates]) => [...(this.keeps ? [grouped.format(pending)] : []), ...rates.map(rateText)];
+    const shown = [tableOf(heads, rows.map((mark) => [exact.format(mark[0]), ...numbers(mark)]))];
+    if (this.events.length) {
+      const events = this.events.map(([at, , text, url]) => [day.format(at), { text, url }]);
+      shown.unshift(tableOf(["Time", "Event"], events.reverse()));
+    }
+    details.querySelector("[data-chart-table]").replaceChildren(...shown);
   }
 }
 

@@ -93,7 +93,7 @@ document.addEventListener("keydown", (event) => {
       menu.open = false;
     }
   }
-  if (event.key === "/" && !isTyping(event.target) && !event.ctrlKey && !event.metaKey) {
+  if (event.key === "/" && document.body.dataset.keys !== "off" && !isTyping(event.target) && !event.ctrlKey && !event.metaKey) {
     const field = document.querySelector("main [data-slash]") ?? document.querySelector("[data-slash]");
     if (field) {
       event.preventDefault();

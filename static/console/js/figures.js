@@ -1,6 +1,8 @@
 // Plotly figures in the page's own colours and type. The server sends figure JSON; nothing of it is executed. The legend
 // is the page's own: a list that wraps, above the plot, however narrow that is; its entries show and hide what they name.
 
+import { tableOf } from "./tables.js";
+
 function token(name) {
   // A custom property that holds light-dark() is resolved only where it is used.
   const probe = document.createElement("i");
@@ -136,9 +138,54 @@ function legend(host, data) {
   return list;
 }
 
+// -- where a mark leads: the page of what it is about, at the same window
+
+const isLying = (trace) => trace.type === "bar" && trace.orientation === "h";
+
+function addressOf(opens, ...names) {
+  return names.map((name) => opens[name]).find((url) => url) ?? opens[""];
+}
+
+function follow(host, opens) {
+  host.removeAllListeners("plotly_click");
+  host.on("plotly_click", ({ points: [mark] }) => {
+    const trace = host.data[mark.curveNumber];
+    const url = isLying(trace) ? addressOf(opens, mark.y, trace.name) : addressOf(opens, trace.legendgroup, trace.name);
+    if (url) location.assign(url);
+  });
+  host.classList.toggle("leads", Object.keys(opens).length > 0);
+}
+
+// -- the same as a table
+
+const decimal = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
+
+function tabulated(data, opens) {
+  const lies = isLying(data[0] ?? {});
+  const along = [...new Set(data.flatMap((trace) => [...((lies ? trace.y : trace.x) ?? [])]))];
+  const columns = data.map((trace) => {
+    const values = lies ? trace.x : trace.y;
+    const said = new Map((lies ? trace.y : trace.x).map((key, place) => [key, trace.customdata?.[place] ?? values[place]]));
+    return (key) => { const value = said.get(key); return typeof value === "number" ? decimal.format(value) : value ?? "–"; };
+  });
+  const headed = (trace) => ({ text: trace.name ?? "", url: lies ? "" : opens[trace.legendgroup] ?? opens[trace.name] });
+  const row = (key) => [{ text: lies ? key : inZone(key), url: lies ? opens[key] : "" }, ...columns.map((read) => read(key))];
+  return tableOf([lies ? "" : `Time, ${timeZone}`, ...data.map(headed)], along.map(row));
+}
+
+for (const details of document.querySelectorAll("details.chart-table")) {
+  const host = details.querySelector("[data-plot-table]");
+  if (!host) continue;
+  details.addEventListener("toggle", () => {
+    if (!details.open || host.hasChildNodes()) return;
+    const { figure, opens } = JSON.parse(document.getElementById(host.dataset.plotTable).textContent);
+    host.append(tabulated(figure.data, opens));
+  });
+}
+
 function draw() {
   for (const host of document.querySelectorAll("[data-figure]")) {
-    const figure = JSON.parse(document.getElementById(host.dataset.figure).textContent);
+    const { figure, opens } = JSON.parse(document.getElementById(host.dataset.figure).textContent);
     const layout = figure.layout ?? {};
     const colorway = layout.colorway ?? [];
     const data = zoned(figure.data).map((trace, place) => shaded(trace, place, shades(colorway), colorway));
@@ -146,6 +193,7 @@ function draw() {
     const shown = themed(data, isNarrow ? stood(data, layout) : layout, isNarrow);
     host.style.height = `${shown.height}px`; // what Plotly draws does not make it grow
     window.Plotly.react(host, data, shown, CONFIG);
+    follow(host, opens);
     const beside = host.previousElementSibling;
     if (beside?.classList.contains("figure-legend")) beside.remove();
     host.before(legend(host, data));

@@ -160,6 +160,45 @@ def test_a_subscription_names_the_consumer_it_is_for_also_where_bridges_lie_betw
     assert (near.origins, far.origins) == ({"c:-1:1"}, {"far:-1:7"})
 
 
+@pytest.mark.parametrize("durable", [{}, {"subscriptionName": "s", "clientId": "x"}])
+def test_one_for_several_is_as_near_as_the_nearest_of_them(durable):
+    found = demand(consumer_ttl=-1, decrease_network_consumer_priority=True)
+    other = {**durable, "clientId": "y"} if durable else {}
+    [wanted] = found.started(consumer(1, "topic://t", ("C", "D"), **durable)).begin
+    assert found.started(consumer(2, "topic://t", ("C",), **other)).other == (wanted,)
+    assert (wanted.path, wanted.priority) == (("B", "C"), -8)
+    assert found.is_for(consumer(1, "topic://t", **durable)).other == (wanted,)
+    assert (wanted.path, wanted.priority) == (("B",), -5)
+    assert found.is_for(consumer(1, "topic://t", ("C", "D", "E"), **durable)).other == (wanted,)
+    assert wanted.path == ("B", "C")
+
+
+def test_one_of_a_queue_changes_its_place_by_a_new_subscription():
+    found = demand(consumer_ttl=-1, decrease_network_consumer_priority=True)
+    [far] = found.started(consumer(1, path=("C", "D"))).begin
+    change = found.is_for(consumer(1, path=("C",)))
+    assert change.end == (far,)
+    assert [(each.path, each.priority) for each in change.begin] == [(("B", "C"), -8)]
+    assert set(found.wanted) == {each.id for each in change.begin}
+
+
+def test_the_consumer_of_a_bridge_counts_as_soon_as_it_is_near_and_no_more_when_it_is_not():
+    found = demand(consumer_ttl=2)
+    far, near = consumer(1, path=("C", "D")), consumer(1, path=("C",))
+    assert found.started(far) == found.is_for(far) == NOTHING
+    [wanted] = found.is_for(near).begin
+    assert found.is_for(consumer(1, path=("A",))).end == (wanted,)
+    assert found.wanted == {}
+
+
+def test_of_the_consumer_of_a_bridge_it_is_known_whom_it_is_for_now():
+    found = demand(consumer_ttl=2)
+    behind = [{"connectionId": "far", "sessionId": -1, "value": number} for number in (7, 8)]
+    [wanted] = found.started(consumer(1, path=("C",), networkConsumerPath={"ConsumerId": behind[:1]})).begin
+    assert found.is_for(consumer(1, path=("C",), networkConsumerPath={"ConsumerId": behind})).other == (wanted,)
+    assert wanted.origins == {"far:-1:7", "far:-1:8"}
+
+
 def test_a_list_of_destinations_is_taken_apart():
     info = consumer(1)
     info["destination"]["string"] = "q,topic://t"

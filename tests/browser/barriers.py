@@ -1,0 +1,32 @@
+"""What axe says against a page."""
+
+from __future__ import annotations
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+#: What is judged: WCAG 2.2 A and AA, and axe's own good practice.
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+COLOURS = {"runOnly": ["color-contrast"]}
+#: Said of axe's findings: of what is in order it need not list every element, which takes it most of the time.
+BRIEFLY = {"resultTypes": ["violations"]}
+AXE = Axe()
+
+
+def barriers(page: Page, options: dict = RULES) -> str:
+    """What axe says against the page as it stands; nothing where all is well."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE.axe_script)
+    found = page.evaluate("options => axe.run(document, options)", options | BRIEFLY)["violations"]
+    return "\n".join(
+        f"{each['id']}: {each['help']}: {[node['html'][:160] for node in each['nodes'][:4]]}" for each in found
+    )
+
+
+def judge(page: Page) -> None:
+    """Fail unless axe finds nothing on the page as it stands, in light and in dark."""
+    page.emulate_media(reduced_motion="reduce")
+    for scheme, rules in (("light", RULES), ("dark", COLOURS)):
+        page.emulate_media(color_scheme=scheme)
+        found = barriers(page, rules)
+        assert not found, f"{page.url}, {scheme}: {found}"
