@@ -39,6 +39,7 @@ class Membership:
         self._changed = asyncio.Event()
         self._look = asyncio.Event()
         self._beat_at = 0.0  # loop time of the last one that the store took
+        self._steady_since = 0.0  # loop time since when none was missed
         self._settled = asyncio.Event()
         self.moved: Callable[[], None] = lambda: None  #: told when logs have followed the members
 
@@ -87,6 +88,8 @@ class Membership:
         """Say that the node lives. Raises Fenced when it was taken for dead."""
         now = asyncio.get_running_loop().time()
         await self._store.beat(self.session, status, self.name, self._timeout_ms)
+        if now - self._beat_at > self._timeout_ms / 1000 - self.period:  # others may have been a period earlier
+            self._steady_since = asyncio.get_running_loop().time()
         self._beat_at = now
 
     @property
@@ -107,7 +110,8 @@ class Membership:
             try:
                 await asyncio.wait_for(self._look.wait(), self.period)
             except TimeoutError:
-                await self._expel_the_dead()
+                if self._may_judge:
+                    await self._expel_the_dead()
             self._look.clear()
             members = await self._members()
             self._heed_silence(members)
@@ -147,6 +151,12 @@ class Membership:
     async def _members(self) -> Members:
         epoch, found = await self._store.members()
         return Members(epoch, [Member.from_record(*each) for each in found.items()], self.session)
+
+    @property
+    def _may_judge(self) -> bool:
+        """Whether others could beat for a whole timeout: who could not itself, as the store was away, does not know."""
+        now = asyncio.get_running_loop().time()
+        return self.is_sure and now - self._steady_since >= self._timeout_ms / 1000
 
     async def _expel_the_dead(self) -> None:
         _, found = await self._store.members()
