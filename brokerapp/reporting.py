@@ -79,6 +79,8 @@ class Reporting:
             },
             memory={"used": self._broker.quotas.held, "limit": self._broker.quotas.memory},
             network=self._network().to_json(),
+            cluster=self._broker.cluster.status(brief=True).to_json() if self._broker.cluster is not None else {},
+            homes=sum(not log.away for log in self._broker.queues) if self._broker.homes.others else 0,
         )  # fmt: skip
         whereabouts = {"host": socket.gethostname(), "pid": os.getpid()}
         await self._beat({**status.to_json(), **whereabouts})
