@@ -50,7 +50,7 @@ def read_members(text: str) -> tuple[Member, ...]:
     found: dict[str, Member] = {}
     for part in text.split(","):
         match = _MEMBER.fullmatch(part)
-        address = address_of(match["uri"], STOMP_PORT) if match is not None else None
+        address = match and address_of(match["uri"], STOMP_PORT)
         if address is None:
             raise ConfigurationRefused(f"clusterBrokers: {part.strip()!r} is not NAME=tcp://HOST:PORT")
         if match["name"] in found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from brokerapp.errors import ConfigurationRefused, DefinitionRefused, StoreUnavailable
@@ -28,6 +29,7 @@ class NetworkDesk:
         """By the names they are asked by."""
         return {
             "network": self.network,
+            "incoming": self.incoming,
             "network_demand": self.demand,
             "network_put": self.put,
             "network_remove": self.remove,
@@ -39,6 +41,10 @@ class NetworkDesk:
     async def network(self) -> dict[str, Any]:
         """NetworkStats, as they are now."""
         return network_stats(self._connections).to_json()
+
+    async def incoming(self) -> list[dict[str, Any]]:
+        """The bridges of other brokers to this very node: IncomingStats of each."""
+        return [asdict(each) for each in self._connections.broker.bridging.incoming()]
 
     async def demand(self, name: str) -> list[dict[str, Any]]:
         """What the bridges of a connector consume: {way, bridge, demand: DemandStats...}."""
