@@ -12,6 +12,7 @@ import sys
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 
 from brokerapp.allocator import keep_freed_memory
 from brokerapp.broker import Broker
@@ -22,10 +23,11 @@ from brokerapp.cluster.links import Links
 from brokerapp.cluster.recording import read_record
 from brokerapp.cluster.terms import ClusterTerms
 from brokerapp.committer import Committer
+from brokerapp.connector import NO_STORES, TlsStores
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
 from brokerapp.engine.access import Access, Grant
-from brokerapp.errors import ConfigurationRefused, Fenced, StoreUnavailable, Unlinked
+from brokerapp.errors import Fenced, StoreUnavailable, Unlinked
 from brokerapp.in_force import InForce
 from brokerapp.listeners import Listen, Listeners
 from brokerapp.network.connections import Connections
@@ -34,7 +36,9 @@ from brokerapp.network.desk import NetworkDesk
 from brokerapp.network.registry import Registry
 from brokerapp.network.seat import Seat
 from brokerapp.network.telling import network_stats
+from brokerapp.nodes.company import CLUSTERED, check_company
 from brokerapp.nodes.concerned import other_concerned
+from brokerapp.nodes.links import LinkTls
 from brokerapp.nodes.membership import Membership
 from brokerapp.recording.recorder import NoRecorder, Recorder
 from brokerapp.reporting import Reporting
@@ -42,6 +46,7 @@ from brokerapp.requests import Desk, answer
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.stats import Stats
 from brokerapp.stomp.endpoint import Authenticate
+from brokerapp.stomp.tls import client_context
 from brokerapp.store import Limits, LogState
 from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
 from brokerapp.store.redis import RedisStore
@@ -89,9 +94,11 @@ class NodeConfig:
     cluster: ClusterTerms | None = None  #: the one it is in
     network: tuple[NetworkConnector, ...] = ()  #: connectors to other brokers, unless the store knows others
     network_at_once: bool = False  #: no connector waits for the first attempt of another
+    tls: TlsStores = NO_STORES  #: by which other brokers are believed, and believe this one
     node: str = ONLY_NODE  #: its name among the nodes of the broker
     node_timeout_ms: int = NODE_TIMEOUT_MS  #: without a beat after which it is taken for dead
     link_host: str = "127.0.0.1"  #: where other nodes of the broker reach it
+    link_tls: LinkTls | None = None  #: how it speaks with them; None: unencrypted
 
 
 class Node:
@@ -120,12 +127,13 @@ class Node:
         keep_freed_memory()
         config = self.config
         await self._store.open()
+        await self._check_company()
         await self._take_over()
         definitions = await self._in_force.begin(config.definitions, config.impose)
         self.broker = await self._make_broker(definitions)
         self.membership = Membership(
             self._store, config.node, config.link_host, config.node_timeout_ms, self.broker.homes,
-            unrivalled=config.alone,
+            unrivalled=config.alone, tls=config.link_tls, about={CLUSTERED: config.cluster is not None},
         )  # fmt: skip
         last = await self.membership.join()
         alone = not self.broker.homes.others
@@ -136,7 +144,9 @@ class Node:
         self._listeners = Listeners(self.broker, self._authenticate, self._request_pump)
         registry = Registry(self._store)
         await registry.begin(config.network, impose=config.impose, first=alone)
-        self.network = Connections(self._listeners.own, (), at_once=config.network_at_once)
+        self.network = Connections(
+            self._listeners.own, (), at_once=config.network_at_once, trust=partial(client_context, config.tls)
+        )
         self._seat = Seat(self.broker.homes, self.network, registry)
         self._network_desk = NetworkDesk(self._seat, registry)
         snapshot, beat = await self._store.snapshot(), self.membership.beat
@@ -183,10 +193,6 @@ class Node:
 
     async def _join(self, terms: ClusterTerms) -> None:
         """Be a broker of its cluster."""
-        if self.config.node != ONLY_NODE:  # each node would have links of its own, of which the others take one
-            raise ConfigurationRefused(
-                f"{self.config.broker} is in a cluster: there it has one node, with its own store"
-            )
         record = read_record(*await self._store.cluster_record())
         desk = Desk(self.broker, self._committer, self._request_pump, self._refresh)
         self._applying = Applying(self.broker, desk)
@@ -243,6 +249,12 @@ class Node:
             "all messages and destinations of the store are deleted (deleteAllMessagesOnStartup, persistent)"
         )
         return []
+
+    async def _check_company(self) -> None:
+        """Raise ConfigurationRefused when this node cannot be one beside those that live."""
+        (_, members), living, own = await self._store.members(), await self._store.beating(), self.config.node
+        others = {name: about for name, about in members.items() if name in living and name != own}
+        check_company(own, own != ONLY_NODE, self.config.cluster is not None, others)
 
     async def _take_over(self) -> None:
         """Wait until a former node of this broker is gone for certain."""
