@@ -16,6 +16,7 @@ from brokerapp.destination import Destination
 from brokerapp.errors import StoreUnavailable
 from brokerapp.listeners import Listeners
 from brokerapp.network_stats import NetworkStats
+from brokerapp.nodes.summary import summary
 from brokerapp.peers import connection_of
 from brokerapp.recording.choice import EVERYTHING, Choice, choice, chosen
 from brokerapp.recording.depths import Depths
@@ -78,6 +79,7 @@ class Reporting:
                 "temp_used": self._broker.committer.temp,
             },
             network=self._network().to_json(),
+            homes=summary(self._broker),
         )  # fmt: skip
         whereabouts = {"host": socket.gethostname(), "pid": os.getpid()}
         await self._beat({**status.to_json(), **whereabouts})

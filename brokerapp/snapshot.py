@@ -189,6 +189,7 @@ class NodeStatus:
     trace: dict[str, Any] = field(default_factory=dict)  #: recorded, dropped and pending trace events
     store: dict[str, Any] = field(default_factory=dict)  #: fsync policy, bytes used, limit
     network: dict[str, Any] = field(default_factory=dict)  #: NetworkStats
+    homes: dict[str, Any] = field(default_factory=dict)  #: its place among several nodes, see brokerapp.nodes.summary
     name: str = ""  #: that it was started under; `node` is another one with each start
 
     def to_json(self) -> dict[str, Any]:

@@ -1,0 +1,26 @@
+"""Summary: what a node tells operators of its place among the other nodes of its broker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+
+
+def summary(broker: Broker) -> dict[str, Any]:
+    """`epoch`: of the members; `logs` at home here; `served` here: consumers of other nodes' clients; `elsewhere`: own
+    clients' consumers that other nodes serve; `unreached`: names of live nodes without a link from here; `settled`:
+    whether all that is at home here is given out. Nothing of a node that is alone.
+    """
+    homes = broker.homes
+    if not homes.others:
+        return {}
+    return {
+        "epoch": homes.members.epoch,
+        "logs": sum(not log.away for log in broker.queues),
+        "served": homes.guests.count,
+        "elsewhere": homes.abroad.count,
+        "unreached": sorted(each.name for each in homes.members.others if not homes.hears(each.session)),
+        "settled": homes.is_settled,
+    }
