@@ -25,7 +25,7 @@ from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
 from brokerapp.engine.access import Access, Grant
-from brokerapp.errors import ConfigurationRefused, Fenced, StoreUnavailable, Unlinked
+from brokerapp.errors import Fenced, StoreUnavailable, Unlinked
 from brokerapp.in_force import InForce
 from brokerapp.listeners import Listen, Listeners
 from brokerapp.network.connections import Connections
@@ -34,6 +34,7 @@ from brokerapp.network.desk import NetworkDesk
 from brokerapp.network.registry import Registry
 from brokerapp.network.seat import Seat
 from brokerapp.network.telling import network_stats
+from brokerapp.nodes.company import CLUSTERED, check_company
 from brokerapp.nodes.concerned import other_concerned
 from brokerapp.nodes.links import LinkTls
 from brokerapp.nodes.membership import Membership
@@ -122,12 +123,13 @@ class Node:
         keep_freed_memory()
         config = self.config
         await self._store.open()
+        await self._check_company()
         await self._take_over()
         definitions = await self._in_force.begin(config.definitions, config.impose)
         self.broker = await self._make_broker(definitions)
         self.membership = Membership(
             self._store, config.node, config.link_host, config.node_timeout_ms, self.broker.homes,
-            unrivalled=config.alone, tls=config.link_tls,
+            unrivalled=config.alone, tls=config.link_tls, about={CLUSTERED: config.cluster is not None},
         )  # fmt: skip
         last = await self.membership.join()
         alone = not self.broker.homes.others
@@ -185,10 +187,6 @@ class Node:
 
     async def _join(self, terms: ClusterTerms) -> None:
         """Be a broker of its cluster."""
-        if self.config.node != ONLY_NODE:  # each node would have links of its own, of which the others take one
-            raise ConfigurationRefused(
-                f"{self.config.broker} is in a cluster: there it has one node, with its own store"
-            )
         record = read_record(*await self._store.cluster_record())
         desk = Desk(self.broker, self._committer, self._request_pump, self._refresh)
         self._applying = Applying(self.broker, desk)
@@ -245,6 +243,12 @@ class Node:
             "all messages and destinations of the store are deleted (deleteAllMessagesOnStartup, persistent)"
         )
         return []
+
+    async def _check_company(self) -> None:
+        """Raise ConfigurationRefused when this node cannot be one beside those that live."""
+        (_, members), living, own = await self._store.members(), await self._store.beating(), self.config.node
+        others = {name: about for name, about in members.items() if name in living and name != own}
+        check_company(own, own != ONLY_NODE, self.config.cluster is not None, others)
 
     async def _take_over(self) -> None:
         """Wait until a former node of this broker is gone for certain."""

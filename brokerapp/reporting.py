@@ -79,6 +79,7 @@ class Reporting:
                 "temp_used": self._broker.committer.temp,
             },
             network=self._network().to_json(),
+            cluster=self._broker.cluster.status(brief=True).to_json() if self._broker.cluster is not None else {},
             homes=summary(self._broker),
         )  # fmt: skip
         whereabouts = {"host": socket.gethostname(), "pid": os.getpid()}

@@ -191,6 +191,7 @@ class NodeStatus:
     network: dict[str, Any] = field(default_factory=dict)  #: NetworkStats
     homes: dict[str, Any] = field(default_factory=dict)  #: its place among several nodes, see brokerapp.nodes.summary
     name: str = ""  #: that it was started under; `node` is another one with each start
+    cluster: dict[str, Any] = field(default_factory=dict)  #: ClusterStatus, in brief; {}: its broker is in none
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

@@ -10,8 +10,8 @@ from brokerapp.nodes.members import Member, Members
 from brokerapp.snapshot import NodeStatus
 from console import figures
 
-#: What is said of one with connections, while it gives out nothing of some logs.
-MOVING = "logs are moving"
+#: What is said of one with connections, while it gives out nothing of some queues.
+MOVING = "queues are moving"
 
 
 def home_of(nodes: Sequence[NodeStatus], destination: Destination) -> str:
@@ -52,7 +52,7 @@ def standing_of(node: NodeStatus, sees_all: bool = True) -> Standing:
     if not sees_all:
         return Standing("good", "")
     served, elsewhere = homes["served"], homes["elsewhere"]
-    says = [f"home of {figures.counted(homes['logs'], 'log')}"]
+    says = [f"home of {figures.whole(homes['logs'])} queues and subscriptions"]
     if served:
         says.append(f"serves {figures.counted(served, 'consumer')} of other nodes")
     if elsewhere:

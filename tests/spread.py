@@ -9,6 +9,8 @@ from xdist.scheduler import LoadScopeScheduling
 TOGETHER: tuple[tuple[str, ...], ...] = (
     # An installation, started as users start it: most of the time it waits.
     ("tests/e2e/",),
+    # Six nodes that are killed and stand still: more than half of the time it waits.
+    ("tests/chaos/",),
     # A session of Spark in the tests' own process.
     (
         "tests/analytics/test_whatif_replay.py",

@@ -184,6 +184,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.store.redis", "brokerapp.network.definition", "brokerapp.network.registry",
     ),
     "brokerapp.nodes": (),
+    "brokerapp.nodes.company": ("brokerapp.errors",),
     "brokerapp.nodes.concerned": ("brokerapp.destination", "brokerapp.nodes.members"),
     "brokerapp.nodes.links": ("brokerapp.nodes.members", "brokerapp.nodes.words"),
     "brokerapp.nodes.reach": ("brokerapp.connector", "brokerapp.errors"),
@@ -196,10 +197,9 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     ),
     "brokerapp.node": (
         *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.cluster", "brokerapp.in_force", "brokerapp.listeners",
-        "brokerapp.network", "brokerapp.nodes.concerned", "brokerapp.nodes.links",
+        "brokerapp.network", "brokerapp.nodes.company", "brokerapp.nodes.concerned", "brokerapp.nodes.links",
         "brokerapp.nodes.membership", "brokerapp.reporting", "brokerapp.requests", "brokerapp.stomp",
-        "brokerapp.store.nodes", "brokerapp.store.redis",
-        "brokerapp.store.room",
+        "brokerapp.store.nodes", "brokerapp.store.redis", "brokerapp.store.room",
     ),
     "brokerapp.wiring": (
         "brokerapp.cluster.terms",

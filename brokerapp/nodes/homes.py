@@ -28,6 +28,7 @@ from brokerapp.nodes.words import OF_LOGS, Word
 from brokerapp.store import LogState, Unit
 
 if TYPE_CHECKING:
+    from brokerapp.advisories.elsewhere import Elsewhere
     from brokerapp.broker import Broker
 
 logger = logging.getLogger(__name__)
@@ -72,8 +73,14 @@ class Homes:
             Word.CONSUME: self.guests.consume, Word.CEASE: self.guests.cease, Word.CREDIT: self.guests.credit,
             Word.HELD: self.guests.hold, Word.SETTLED: self.guests.settled, Word.REJECTED: self.guests.rejected,
             Word.RETURNED: lambda session, log, numbers, seen: self.guests.returned(session, log, numbers, seen=seen),
-            Word.GIVEN: self.abroad.given, Word.TOPIC: lambda _session, *facts: self.known.heard_topic(*facts),
+            Word.GIVEN: self.abroad.given, Word.TOPIC: self.known.heard_topic,
+            Word.CONSUMERS_WANTED: lambda session: self._elsewhere.wanted(session),
+            Word.CONSUMERS: lambda session, rows: self._elsewhere.heard_all(session, rows),
         }  # fmt: skip
+
+    @property
+    def _elsewhere(self) -> Elsewhere:
+        return self._broker.advisories.elsewhere
 
     # -- where things are
 
@@ -208,6 +215,7 @@ class Homes:
 
     def _forget(self, session: str) -> None:
         """A node is no member any more."""
+        self._elsewhere.gone(session)
         self.guests.gone(session)
         self.known.forget(session)
         self.wanted.forget(session)
@@ -302,6 +310,7 @@ class Homes:
         self._speaks_in[session] = -1
         self.tell(session, Word.EPOCH, self.members.epoch)
         self.known.linked(session)
+        self._elsewhere.linked(session)
         self.shares.tell_again()
         if self.joining:
             self.tell(session, Word.REACHED, self.members.epoch)

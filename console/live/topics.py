@@ -93,7 +93,9 @@ def overview_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> C
         "consumers": figures.counted(totals.consumers, "consumer"),
         "queues": figures.counted(totals.queues, "queue"),
         "topics": figures.counted(totals.topics, "topic"),
-        "attention_html": render_to_string("console/parts/attention.html", {"findings": found[:6], "more": found[6:]}),
+        "attention_html": render_to_string(
+            "console/parts/attention.html", {"findings": found[:6], "more": found[6:], "cluster": picture.cluster}
+        ),
         "nodes_html": render_to_string(
             "console/parts/nodes.html", {"nodes": [NodeFacts(each) for each in picture.nodes]}
         ),
@@ -176,7 +178,7 @@ def subscribers_cells(picture: Picture, topic: Topic, knows: Knows = everything)
 
 def topology_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
     """Bridges and their states; whether the page that names a shape is to be drawn anew."""
-    found = drawn(settings.SLUICE.broker_name, picture.nodes, None, sees is everything)
+    found = drawn(settings.SLUICE.broker_name, picture.nodes, picture.cluster, sees is everything)
     return {**found.cells, "changed": bool(topic.argument) and found.shape != topic.argument}
 
 

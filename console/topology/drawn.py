@@ -134,6 +134,7 @@ class Drawn:
                 for each in self.connectors
             ],
             [(each.stats.broker, each.stats.connection) for each in self.incoming],
+            [each.name for each in self.boxes if each.in_cluster],
         ]
         return f"{zlib.crc32(json.dumps(said).encode()):08x}"
 
@@ -146,7 +147,7 @@ class Drawn:
         parts += [(key, cells) for row in rows for key, _, cells in row.bridges]
         parts += [(row.key, row.cells) for row in self.incoming]
         parts += [(f"n{node}", {"mood": each.mood, "homes": each.says}) for node, each in self.standings.items()]
-        parts += [(line.key, line.cells) for box in self.boxes for line in box.lines if line.kind != "cluster"]
+        parts += [(line.key, line.cells) for box in self.boxes for line in box.lines]
         for key, cells in parts:
             found |= {f"{key}#{name}": value for name, value in cells.items()}
         return found
@@ -256,7 +257,7 @@ def _lines_of(card: ConnectorCard, row: WayRow) -> Iterator[Line]:
 
 
 def _member_line(member: MemberStatus) -> Line:
-    says = str(member.state) if member.state is not MemberState.UP else f"up, {figures.whole(member.taken)} taken"
+    says = f"{figures.whole(member.taken)} taken" if member.state is MemberState.UP else str(member.state)
     return Line(f"m{member.name}", "cluster", "both", "cluster", "", {"mood": MEMBER_MOODS[member.state], "says": says})
 
 

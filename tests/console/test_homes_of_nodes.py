@@ -33,9 +33,10 @@ def test_a_connection_is_at_the_node_that_its_id_names():
 @pytest.mark.parametrize(
     ("homes", "sees_all", "standing"),
     [
-        ({}, True, Standing("good", "home of 1,200 logs")),
-        ({"logs": 1, "served": 1, "elsewhere": 2}, True,
-         Standing("good", "home of 1 log, serves 1 consumer of other nodes, 2 consumers of its own served by others")),
+        ({}, True, Standing("good", "home of 1,200 queues and subscriptions")),
+        ({"logs": 2, "served": 1, "elsewhere": 2}, True,
+         Standing("good", "home of 2 queues and subscriptions, serves 1 consumer of other nodes, "
+                          "2 consumers of its own served by others")),
         ({}, False, Standing("good", "")),
         ({"settled": False}, True, Standing("look", MOVING)),
         ({"unreached": ["b", "c"], "settled": False}, False, Standing("act", "does not reach b, c")),
