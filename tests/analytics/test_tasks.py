@@ -1,5 +1,6 @@
 """A real worker and a real Spark server: runs come to their end, whatever end that is."""
 
+import re
 import resource
 import signal
 import time
@@ -33,6 +34,17 @@ def nothing_left_running(installation):
     yield
     for run_id in installation.under_way():
         installation.send("cancel", run_id)
+
+
+def test_spark_is_warmed_up_before_anybody_asks_and_nothing_is_left_of_it(installation):
+    log = installation.data / "celery.log"
+    told = wait_until(
+        lambda: re.search(r"analytics\.tasks\.warm_up\[\S+ (succeeded|raised).*", log.read_text()), PATIENCE
+    )
+    assert told[1] == "succeeded", told[0]
+    assert "not warmed up" not in log.read_text()
+    assert not list((installation.data / "spark" / "scratch").glob("warm-up-*"))
+    assert not (installation.data / "results").exists()
 
 
 def test_an_analysis_of_an_archive_that_does_not_exist_says_so(installation):
