@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from brokerapp.actions import Subscribe, Unsubscribe
 from brokerapp.bounds import MESSAGE_BYTES
 from brokerapp.client import Client
-from brokerapp.delivery import from_log
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.access import Principal
 from brokerapp.engine.crossing import Crossing, Tally
@@ -20,6 +19,7 @@ from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.patience import topic_bound_of
 from brokerapp.engine.remote_entry import RemoteEntry
 from brokerapp.engine.subscription import MAX_PENDING_BYTES, Subscription
+from brokerapp.entries import from_log
 from brokerapp.errors import RequestRefused
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.network_path import (

@@ -152,8 +152,7 @@ class Consumption:
         for subscription in self._id_of:
             gone = [each for each in subscription.pending if _is_kept_by(each, keeper)]
             for each in gone:
-                subscription.pending.remove(each)
-                subscription.pending_bytes -= len(each.message.body)
+                subscription.forget_pending(each)
 
     # -- what comes
 
@@ -162,8 +161,7 @@ class Consumption:
         keeper = self._keepers[peer]
         entry = entry_of(frame.headers, frame.body, peer.name, keeper)
         peer.taken += 1
-        subscription.pending.append(entry)
-        subscription.pending_bytes += len(frame.body)
+        subscription.await_turn(entry)
         self._broker.delivery.waiting[subscription] = None
         self._pump()
 

@@ -214,12 +214,12 @@ def _address(connector: NetworkConnector, uri: str) -> Address:
     return address
 
 
-def address_of(uri: str) -> Address | None:
-    """Where STOMP is spoken, as a uri has it; None for any other."""
+def address_of(uri: str, usual_port: int = DEFAULT_PORT) -> Address | None:
+    """Where STOMP is spoken, as a uri has it; None for any other. `usual_port`: where its scheme and it say none."""
     found = _ADDRESS.fullmatch(uri)
     if found is None or found["scheme"] not in PLAIN | TLS:
         return None
-    port = int(found["port"] or (STOMP_PORT if found["scheme"].startswith("stomp") else DEFAULT_PORT))
+    port = int(found["port"] or (STOMP_PORT if found["scheme"].startswith("stomp") else usual_port))
     if port not in _PORTS:
         return None
     return Address(found["host"].strip("[]"), port, found["scheme"] in TLS)
