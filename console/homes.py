@@ -51,10 +51,5 @@ def standing_of(node: NodeStatus, sees_all: bool = True) -> Standing:
         return Standing("look", MOVING)
     if not sees_all:
         return Standing("good", "")
-    served, elsewhere = homes["served"], homes["elsewhere"]
-    says = [f"home of {figures.whole(homes['logs'])} queues and subscriptions"]
-    if served:
-        says.append(f"serves {figures.counted(served, 'consumer')} of other nodes")
-    if elsewhere:
-        says.append(f"{figures.counted(elsewhere, 'consumer')} of its own served by others")
-    return Standing("good", ", ".join(says))
+    serves = f", serves {figures.counted(homes['served'], 'consumer')} of others" if homes["served"] else ""
+    return Standing("good", f"home of {figures.counted(homes['logs'], 'queue')}{serves}")

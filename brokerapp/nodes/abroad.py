@@ -59,11 +59,6 @@ class Abroad:
 
     # -- consumers
 
-    @property
-    def count(self) -> int:
-        """How many of ours other nodes serve."""
-        return sum(len(each.consumers) for each in self._accounts.values())
-
     def attach(self, subscription: Subscription, log: MessageLog) -> None:
         """One of ours consumes a log that is at home elsewhere, or nowhere for a moment."""
         account = self._accounts[log.name]

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
 
 def summary(broker: Broker) -> dict[str, Any]:
-    """`epoch`: of the members; `logs` at home here; `served` here: consumers of other nodes' clients; `elsewhere`: own
-    clients' consumers that other nodes serve; `unreached`: names of live nodes without a link from here; `settled`:
-    whether all that is at home here is given out. Nothing of a node that is alone.
+    """Nothing of a node that is alone. Else `epoch`: of the members; `logs` at home here; `served` here: consumers of
+    other nodes' clients; `unreached`: names of live nodes without a link from here; `settled`: whether all that is at
+    home here is given out.
     """
     homes = broker.homes
     if not homes.others:
@@ -20,7 +20,6 @@ def summary(broker: Broker) -> dict[str, Any]:
         "epoch": homes.members.epoch,
         "logs": sum(not log.away for log in broker.queues),
         "served": homes.guests.count,
-        "elsewhere": homes.abroad.count,
         "unreached": sorted(each.name for each in homes.members.others if not homes.hears(each.session)),
         "settled": homes.is_settled,
     }

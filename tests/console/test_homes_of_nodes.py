@@ -8,7 +8,7 @@ from brokerapp.snapshot import NodeStatus
 from console.homes import MOVING, Standing, home_of, node_of, standing_of
 from console.topology.drawn import drawn
 
-SETTLED = {"epoch": 4, "logs": 1200, "served": 0, "elsewhere": 0, "unreached": [], "settled": True}
+SETTLED = {"epoch": 4, "logs": 1200, "served": 0, "unreached": [], "settled": True}
 
 
 def node(name, **homes):
@@ -33,10 +33,8 @@ def test_a_connection_is_at_the_node_that_its_id_names():
 @pytest.mark.parametrize(
     ("homes", "sees_all", "standing"),
     [
-        ({}, True, Standing("good", "home of 1,200 queues and subscriptions")),
-        ({"logs": 2, "served": 1, "elsewhere": 2}, True,
-         Standing("good", "home of 2 queues and subscriptions, serves 1 consumer of other nodes, "
-                          "2 consumers of its own served by others")),
+        ({}, True, Standing("good", "home of 1,200 queues")),
+        ({"logs": 1, "served": 2}, True, Standing("good", "home of 1 queue, serves 2 consumers of others")),
         ({}, False, Standing("good", "")),
         ({"settled": False}, True, Standing("look", MOVING)),
         ({"unreached": ["b", "c"], "settled": False}, False, Standing("act", "does not reach b, c")),
