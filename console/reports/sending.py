@@ -80,7 +80,8 @@ def _told(edition: Edition) -> tuple[list[str], str]:
         return recipients(edition.report), "Nobody is named who gets it by mail."
     owner = get_user_model().objects.filter(username=edition.report.owner, is_active=True).first()
     if owner is None or not owner.email:
-        return [], f"Its owner, {edition.report.owner}, has no mail address."
+        owned = f"Its owner, {edition.report.owner}, has no mail address" if edition.report.owner else "It has no owner"
+        return [], f"{owned}: nobody is told by mail."
     return [owner.email], ""
 
 

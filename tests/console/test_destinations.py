@@ -89,7 +89,7 @@ def test_a_queue_page_shows_its_consumers_and_what_feeds_it(admin, console):
         lambda: (got := admin.get(url, {"tab": "consumers"})).status_code == 200 and got.context["consumers"] and got,
         "a consumer",
     )
-    peer, _ = response.context["consumers"][0]
+    peer, *_ = response.context["consumers"][0]
     assert peer.stats.user == "ada"
     feeders = admin.get(url, {"tab": "routing"}).context["feeders"]
     assert [feed.source for feed in feeders] == [Destination.topic("VirtualTopic.Fed")]
