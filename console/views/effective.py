@@ -109,8 +109,8 @@ def begin(request: HttpRequest) -> HttpResponse:
     try:
         with audit.recording(request, "see console as", f"{kind} {name}") as change:
             holder = effective.find(kind, name, scopes.split())
-            until = seen_as.begin(request.session, holder)
-            change.after = {"as": holder.words, "minutes": seen_as.MINUTES, "until": round(until)}
+            seen_as.begin(request.session, holder)
+            change.after = {"as": holder.words, "minutes": seen_as.MINUTES}
     except BrokerError as error:
         messages.error(request, str(error))
         return redirect(_page_of(request.POST))

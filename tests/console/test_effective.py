@@ -83,6 +83,8 @@ def test_the_page_tells_verbs_pages_and_destinations(admin, two_queues):
 
 
 def test_the_console_is_seen_as_its_user_sees_it_marked_on_every_page(admin, two_queues):
+    editor = admin.get(reverse("new-definition", kwargs={"kind": "virtualTopic"})).content.decode()
+    assert "You see the console as" not in editor
     sam = make_user("support", "orders.>", name="sam")
     Star.objects.create(user=sam, subject="queue://orders.eu")
     page = look(admin, "user", "sam").content.decode()
