@@ -7,6 +7,7 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 
 from brokerapp.broker import Broker
 from brokerapp.clock import now_ms
@@ -37,6 +38,7 @@ from brokerapp.reporting import Reporting
 from brokerapp.requests import Desk, answer
 from brokerapp.stats import Stats
 from brokerapp.stomp.endpoint import Authenticate
+from brokerapp.stomp.tls import client_context
 from brokerapp.store import Limits
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.room import store_limit
@@ -94,7 +96,9 @@ class Node:
         self._listeners = Listeners(self.broker, self._authenticate, self._request_pump)
         registry = Registry(self._store)
         await registry.begin(config.network, impose=config.impose, first=alone)
-        self.network = Connections(self._listeners.own, (), at_once=config.network_at_once)
+        self.network = Connections(
+            self._listeners.own, (), at_once=config.network_at_once, trust=partial(client_context, config.tls)
+        )
         self._seat = Seat(self.broker.homes, self.network, registry)
         self._network_desk = NetworkDesk(self._seat, registry)
         snapshot, beat = await self._store.snapshot(), self.membership.beat

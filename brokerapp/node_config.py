@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from brokerapp.cluster.terms import ClusterTerms
+from brokerapp.connector import NO_STORES, TlsStores
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
 from brokerapp.engine.access import Grant
@@ -38,6 +39,7 @@ class NodeConfig:
     cluster: ClusterTerms | None = None  #: the one it is in
     network: tuple[NetworkConnector, ...] = ()  #: connectors to other brokers, unless the store knows others
     network_at_once: bool = False  #: no connector waits for the first attempt of another
+    tls: TlsStores = NO_STORES  #: by which other brokers are believed, and believe this one
     node: str = ONLY_NODE  #: its name among the nodes of the broker
     node_timeout_ms: int = NODE_TIMEOUT_MS  #: without a beat after which it is taken for dead
     link_host: str = "127.0.0.1"  #: where other nodes of the broker reach it
