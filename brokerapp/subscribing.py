@@ -187,7 +187,12 @@ class Subscribing:
         return options.get("exclusive", by_default).lower() == "true"
 
     def unsubscribe(self, client: Client, unsubscribe: Unsubscribe) -> None:
-        """End a subscription, what it holds goes back; or delete a durable one. Raises RequestRefused."""
+        """End a subscription, what it holds goes back; or delete durable ones. Raises RequestRefused."""
+        if unsubscribe.keep is not None:
+            if client.is_broker:
+                self._broker.durables.keep_of_bridge(client.client_id, unsubscribe.keep)
+            self._broker.barrier(client, unsubscribe.receipt)
+            return
         if unsubscribe.subscription_name is not None:
             owner = client.client_id if client.named else ""
             durable = self._broker.durables.find(owner, unsubscribe.subscription_name)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.network.terms import STOMP_PORT, Address, address_of
+from brokerapp.network.address import STOMP_PORT, Address, address_of
 
 #: Open MQ's pause between attempts to reach another broker, milliseconds.
 RETRY_MS = 5_000

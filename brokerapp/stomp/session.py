@@ -30,7 +30,7 @@ from brokerapp.actions import (
 from brokerapp.connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
 from brokerapp.message import escape, unescape
-from brokerapp.network_path import PATH_HEADER, read_path
+from brokerapp.network_path import KEEP_HEADER, PATH_HEADER, read_path
 from brokerapp.stomp.frames import QUOTES, Frame, Run, encode
 from brokerapp.stomp.naming import NO_NAMES, SEND_TYPE, Naming, names_own
 from brokerapp.stomp.runs import AckFrames
@@ -219,6 +219,8 @@ class StompSession:
 
     def _unsubscribe(self, headers: dict[str, str], _frame: Frame) -> Action:
         id, name = headers.get("id"), subscription_name(headers)
+        if self.bridge is not None and KEEP_HEADER in headers:
+            return Unsubscribe(None, None, None, headers.get("receipt"), read_path(headers[KEEP_HEADER]))
         if id is None and name is None and (self.version != "1.0" or "destination" not in headers):
             raise RequestRefused("UNSUBSCRIBE without an id header")
         destination = headers.get("destination")

@@ -6,7 +6,7 @@ from brokerapp.cluster.terms import ClusterTerms, Member, differences, read_memb
 from brokerapp.config import BrokerConfig, export_config
 from brokerapp.config.reader import parse_config
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.network.terms import Address
+from brokerapp.network.address import Address
 
 MEMBERS = (Member("W", Address("w", 61616)), Member("X", Address("::1", 61613, tls=True)))
 BROKER = '<broker xmlns="http://activemq.apache.org/schema/core" xmlns:sluice="urn:sluice" brokerName="{}" {}/>'
