@@ -54,7 +54,9 @@ def test_an_analyst_reads_a_report_asks_again_and_schedules_it(page_of, site, cl
 
     page.goto(f"{site.url}/reports/{report}/")
     follow(page, "Arrivals")
+    page.wait_for_url("**/analytics/runs/*/")
     follow(page, "Schedule")
+    page.wait_for_url("**/reports/new?kind=traffic&window=1h")
     tab_to(page, "Name")
     page.keyboard.type("Every morning")
     expect(page.get_by_role("checkbox", name=re.compile("^Traffic"))).to_be_checked()
