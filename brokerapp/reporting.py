@@ -77,6 +77,7 @@ class Reporting:
                 **memory, "message_limit": self._limits.total, "temp_limit": self._limits.temp or self._limits.total,
                 "temp_used": self._broker.committer.temp,
             },
+            memory={"used": self._broker.quotas.held, "limit": self._broker.quotas.memory},
             network=self._network().to_json(),
             cluster=self._broker.cluster.status(brief=True).to_json() if self._broker.cluster is not None else {},
             homes=sum(not log.away for log in self._broker.queues) if self._broker.homes.others else 0,

@@ -36,6 +36,7 @@ FORMS = (
     reverse_lazy("new-alert"),
     reverse_lazy("new-masking-rule"),
     reverse_lazy("new-user"),
+    reverse_lazy("effective", query={"kind": "role", "name": "support", "scopes": "axe.>"}),
     reverse_lazy("new-definition", args=["policyEntry"]),
     reverse_lazy("new-definition", query={"form": "expert"}, args=["virtualTopic"]),
 )
