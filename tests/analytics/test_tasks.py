@@ -103,7 +103,7 @@ def test_a_running_analysis_is_cancelled_within_a_second_and_spark_goes_idle(ins
     run_id = installation.analyse({"kind": "endless"})
     installation.wait_for_work(run_id)
     server = psutil.Process(installation.server.pid)
-    assert server.cpu_percent(0.5) > 20
+    wait_until(lambda: server.cpu_percent(0.5) > 20)
     sent = time.monotonic()
     installation.send("cancel", run_id)
     state, info = installation.end_of(run_id)
