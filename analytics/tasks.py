@@ -121,8 +121,10 @@ def warm_up(self: Task) -> None:
     from analytics.session import SparkUnavailable
     from analytics.warming import warm_up
 
+    began = time.monotonic()
     try:
         warm_up(Environment.read())
+        log.info("Spark is warmed up: it took %.1f s", time.monotonic() - began)
     except SparkUnavailable as error:
         raise self.retry(countdown=WARM_AGAIN, exc=error) from None
     except AnalysisFailed as error:
