@@ -12,6 +12,7 @@ import sys
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 
 from brokerapp.allocator import keep_freed_memory
 from brokerapp.broker import Broker
@@ -22,6 +23,7 @@ from brokerapp.cluster.links import Links
 from brokerapp.cluster.recording import read_record
 from brokerapp.cluster.terms import ClusterTerms
 from brokerapp.committer import Committer
+from brokerapp.connector import NO_STORES, TlsStores
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
 from brokerapp.engine.access import Access, Grant
@@ -44,6 +46,7 @@ from brokerapp.requests import Desk, answer
 from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.stats import Stats
 from brokerapp.stomp.endpoint import Authenticate
+from brokerapp.stomp.tls import client_context
 from brokerapp.store import Limits, LogState
 from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
 from brokerapp.store.redis import RedisStore
@@ -91,6 +94,7 @@ class NodeConfig:
     cluster: ClusterTerms | None = None  #: the one it is in
     network: tuple[NetworkConnector, ...] = ()  #: connectors to other brokers, unless the store knows others
     network_at_once: bool = False  #: no connector waits for the first attempt of another
+    tls: TlsStores = NO_STORES  #: by which other brokers are believed, and believe this one
     node: str = ONLY_NODE  #: its name among the nodes of the broker
     node_timeout_ms: int = NODE_TIMEOUT_MS  #: without a beat after which it is taken for dead
     link_host: str = "127.0.0.1"  #: where other nodes of the broker reach it
@@ -140,7 +144,9 @@ class Node:
         self._listeners = Listeners(self.broker, self._authenticate, self._request_pump)
         registry = Registry(self._store)
         await registry.begin(config.network, impose=config.impose, first=alone)
-        self.network = Connections(self._listeners.own, (), at_once=config.network_at_once)
+        self.network = Connections(
+            self._listeners.own, (), at_once=config.network_at_once, trust=partial(client_context, config.tls)
+        )
         self._seat = Seat(self.broker.homes, self.network, registry)
         self._network_desk = NetworkDesk(self._seat, registry)
         snapshot, beat = await self._store.snapshot(), self.membership.beat

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from brokerapp.actions import Settle, SettleRun
 from brokerapp.client import Client
-from brokerapp.delivery import from_log
 from brokerapp.destination import Destination
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.remote_entry import RemoteEntry
 from brokerapp.engine.subscription import Subscription
+from brokerapp.entries import from_log
 from brokerapp.errors import RequestRefused
 from brokerapp.recording.schema import BRIDGE_REFUSE, DROP
 

@@ -122,6 +122,7 @@ def node_config(
         cluster=cluster,
         network=config.network_connectors,
         network_at_once=config.network_connector_start_async,
+        tls=config.tls,
     )
 
 

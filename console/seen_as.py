@@ -52,13 +52,12 @@ def look_of(user: AnyUser) -> Look | None:
     return getattr(user, "look", None)
 
 
-def begin(session: SessionBase, holder: Holder) -> float:
-    """See the console as this holder does from the next request on; until when. Raises RequestRefused."""
+def begin(session: SessionBase, holder: Holder) -> None:
+    """See the console as this holder does from the next request on. Raises RequestRefused."""
     if not any(grant.allows(Verb.SEE) for grant in holder.grants):
         raise RequestRefused(f"the {holder.words} sees nothing of the console")
     until = time.time() + MINUTES * 60
     session[KEY] = {"kind": holder.kind, "name": holder.name, "scopes": list(holder.scopes), "until": until}
-    return until
 
 
 def end(session: SessionBase) -> None:
