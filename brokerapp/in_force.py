@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 
 from brokerapp.clock import now_ms
 from brokerapp.definitions import Definitions
 from brokerapp.definitions_json import from_json, to_json
+from brokerapp.errors import DefinitionConflict
 from brokerapp.store.redis import RedisStore
 
 
@@ -18,20 +20,27 @@ class InForce:
         self._store = store
 
     async def begin(self, configured: Definitions, impose: bool) -> Definitions:
-        """Those in force: the store's, unless it has none, or `impose` is set and a file says something new."""
-        version, text = await self._store.definitions()
+        """Those in force: the store's, unless it has none, or `impose` is set and a file says something new.
+
+        Another node may begin in the same moment: whoever comes second takes what the first put there.
+        """
         wanted = _dump(configured)
-        if text is not None and not (impose and await self._store.imported() != wanted):
-            return _load(version, text)
-        return _load(await self._define(version, wanted, "as configured"), wanted)
+        while True:
+            version, text = await self._store.definitions()
+            if text is not None and not (impose and await self._store.imported() != wanted):
+                return _load(version, text)
+            with suppress(DefinitionConflict):
+                return _load(await self._define(version, wanted, "as configured"), wanted)
 
     async def impose(self, definitions: Definitions, source: str) -> tuple[int, bool]:
         """Put these in force if the source says something else than it did last time; the version, and whether."""
         wanted = _dump(definitions)
-        version, _ = await self._store.definitions()
-        if await self._store.imported() == wanted:
-            return version, False
-        return await self._define(version, wanted, f"{source} changed"), True
+        while True:
+            version, _ = await self._store.definitions()
+            if await self._store.imported() == wanted:
+                return version, False
+            with suppress(DefinitionConflict):
+                return await self._define(version, wanted, f"{source} changed"), True
 
     async def since(self, version: int) -> Definitions | None:
         """Those in force, if they are not of this version any more."""

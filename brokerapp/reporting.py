@@ -16,6 +16,7 @@ from brokerapp.destination import Destination
 from brokerapp.errors import StoreUnavailable
 from brokerapp.listeners import Listeners
 from brokerapp.network_stats import NetworkStats
+from brokerapp.nodes.summary import summary
 from brokerapp.peers import connection_of
 from brokerapp.recording.choice import EVERYTHING, Choice, choice, chosen
 from brokerapp.recording.depths import Depths
@@ -77,7 +78,10 @@ class Reporting:
                 **memory, "message_limit": self._limits.total, "temp_limit": self._limits.temp or self._limits.total,
                 "temp_used": self._broker.committer.temp,
             },
+            memory={"used": self._broker.quotas.held, "limit": self._broker.quotas.memory},
             network=self._network().to_json(),
+            cluster=self._broker.cluster.status(brief=True).to_json() if self._broker.cluster is not None else {},
+            homes=summary(self._broker),
         )  # fmt: skip
         whereabouts = {"host": socket.gethostname(), "pid": os.getpid()}
         await self._beat({**status.to_json(), **whereabouts})
@@ -87,14 +91,15 @@ class Reporting:
         changed, gone = self._stats.take_changes()
         if not changed and not gone:
             return
-        if self._broker.homes.others:  # each node tells of what is at home there
-            here = self._broker.homes.is_here
-            changed = [each for each in changed if here(str(each.destination))]
-            gone = [each for each in gone if here(str(each))]
+        homes = self._broker.homes
+        homes.shares.forget(gone)
+        if homes.others:  # each node tells of what is at home there
+            changed = homes.shares.tell(changed)
+            gone = [each for each in gone if homes.is_here(str(each))]
         for each in changed:
             each.version = self._snapshot + 1
             self._broker.measure(each)
-        rows = {str(each.destination): json.dumps(each.to_json()) for each in changed}
+        rows = {str(each.destination): json.dumps(homes.shares.total(each).to_json()) for each in changed}
         forgotten = self._stats.long_gone(self._snapshot)
         try:
             self._snapshot = await self._store.write_stats(rows, list(map(str, gone)), list(map(str, forgotten)))
@@ -108,7 +113,8 @@ class Reporting:
         """Record, now and then, where the depths of queues stand."""
         now_us = time.time_ns() // 1000
         if self._depths.due(now_us):
-            self._depths.note(now_us, {log.name: log.depth for log in self._broker.queues})
+            self._depths.leave(log.name for log in self._broker.queues if log.away)
+            self._depths.note(now_us, {log.name: log.depth for log in self._broker.queues if not log.away})
 
     async def flush_trace(self, everything: bool = False) -> None:
         """Once a second all that waits, in batches; a batch the store does not take is lost, and counted."""

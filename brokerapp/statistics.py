@@ -22,7 +22,8 @@ from brokerapp.engine.entry import Entry
 from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import InvalidDestination
 from brokerapp.message import Message, escape
-from brokerapp.statistics_maps import Numbers, as_document, of_broker, of_destination, of_subscriptions
+from brokerapp.snapshot import DestinationStats
+from brokerapp.statistics_maps import Numbers, Told, as_document, of_broker, of_destination, of_subscriptions
 from brokerapp.store import StoredEntry
 from brokerapp.transformations import HEADER, MAP_JSON
 
@@ -87,8 +88,16 @@ class Statistics:
             target = Destination.parse(request.headers.get("reply-to", ""))
         except InvalidDestination:  # as in ActiveMQ, who asks so gets no answer
             return
-        if not target.is_temporary or target in self._broker.temporaries:
-            self._go_on(islice(self._answers(asked, request.headers), MAX_ANSWERS), target, request.headers)
+        if target.is_temporary and target not in self._broker.temporaries:
+            return
+
+        def begin(told: Told) -> None:
+            self._go_on(islice(self._answers(asked, request.headers, told), MAX_ANSWERS), target, request.headers)
+
+        if self._broker.homes.others:  # some destinations are at home there
+            self._broker.committer.ask(lambda store: store.stats(0), lambda found: begin(_by_destination(found[1])))
+        else:
+            begin({})
 
     def _go_on(self, answers: Iterator[Answer], target: Destination, headers: Mapping[str, str]) -> None:
         """Send the rest of the answers; where one lacks a time that only the store knows, when that is known."""
@@ -105,10 +114,10 @@ class Statistics:
                 return
             self._send(numbers, target, headers)
 
-    def _answers(self, asked: Destination, headers: Mapping[str, str]) -> Iterator[Answer]:
+    def _answers(self, asked: Destination, headers: Mapping[str, str], told: Told) -> Iterator[Answer]:
         broker, what = self._broker, asked.name.removeprefix(PREFIX)
         if what.startswith(BROKER):
-            yield of_broker(broker), None
+            yield of_broker(broker, told), None
         elif what.startswith(SUBSCRIPTION):
             for numbers in of_subscriptions(broker, asked.is_queue):
                 yield numbers, None
@@ -116,7 +125,7 @@ class Statistics:
             wanted = what.removeprefix(DESTINATION).removeprefix(".")
             for each in broker.stats.known():
                 if each.kind is asked.kind and matches(wanted, each.name) and not each.name.startswith(PREFIX):
-                    yield of_destination(broker, each), each if DATED in headers and each.is_queue else None
+                    yield of_destination(broker, each, told), each if DATED in headers and each.is_queue else None
             if ENDED in headers:
                 yield {}, None
 
@@ -128,3 +137,9 @@ class Statistics:
             head += f"correlation-id:{escape(request['correlation-id'])}\n"
         body = json.dumps(as_document(numbers), separators=(",", ":"), ensure_ascii=False)
         self._broker.publishing.originate(Message(id, head.encode(), body.encode()), target)
+
+
+def _by_destination(rows: Sequence[str]) -> Told:
+    """What the store knows of destinations."""
+    found = (DestinationStats.from_json(json.loads(row)) for row in rows)
+    return {each.destination: each for each in found}

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 Value = str | int | float | bool | None
 Numbers = dict[str, Value]
 
+#: What nodes told of destinations.
+Told = Mapping[Destination, DestinationStats]
+
 #: Whole numbers that ActiveMQ writes as `int`; the others are `long`.
 _INTS = frozenset({
     "memoryPercentUsage", "storePercentUsage", "tempPercentUsage", "prefetchSize", "maximumPendingMessageLimit",
@@ -56,9 +59,9 @@ def _entry(name: str, value: Value) -> dict[str, Any]:
     return {"string": name, "int" if name in _INTS else "long": value}
 
 
-def of_destination(broker: Broker, destination: Destination) -> Numbers:
+def of_destination(broker: Broker, destination: Destination, told: Told) -> Numbers:
     """The numbers of a destination."""
-    stats = measured(broker, destination)
+    stats = measured(broker, destination, told)
     used, cached = _held(broker, destination)
     policy = broker.topology.policy_for(destination)
     return {
@@ -74,10 +77,10 @@ def of_destination(broker: Broker, destination: Destination) -> Numbers:
     }
 
 
-def of_broker(broker: Broker) -> Numbers:
+def of_broker(broker: Broker, told: Told) -> Numbers:
     """The sums over all destinations, what is used, and where clients reach the broker."""
     named = [each for each in broker.stats.known() if each.kind is not Kind.SUBSCRIPTION]
-    every = [measured(broker, each) for each in named]
+    every = [measured(broker, each, told) for each in named]
     held = [_held(broker, each) for each in named]
     handed_out = [each for each in every if each.DispatchCount]
     committer, limits = broker.committer, broker.committer.limits
@@ -127,11 +130,13 @@ def _of_subscription(broker: Broker, client: Client, subscription: Subscription)
     }
 
 
-def measured(broker: Broker, destination: Destination) -> DestinationStats:
-    """Its numbers, as they are now."""
+def measured(broker: Broker, destination: Destination, told: Told) -> DestinationStats:
+    """Its numbers, as they are now; of one that is at home at another node, as that told last."""
+    if destination in told and not broker.homes.is_here(str(destination)):
+        return told[destination]
     stats = broker.stats.of(destination)
     broker.measure(stats)
-    return stats
+    return broker.homes.shares.total(stats)
 
 
 def _whose(broker: Broker) -> Numbers:

@@ -15,10 +15,12 @@ from brokerapp.engine.life_cycles import AUTO_DESTROY_AFTER_MS
 from brokerapp.environment import Environment
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.listeners import Listen
-from brokerapp.node import Node, NodeConfig
+from brokerapp.node import Node
+from brokerapp.node_config import NodeConfig
+from brokerapp.nodes.links import LinkTls
 from brokerapp.settings import Settings
 from brokerapp.stomp.endpoint import Authenticate
-from brokerapp.stomp.tls import server_context
+from brokerapp.stomp.tls import equal_contexts, server_context
 
 #: Groups of an installation's users whose programs may produce and consume, everywhere: administrators, and programs.
 PRODUCING_AND_CONSUMING = frozenset({"admin", "client"})
@@ -121,7 +123,13 @@ def node_config(
         cluster=cluster,
         network=config.network_connectors,
         network_at_once=config.network_connector_start_async,
+        tls=config.tls,
     )
+
+
+def link_tls(config: BrokerConfig) -> LinkTls:
+    """How nodes of a broker speak TLS with each other. Raises ConfigurationRefused."""
+    return LinkTls(*equal_contexts(config.tls))
 
 
 def auto_destroy_after(config: BrokerConfig) -> int:

@@ -21,7 +21,8 @@ class BrokerAdmin(Browsing, Numbers, Operations, Routing):
         super().__init__(redis_url, broker)
         self.rings = self._store.rings  #: the history: see brokerapp.history
         self.peers = Peers(self._store, self._ask, self._ask_each)  #: who is connected, and what subscriptions keep
-        self.networks = Networks(self._ask)  #: connectors to other brokers, and bridges from them
+        #: connectors to other brokers, and bridges from them
+        self.networks = Networks(self._ask, self._ask_each, self._store)
 
     async def lease(self, name: str, holder: str, milliseconds: int) -> bool:
         """Be the one process that does something, or stay it; False while another one is."""

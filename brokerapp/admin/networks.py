@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from brokerapp.destination import Destination
-from brokerapp.network_stats import DemandStats, NetworkStats
+from brokerapp.network.definition import NetworkConnector
+from brokerapp.network.registry import Registry
+from brokerapp.network_stats import DemandStats, IncomingStats, NetworkStats
+from brokerapp.store.redis import RedisStore
 
 
 class Networks:
-    """`ask` asks the live node; StoreUnavailable when there is none. A node tells NetworkStats once a second, too."""
+    """`ask` asks the live node that has the connectors, `ask_each` all of them; StoreUnavailable when there is none.
 
-    def __init__(self, ask: Callable[..., Awaitable[Any]]) -> None:
-        self._ask = ask
+    A node tells NetworkStats once a second, too.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[..., Awaitable[Any]],
+        ask_each: Callable[..., Awaitable[list[Any]]],
+        store: RedisStore,
+    ) -> None:
+        self._ask, self._ask_each, self._registry = ask, ask_each, Registry(store)
+
+    async def connectors(self) -> list[NetworkConnector]:
+        """Those in force, with their passwords, also when no node runs."""
+        return (await self._registry.found())[0]
 
     async def stats(self) -> NetworkStats:
         """The connectors and their bridges, and the bridges of other brokers to this one, as they are now."""
-        return NetworkStats.from_json(await self._ask("network"))
+        stats = NetworkStats.from_json(await self._ask("network"))
+        told = await self._ask_each("incoming")  # another broker's bridge may come to any node
+        return replace(stats, incoming=[IncomingStats(**each) for incoming in told for each in incoming])
 
     async def demand(self, name: str) -> dict[tuple[str, str], list[DemandStats]]:
         """What the bridges of a connector consume, by remote broker and direction, with the consumers it is for."""

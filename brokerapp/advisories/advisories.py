@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.advisories import documents
 from brokerapp.advisories.documents import Document
+from brokerapp.advisories.elsewhere import Elsewhere
 from brokerapp.advisories.existing import Existing
 from brokerapp.advisories.virtual_consumers import VirtualConsumers
 from brokerapp.client import Client
@@ -53,7 +54,8 @@ class Advisories:
         self._origin = {"originBrokerId": self.broker_id, "originBrokerName": broker.name}
         self._numbers = 0
         self._virtual = VirtualConsumers(broker, self.broker_id, self._tell)
-        self._existing = Existing(broker, self._virtual)
+        self.elsewhere = Elsewhere(broker, lambda: self._existing.of_clients(), self._tell_here)
+        self._existing = Existing(broker, self._virtual, self.elsewhere)
         self._heard: dict[str, bool] = {}
         self.watching = False  #: whether somebody wants to hear what happens to each message
 
@@ -279,13 +281,23 @@ class Advisories:
         if not self._broker.settings.advisory_support:
             return
         wanted = [each for each in listener.destinations if each.kind is Kind.TOPIC]
-        for family, existing in self._existing.news(to_bridge=bool(listener.client.bridge)).items():
+        told, is_bridge = 0, bool(listener.client.bridge)
+        for family, existing in self._existing.news(to_bridge=is_bridge).items():
             if not any(overlap(each.name, family) for each in wanted):
                 continue
             for name, headers, document in existing():
                 topic = Destination.topic(name)
                 if any(matches(each.name, name) for each in wanted) and self._broker.may(listener, "read", topic):
                     self._broker.delivery.tell(listener, self._message(headers, document), Copy(topic))
+                    told += 1
+        if is_bridge:
+            message, topic = self._message({}, documents.all_told(told)), topics.PREFIX + topics.BRIDGE_CONSUMER
+            self._broker.delivery.tell(listener, message, Copy(Destination.topic(topic)))
+        self.elsewhere.listen()
+
+    def _tell_here(self, topic: str, document: Document) -> None:
+        """Tell listeners at this node, and nobody else."""
+        self._broker.delivery.spread(self._message({}, document), Copy(Destination.topic(topic)), None)
 
     # -- publishing
 

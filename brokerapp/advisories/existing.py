@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from brokerapp.advisories import documents
 from brokerapp.advisories.documents import Document
+from brokerapp.advisories.elsewhere import Elsewhere
 from brokerapp.advisories.virtual_consumers import VirtualConsumers
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine import advisory_topics as topics
 from brokerapp.engine.advisory_topics import is_advisory, topic_of
 from brokerapp.engine.destination_map import matches
+from brokerapp.network_path import BRIDGE_DURABLES
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
 
-#: How the names of the durable subscriptions of bridges begin.
-BRIDGES = "NC-DS_"
 #: One thing to tell: topic, headers of its own, body.
 News = tuple[str, Document, Document]
 
@@ -25,8 +25,8 @@ News = tuple[str, Document, Document]
 class Existing:
     """Connections, destinations, consumers, producers and bridges as they are now."""
 
-    def __init__(self, broker: Broker, virtual: VirtualConsumers) -> None:
-        self._broker, self._virtual = broker, virtual
+    def __init__(self, broker: Broker, virtual: VirtualConsumers, elsewhere: Elsewhere) -> None:
+        self._broker, self._virtual, self._elsewhere = broker, virtual, elsewhere
         #: What tells a bridge from others -> the broker it leads to, and what its advisories say in headers.
         self.bridges: dict[str, tuple[str, Document]] = {}
 
@@ -36,7 +36,7 @@ class Existing:
             topics.CONNECTION: self._connections,
             **{topic: lambda kind=kind: self._destinations(kind) for kind, topic in topics.OF_KIND.items()},
             f"{topics.PREFIX}{topics.CONSUMER}.>": self._wanting_there if to_bridge else self._consumers_there,
-            f"{topics.PREFIX}{topics.VIRTUAL_CONSUMER}.>": self._virtual.existing,
+            f"{topics.PREFIX}{topics.VIRTUAL_CONSUMER}.>": self._virtual_there,
             f"{topics.PREFIX}{topics.PRODUCER}.>": self._producers_there,
             topics.MASTER_BROKER: lambda: iter([(topics.MASTER_BROKER, {}, documents.NOTHING)]),
             topics.NETWORK_BRIDGE: self._bridges_there,
@@ -51,7 +51,7 @@ class Existing:
             if each.kind is kind and not is_advisory(each):
                 yield topics.OF_KIND[kind], {}, documents.destination_info(each, documents.ADDED)
 
-    def _consumers_there(self) -> Iterator[News]:
+    def _consumers_here(self) -> Iterator[News]:
         for client in self._broker.clients.values():
             for each in client.subscriptions.values():
                 if not (any(map(is_advisory, each.destinations)) or self._broker.rivals.rests(each)):
@@ -59,12 +59,30 @@ class Existing:
                     topic = topic_of(topics.CONSUMER, *each.destinations)
                     yield topic, headers, documents.consumer_info(each, self._broker.name)
 
+    def of_clients(self) -> Iterator[tuple[str, Document]]:
+        """Consumers of our own clients, as other nodes are told of them: topics and bodies."""
+        for topic, _, document in self._consumers_here():
+            yield topic, document
+        yield from self._virtual.of_clients()
+
+    def _consumers_there(self) -> Iterator[News]:
+        yield from self._consumers_here()
+        yield from self._elsewhere_of(topics.CONSUMER)
+
+    def _virtual_there(self) -> Iterator[News]:
+        yield from self._virtual.existing()
+        yield from self._elsewhere_of(topics.VIRTUAL_CONSUMER)
+
+    def _elsewhere_of(self, event: str) -> Iterator[News]:
+        for topic, document in self._elsewhere.known(event):
+            yield topic, {}, document
+
     def _wanting_there(self) -> Iterator[News]:
         """Consumers, and durable subscriptions that nobody consumes, but for those of bridges."""
         yield from self._consumers_there()
         for each in self._broker.durables:
             named = each.subscription
-            if not each.active and named.durable and not named.name.startswith(BRIDGES):
+            if not each.active and named.durable and not named.name.startswith(BRIDGE_DURABLES):
                 for topic in named.topics:
                     document = documents.offline(named, topic, self._broker.name)
                     yield topic_of(topics.CONSUMER, topic), self.consumer_count((topic,)), document

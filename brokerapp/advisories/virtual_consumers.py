@@ -22,6 +22,8 @@ from brokerapp.engine.subscription import Subscription
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
 
+#: How the keys of causes that are consumers begin.
+_CONSUMER = "consumer "
 #: How one advisory is published: its topic, and what makes its body.
 Tell = Callable[[str, Callable[[], Document]], None]
 
@@ -88,6 +90,12 @@ class VirtualConsumers:
         for (_, each), cause in self._told.items():
             yield topic_of(topics.VIRTUAL_CONSUMER, each), {}, self._document(cause, each)
 
+    def of_clients(self) -> Iterator[tuple[str, Document]]:
+        """Those that consumers of our own clients stand for: topics and bodies."""
+        for (key, each), cause in self._told.items():
+            if key.startswith(_CONSUMER):
+                yield topic_of(topics.VIRTUAL_CONSUMER, each), self._document(cause, each)
+
     # -- who is one
 
     def _causes(self) -> Iterator[_Cause]:
@@ -102,7 +110,7 @@ class VirtualConsumers:
 
     def _of(self, subscription: Subscription) -> _Cause:
         info = documents.consumer_info
-        key = f"consumer {subscription.client.id} {subscription.key}"
+        key = f"{_CONSUMER}{subscription.client.id} {subscription.key}"
         targets = () if subscription.browse is not None else subscription.destinations
         return _Cause(key, targets, lambda: info(subscription, self._broker.name)["ConsumerInfo"])
 

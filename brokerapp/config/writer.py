@@ -5,7 +5,7 @@ from __future__ import annotations
 from lxml import etree
 
 from brokerapp.config.attributes import written_fields
-from brokerapp.config.broker_config import BrokerConfig, SystemUsage, TransportConnector
+from brokerapp.config.broker_config import BrokerConfig, NetworkConnector, SystemUsage, TransportConnector
 from brokerapp.config.cluster import write_cluster
 from brokerapp.config.connectors import write_network_connectors, write_transport_connectors
 from brokerapp.config.document import BEANS, CORE
@@ -35,10 +35,11 @@ _SCHEMAS = f"{BEANS} {BEANS}/spring-beans.xsd {CORE} {CORE}/activemq-core.xsd"
 
 
 def export_xml(
-    definitions: Definitions, broker_name: str = "localhost", connectors: tuple[TransportConnector, ...] = ()
-) -> str:
+    definitions: Definitions, broker_name: str = "localhost", connectors: tuple[TransportConnector, ...] = (),
+    network_connectors: tuple[NetworkConnector, ...] = (),
+) -> str:  # fmt: skip
     """A whole activemq.xml with these definitions; see export_config."""
-    return export_config(BrokerConfig(broker_name, connectors, definitions))
+    return export_config(BrokerConfig(broker_name, connectors, definitions, network_connectors=network_connectors))
 
 
 def export_config(config: BrokerConfig) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from brokerapp.errors import ConfigurationRefused, DefinitionRefused, StoreUnavailable
@@ -28,6 +29,7 @@ class NetworkDesk:
         """By the names they are asked by."""
         return {
             "network": self.network,
+            "incoming": self.incoming,
             "network_demand": self.demand,
             "network_put": self.put,
             "network_remove": self.remove,
@@ -39,6 +41,10 @@ class NetworkDesk:
     async def network(self) -> dict[str, Any]:
         """NetworkStats, as they are now."""
         return network_stats(self._connections).to_json()
+
+    async def incoming(self) -> list[dict[str, Any]]:
+        """The bridges of other brokers to this very node: IncomingStats of each."""
+        return [asdict(each) for each in self._connections.broker.bridging.incoming()]
 
     async def demand(self, name: str) -> list[dict[str, Any]]:
         """What the bridges of a connector consume: {way, bridge, demand: DemandStats...}."""
@@ -52,29 +58,30 @@ class NetworkDesk:
             connector = NetworkConnector.from_json(definition, former)
             check(connector)
             await self._connections.put(connector)
-            await self._keep()
+            await self._keep(connector.name)
 
     async def remove(self, name: str) -> None:
         """Have no connector of this name any more. What its bridges held goes back. Raises RequestRefused."""
         async with self._seat.changing:
             await self._connections.remove(name)
-            await self._keep()
+            await self._keep(name)
 
     async def start(self, name: str) -> None:
         """Let a connector have its bridges. Raises RequestRefused."""
         async with self._seat.changing:
             await self._connections.resume(name)
-            await self._keep()
+            await self._keep(name)
 
     async def stop(self, name: str) -> None:
         """Take the bridges of a connector down, until it is started, or its broker is. Raises RequestRefused."""
         async with self._seat.changing:
             await self._connections.halt(name)
-            await self._keep()
+            await self._keep(name)
 
-    async def _keep(self) -> None:
+    async def _keep(self, changed: str) -> None:
+        connections = self._connections
         try:
-            await self._registry.keep([each.definition for each in self._connections], self._connections.switched)
+            await self._registry.keep([each.definition for each in connections], connections.switched, changed)
         except StoreUnavailable:
             logger.error("the change of the network connectors could not be stored: a restart undoes it")
             raise

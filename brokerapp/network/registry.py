@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from brokerapp.errors import ConfigurationRefused, DefinitionRefused, InvalidDestination
 from brokerapp.network.definition import NetworkConnector
+from brokerapp.network.terms import terms_of
 from brokerapp.store.redis import RedisStore
+
+logger = logging.getLogger(__name__)
 
 
 class Registry:
@@ -22,30 +28,49 @@ class Registry:
         """
         wanted, stored = _dump(configured), await self._read()
         if not stored or (impose and stored["imported"] != wanted):
-            await self._write(wanted, configured, {})
+            await self._write(wanted, json.loads(wanted), {})
         elif first:
-            await self._write(stored["imported"], _connectors(stored), {})
+            await self._write(stored["imported"], stored["connectors"], {})
 
     async def found(self) -> tuple[list[NetworkConnector], dict[str, bool]]:
-        """The connectors in force, and of those that an operator started or stopped which, by name."""
-        stored = await self._read()
-        return _connectors(stored), stored.get("running", {})
+        """The connectors in force, and of those that an operator started or stopped which, by name.
 
-    async def keep(self, connectors: Sequence[NetworkConnector], running: Mapping[str, bool]) -> None:
-        """These are in force from now on, also after a restart."""
-        await self._write((await self._read()).get("imported", ""), connectors, running)
+        One that another version of this program stored, and this one would refuse, is reported and left out.
+        """
+        stored, found = await self._read(), []
+        for each in stored.get("connectors", ()):
+            if why := _refusal(each):
+                logger.error("network connector %s, as it is stored, is left out: %s", each.get("name"), why)
+            else:
+                found.append(NetworkConnector.from_json(each))
+        return found, stored.get("running", {})
+
+    async def keep(self, connectors: Sequence[NetworkConnector], running: Mapping[str, bool], changed: str) -> None:
+        """These are in force from now on, also after a restart; the one of the name `changed` is another, or gone.
+
+        What was left out stays in the store until it is changed.
+        """
+        stored = await self._read()
+        left_out = [each for each in stored.get("connectors", ()) if each.get("name") != changed and _refusal(each)]
+        kept = [*json.loads(_dump(connectors)), *left_out]
+        await self._write(stored.get("imported", ""), kept, running)
 
     async def _read(self) -> dict:
         text = await self._store.connectors()
         return json.loads(text) if text is not None else {}
 
-    async def _write(self, imported: str, connectors: Sequence[NetworkConnector], running: Mapping[str, bool]) -> None:
-        kept = [each.to_json(secrets=True) for each in connectors]
-        await self._store.keep_connectors(json.dumps({"imported": imported, "connectors": kept, "running": running}))
+    async def _write(self, imported: str, connectors: Sequence[Mapping[str, Any]], running: Mapping[str, bool]) -> None:
+        kept = {"imported": imported, "connectors": connectors, "running": running}
+        await self._store.keep_connectors(json.dumps(kept))
 
 
-def _connectors(stored: Mapping) -> list[NetworkConnector]:
-    return [NetworkConnector.from_json(each) for each in stored.get("connectors", ())]
+def _refusal(stored: Mapping[str, Any]) -> str:
+    """Why a stored connector cannot be had; "": it can."""
+    try:
+        terms_of(NetworkConnector.from_json(stored))
+    except (ConfigurationRefused, DefinitionRefused, InvalidDestination) as error:
+        return str(error)
+    return ""
 
 
 def _dump(connectors: Sequence[NetworkConnector]) -> str:

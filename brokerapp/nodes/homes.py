@@ -22,11 +22,13 @@ from brokerapp.nodes.doubts import Doubts
 from brokerapp.nodes.guests import Guests
 from brokerapp.nodes.known import Known
 from brokerapp.nodes.members import Members
+from brokerapp.nodes.shares import Shares
 from brokerapp.nodes.wanted import Wanted
 from brokerapp.nodes.words import OF_LOGS, Word
 from brokerapp.store import LogState, Unit
 
 if TYPE_CHECKING:
+    from brokerapp.advisories.elsewhere import Elsewhere
     from brokerapp.broker import Broker
 
 logger = logging.getLogger(__name__)
@@ -54,6 +56,7 @@ class Homes:
         self.joining = False  #: nothing is known of the broker's logs yet
         self.known, self.guests, self.abroad = Known(broker, self), Guests(broker, self), Abroad(broker, self)
         self.wanted, self.claims, self.doubts = Wanted(broker, self), Claims(broker, self), Doubts(broker)
+        self.shares = Shares(broker, self)
         self._wire: Wire | None = None
         self.pump: Callable[[], None] = lambda: None  #: asked to give out, soon, what follows from what is heard
         self.is_sure: Callable[[], bool] = lambda: True  #: whether anything may be given out, see Membership.is_sure
@@ -64,13 +67,20 @@ class Homes:
         self._when_settled: list[Callable[[], None]] = []
         self._perform: dict[Word, Callable[..., None]] = {
             Word.LOGS: self._heard_logs, Word.LISTENERS: self.known.heard_listeners,
-            Word.WANTED: self.wanted.heard, Word.CLAIM: self.claims.heard, Word.KNOWN: self.known.answered,
+            Word.SHARES: self.shares.heard, Word.WANTED: self.wanted.heard, Word.CLAIM: self.claims.heard,
+            Word.KNOWN: self.known.answered,
             Word.ARRIVED: self._arrived,
             Word.CONSUME: self.guests.consume, Word.CEASE: self.guests.cease, Word.CREDIT: self.guests.credit,
             Word.HELD: self.guests.hold, Word.SETTLED: self.guests.settled, Word.REJECTED: self.guests.rejected,
             Word.RETURNED: lambda session, log, numbers, seen: self.guests.returned(session, log, numbers, seen=seen),
-            Word.GIVEN: self.abroad.given, Word.TOPIC: lambda _session, *facts: self.known.heard_topic(*facts),
+            Word.GIVEN: self.abroad.given, Word.TOPIC: self.known.heard_topic,
+            Word.CONSUMERS_WANTED: lambda session: self._elsewhere.wanted(session),
+            Word.CONSUMERS: lambda session, rows: self._elsewhere.heard_all(session, rows),
         }  # fmt: skip
+
+    @property
+    def _elsewhere(self) -> Elsewhere:
+        return self._broker.advisories.elsewhere
 
     # -- where things are
 
@@ -161,6 +171,7 @@ class Homes:
         for session in self.others:
             self.tell(session, Word.REACHED, members.epoch)
         self._broker.jobs.start()  # those of a node that is gone, too
+        self.shares.tell_again()
         self._broker.temporaries.strangers.inherit()
         self._hear_early()
         self._adopt()
@@ -204,9 +215,11 @@ class Homes:
 
     def _forget(self, session: str) -> None:
         """A node is no member any more."""
+        self._elsewhere.gone(session)
         self.guests.gone(session)
         self.known.forget(session)
         self.wanted.forget(session)
+        self.shares.gone(session)
         for known in (self._reached, self._speaks_in, self._early):
             known.pop(session, None)
 
@@ -297,6 +310,8 @@ class Homes:
         self._speaks_in[session] = -1
         self.tell(session, Word.EPOCH, self.members.epoch)
         self.known.linked(session)
+        self._elsewhere.linked(session)
+        self.shares.tell_again()
         if self.joining:
             self.tell(session, Word.REACHED, self.members.epoch)
             return

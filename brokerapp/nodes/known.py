@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.destination import Destination, Kind
+from brokerapp.engine.advisory_topics import is_advisory
 from brokerapp.engine.destination_map import DestinationMap
 from brokerapp.message import Copy, Message
 from brokerapp.nodes.words import Word
@@ -185,7 +186,10 @@ class Known:
             for session in sessions:
                 self._homes.tell(session, Word.TOPIC, *facts)
 
-    def heard_topic(self, topic: str, stored: bytes, original: str, shown: str) -> None:
+    def heard_topic(self, session: str, topic: str, stored: bytes, original: str, shown: str) -> None:
         """A message of a topic was published at another node: our listeners get it."""
         at = [Destination.parse(each) if each else None for each in (original, shown)]
-        self._broker.delivery.spread(Message.load(stored), Copy(Destination.parse(topic), *at), None)
+        copy, message = Copy(Destination.parse(topic), *at), Message.load(stored)
+        if is_advisory(copy.destination):
+            self._broker.advisories.elsewhere.heard(session, copy.destination.name, message.body)
+        self._broker.delivery.spread(message, copy, None)

@@ -13,6 +13,8 @@ import hashlib
 import hmac
 import logging
 import secrets
+import ssl
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgpack
@@ -47,11 +49,19 @@ class Ears(Protocol):
         """That node says this."""
 
 
-class Links:
-    """Those of one node. Belongs to the event loop."""
+@dataclass(frozen=True, slots=True)
+class LinkTls:
+    """How a node speaks TLS with others: as the one that is called, and as the caller. Each shows a certificate."""
 
-    def __init__(self, session: str, ears: Ears) -> None:
-        self.session, self.ears = session, ears
+    called: ssl.SSLContext
+    calling: ssl.SSLContext
+
+
+class Links:
+    """Those of one node; with `tls` they are encrypted, and nodes without it are none to be linked with."""
+
+    def __init__(self, session: str, ears: Ears, tls: LinkTls | None = None) -> None:
+        self.session, self.ears, self._tls = session, ears, tls
         self.secret = b""
         self.address = ""  #: where others reach it
         self._up: dict[str, Link] = {}
@@ -62,7 +72,7 @@ class Links:
     async def listen(self, host: str) -> None:
         """Let others call, at a free port of this address."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Link(self), host, 0)
+        self._server = await loop.create_server(lambda: Link(self), host, 0, ssl=self._tls and self._tls.called)
         address, port, *_ = self._server.sockets[0].getsockname()
         self.address = f"{address}:{port}"
 
@@ -80,13 +90,18 @@ class Links:
     async def _call(self, session: str, address: str) -> None:
         """Keep a connection to a node until it is none of the members any more."""
         host, _, port = address.rpartition(":")
+        told = ""
         while True:
             try:
                 async with asyncio.timeout(PATIENCE_SECONDS):
                     _, link = await asyncio.get_running_loop().create_connection(
-                        lambda: Link(self, wanted=session), host, int(port)
+                        lambda: Link(self, wanted=session), host, int(port), ssl=self._tls and self._tls.calling
                     )
                 await link.closed
+            except ssl.SSLError as error:
+                if str(error) != told:
+                    logger.warning("node %s at %s speaks no TLS that is trusted here: %s", session, address, error)
+                told = str(error)
             except (OSError, TimeoutError) as error:
                 logger.debug("node %s at %s: %s", session, address, error)
             await asyncio.sleep(RETRY_SECONDS)

@@ -9,7 +9,7 @@ from typing import Any
 
 from brokerapp.errors import Unlinked
 from brokerapp.nodes.homes import Homes
-from brokerapp.nodes.links import Links
+from brokerapp.nodes.links import Links, LinkTls
 from brokerapp.nodes.members import Member, Members
 from brokerapp.nodes.silences import Silences
 from brokerapp.store.redis import RedisStore
@@ -23,21 +23,23 @@ BEATS = 5
 class Membership:
     """Of the node of this name. It is a member from `join` until `leave`.
 
-    `unrivalled`: nobody else can use the store, so it is never taken for dead.
+    `unrivalled`: nobody else can use the store, so it is never taken for dead. `about`: what other nodes read of it.
     """
 
     def __init__(
-        self, store: RedisStore, name: str, host: str, timeout_ms: int, homes: Homes, *, unrivalled: bool = False
-    ) -> None:
+        self, store: RedisStore, name: str, host: str, timeout_ms: int, homes: Homes, *, unrivalled: bool = False,
+        tls: LinkTls | None = None, about: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
         self._store, self.name, self._host, self._timeout_ms, self._homes = store, name, host, timeout_ms, homes
-        self._unrivalled = unrivalled
+        self._unrivalled, self._about = unrivalled, about or {}
         self.session = homes.me
         self.silences = Silences(self.session, timeout_ms / 1000)
-        self._links = Links(self.session, homes)
+        self._links = Links(self.session, homes, tls)
         self._latest: Members = homes.members
         self._changed = asyncio.Event()
         self._look = asyncio.Event()
         self._beat_at = 0.0  # loop time of the last one that the store took
+        self._steady_since = 0.0  # loop time since when none was missed
         self._settled = asyncio.Event()
         self.moved: Callable[[], None] = lambda: None  #: told when logs have followed the members
 
@@ -53,7 +55,8 @@ class Membership:
         self._links.secret = await self._store.secret()
         self._homes.open(self._links)
         await self._links.listen(self._host)
-        last = await self._store.claim(self.session, self.name, {"link": self._links.address}, self._timeout_ms)
+        about = {**self._about, "link": self._links.address}
+        last = await self._store.claim(self.session, self.name, about, self._timeout_ms)
         self._beat_at = asyncio.get_running_loop().time()
         await self._expel_the_dead()
         self._latest = await self._members()
@@ -86,6 +89,8 @@ class Membership:
         """Say that the node lives. Raises Fenced when it was taken for dead."""
         now = asyncio.get_running_loop().time()
         await self._store.beat(self.session, status, self.name, self._timeout_ms)
+        if now - self._beat_at > self._timeout_ms / 1000 - self.period:  # others may have been a period earlier
+            self._steady_since = asyncio.get_running_loop().time()
         self._beat_at = now
 
     @property
@@ -106,7 +111,8 @@ class Membership:
             try:
                 await asyncio.wait_for(self._look.wait(), self.period)
             except TimeoutError:
-                await self._expel_the_dead()
+                if self._may_judge:
+                    await self._expel_the_dead()
             self._look.clear()
             members = await self._members()
             self._heed_silence(members)
@@ -146,6 +152,12 @@ class Membership:
     async def _members(self) -> Members:
         epoch, found = await self._store.members()
         return Members(epoch, [Member.from_record(*each) for each in found.items()], self.session)
+
+    @property
+    def _may_judge(self) -> bool:
+        """Whether others could beat for a whole timeout: who could not itself, as the store was away, does not know."""
+        now = asyncio.get_running_loop().time()
+        return self.is_sure and now - self._steady_since >= self._timeout_ms / 1000
 
     async def _expel_the_dead(self) -> None:
         _, found = await self._store.members()

@@ -30,8 +30,11 @@ class Word(IntEnum):
     LISTENERS = auto()  # id, (kind of topic, name or pattern, whether there are some) ...
     KNOWN = auto()  # id, "" or why it cannot be
     TOPIC = auto()  # topic, stored message, original destination, shown destination
+    CONSUMERS_WANTED = auto()  # nothing: tell of all consumers of your clients, see CONSUMERS
+    CONSUMERS = auto()  # (topic, advisory) of each
     WANTED = auto()  # id, whether that is all of it, (queue, selectors of its consumers there) ...
     CLAIM = auto()  # id, Claim: a client is to have a client id
+    SHARES = auto()  # numbers of destinations, as the teller counted them
     ARRIVED = auto()  # log, messages, bytes, least, greatest
 
     # -- from a client's node to a home

@@ -6,7 +6,7 @@ So whoever reads an hour needs no other to know the depths in it, and no arithme
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recording.schema import ALL, CHANGED, DEPTH
@@ -50,6 +50,11 @@ class Depths:
         for log in self._known.keys() - holding.keys():
             self._event(ts_us, log, 0, CHANGED)
         self._noted_us, self._known = now_us, holding
+
+    def leave(self, logs: Iterable[str]) -> None:
+        """Another node notes the depths of these."""
+        for log in logs:
+            self._known.pop(log, None)
 
     def _event(self, ts_us: int, log: str, depth: int, reason: str) -> None:
         self._recorder.run(DEPTH, ts_us, (Standing(depth, ts_us),), (log,), log, None, reason)

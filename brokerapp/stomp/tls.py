@@ -44,15 +44,43 @@ def server_context(stores: TlsStores, options: TlsOptions = PLAIN_TLS) -> ssl.SS
         )
     if options.client_auth is ClientAuth.NEEDED and stores.trust_store is None:
         raise ConfigurationRefused("needClientAuth without a trustStore: no client's certificate would be believed")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = _context(ssl.PROTOCOL_TLS_SERVER, stores, options)
     context.options |= ssl.OP_NO_RENEGOTIATION  # it costs the server far more than the client
+    context.verify_mode = _VERIFY[options.client_auth]
+    return context
+
+
+def equal_contexts(stores: TlsStores) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """What two that are alike speak TLS with, as the one that is called and as the caller: each shows a certificate
+    that the other's trust store vouches for, whatever host it names. Raises ConfigurationRefused.
+    """
+    called = server_context(stores, TlsOptions(client_auth=ClientAuth.NEEDED))
+    calling = _context(ssl.PROTOCOL_TLS_CLIENT, stores, PLAIN_TLS)
+    calling.check_hostname = False
+    return called, calling
+
+
+def _context(protocol: int, stores: TlsStores, options: TlsOptions) -> ssl.SSLContext:
+    """With the broker's own certificate and those it believes."""
+    context = ssl.SSLContext(protocol)
     versions = [_VERSIONS[name] for name in options.protocols] or list(_VERSIONS.values())
     context.minimum_version, context.maximum_version = min(versions), max(versions)
     _load_identity(context, stores.key_store, stores.key)
     if stores.trust_store is not None:
         for certificate in _certificates(stores.trust_store):
             context.load_verify_locations(cadata=certificate.public_bytes(Encoding.PEM).decode())
-    context.verify_mode = _VERIFY[options.client_auth]
+    return context
+
+
+def client_context(stores: TlsStores) -> ssl.SSLContext:
+    """What a bridge speaks TLS with to another broker: it believes the `trustStore`, or else whom the system does, and
+    shows the certificate of the `keyStore`, if there is one. Raises ConfigurationRefused.
+    """
+    context = ssl.create_default_context() if stores.trust_store is None else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    for certificate in _certificates(stores.trust_store) if stores.trust_store is not None else ():
+        context.load_verify_locations(cadata=certificate.public_bytes(Encoding.PEM).decode())
+    if stores.key_store is not None:
+        _load_identity(context, stores.key_store, stores.key)
     return context
 
 

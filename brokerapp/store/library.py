@@ -12,7 +12,7 @@ PREFIX = f"{NAME}_"
 _FILES = (
     "library", "stored_form", "accounting", "entries", "places", "moments",
     "batch", "declaring", "refusing", "handing_over", "appending", "settling", "commit",
-    "dropping", "nodes", "numbers", "requests", "versions", "clustering",
+    "nodes", "dropping", "numbers", "requests", "versions", "clustering",
 )  # fmt: skip
 
 LIBRARY = "\n".join((Path(__file__).parent / "functions" / f"{name}.lua").read_text() for name in _FILES)

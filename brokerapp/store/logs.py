@@ -89,7 +89,8 @@ class Logs(Server):
     async def drop(self, log: str, session: str, keep: bool = False) -> int:
         """Remove a log with what it holds, or only what it holds (`keep`); how many messages that were.
 
-        `session` is the node's, or "" when no node runs; raises Fenced when one does.
+        `session` is the node's, or "" when no node runs; raises Fenced when one does. One that only stands still is
+        fenced by it: what it knows of the log is not true any more.
         """
         keys = self.keys
         places = (
@@ -99,7 +100,7 @@ class Logs(Server):
         removed, left = 0, 1
         while left:
             gone, left = await self._call(
-                "drop", places, [session, keys.payload_prefix, log, DROP_BATCH, int(keep), keys.node("")]
+                "drop", places, [session, keys.payload_prefix, log, DROP_BATCH, int(keep), keys.node(""), keys.signals]
             )
             removed += gone
         return removed

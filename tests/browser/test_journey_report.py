@@ -29,7 +29,7 @@ def test_an_analyst_reads_a_report_asks_again_and_schedules_it(page_of, site, cl
     page.evaluate("window.sluiceLive.cut()")  # the line is cut in the middle of it
     follow(page, "As a table")
     expect(page.locator(".chart-numbers tr")).to_have_count(3)
-    follow(page, "queue://report.orders")
+    follow(page, "report.orders")
     page.wait_for_url(re.compile(r"/queues/report\.orders/\?from=\d+&to=\d+$"))
     expect(page.locator("[data-pill]")).to_have_text("Live")
     page.go_back()

@@ -1,4 +1,4 @@
-"""A TCP link that a test can cut, and in which it can lose what one side says."""
+"""A TCP link that a test can cut, for a moment or a while, and in which it can lose what one side says."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import threading
 
 
 class Proxy:
-    """Listens on a port of its own and passes on to another."""
+    """Listens on a port of its own and passes on to another, `target`, which may change.
+
+    `refusing`: who comes now is turned away.
+    """
 
     def __init__(self, target: int) -> None:
-        self._target = target
+        self.target, self.refusing = target, False
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = self._listening.getsockname()[1]
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
@@ -35,8 +38,11 @@ class Proxy:
         with contextlib.suppress(OSError):
             while True:
                 near, _ = self._listening.accept()
+                if self.refusing:
+                    near.close()
+                    continue
                 try:
-                    far = socket.create_connection(("127.0.0.1", self._target))
+                    far = socket.create_connection(("127.0.0.1", self.target))
                 except OSError:
                     near.close()
                     continue

@@ -10,6 +10,7 @@ from brokerapp.config import Plugin
 from brokerapp.definitions import PolicyEntry, RecoveryPolicy, VirtualTopic
 from brokerapp.destination import Destination
 from tests.nodes.conftest import SeveralNodes
+from tests.protocol.running_node import until
 
 FOUR = "abcd"
 
@@ -50,10 +51,40 @@ def test_consumers_on_four_nodes_share_a_queue_whoever_sends(broker, client, nam
     assert sorted(map(int, bodies)) == list(range(20))
 
 
+def told(broker, prefix, *fields):
+    """What operators are told of the destinations whose names begin so, in the order of these."""
+    _, stats, _ = broker.admin(lambda admin: admin.stats())
+    found = sorted(
+        (each for each in stats if each.destination.name.startswith(prefix)), key=lambda each: each.destination.name
+    )
+    return [
+        tuple(getattr(each, field) for field in fields) if fields[1:] else getattr(each, fields[0]) for each in found
+    ]
+
+
+def test_operators_are_told_of_a_topic_what_happened_at_all_nodes(broker, client, name):
+    clients = [client(node) for node in FOUR]
+    for each in clients:
+        each.subscribe(f"/topic/{name}")
+    for each in clients:
+        each.send(f"/topic/{name}", "news")
+    fields = "EnqueueCount", "DispatchCount", "DequeueCount", "ConsumerCount", "ProducerCount"
+    until(lambda: told(broker, name, *fields) == [(4, 16, 16, 4, 4)], "the numbers of all")
+    clients[0].leave()
+    until(lambda: told(broker, name, *fields) == [(4, 16, 16, 3, 3)], "one is gone")
+
+
+def test_operators_are_told_of_the_producers_of_a_queue_wherever_they_are(broker, client, name):
+    queue = broker.queue_at("a", name)
+    for node in FOUR:
+        client(node).send(f"/queue/{queue}", "x", persistent="true")
+    until(lambda: told(broker, queue, "ProducerCount", "EnqueueCount", "QueueSize") == [(4, 4, 4)], "all producers")
+
+
 def numbers_in(answer):
     """The map in an answer of the statistics plugin."""
-    pairs = (each.get("string") or each.get("long") for each in json.loads(answer.body)["map"]["entry"])
-    return {pair[0]: pair[1] for pair in pairs if isinstance(pair, list)}
+    values = (list(each.values()) for each in json.loads(answer.body)["map"]["entry"])
+    return dict(each[0] if isinstance(each[0], list) else each[:2] for each in values)
 
 
 @pytest.mark.parametrize("home", "ab")
@@ -77,10 +108,13 @@ def test_a_statistics_request_is_answered_once_with_the_numbers_of_all_nodes(bro
     queues = {node: broker.queue_at(node, f"{name}.{node}") for node in FOUR}
     for queue in queues.values():
         asking.send(f"/queue/{queue}", "x", persistent="true")
+    until(lambda: told(broker, f"{name}.", "QueueSize") == [1] * 4, "the nodes have told of them")
     asking.subscribe("/temp-queue/answers")
     asking.send(f"/queue/ActiveMQ.Statistics.Destination.{name}.>", reply_to="/temp-queue/answers")
     found = [numbers_in(message) for message in asking.take(len(queues))]
-    assert {each["destinationName"] for each in found} == {f"queue://{each}" for each in queues.values()}
+    assert {each["destinationName"]: each["size"] for each in found} == {
+        f"queue://{each}": 1 for each in queues.values()
+    }
     assert asking.has_no_more()
 
 

@@ -7,10 +7,13 @@ from types import SimpleNamespace
 import msgpack
 import pytest
 
+from brokerapp.connector import KeyStore, TlsStores
 from brokerapp.nodes import links as module
-from brokerapp.nodes.links import Links
+from brokerapp.nodes.links import Links, LinkTls
 from brokerapp.nodes.members import Member, Members
 from brokerapp.nodes.words import Word
+from brokerapp.stomp.tls import equal_contexts
+from tests.certificates import PASSWORD, Authority
 
 PATIENCE = 20.0
 
@@ -32,9 +35,9 @@ class Ears:
 
 
 @asynccontextmanager
-async def listening(session):
+async def listening(session, tls=None):
     """The links of a node of this session, which others may call."""
-    links = Links(session, Ears())
+    links = Links(session, Ears(), tls)
     links.secret = b"secret"
     await links.listen("127.0.0.1")
     try:
@@ -82,6 +85,40 @@ async def test_two_nodes_know_each_other_and_say_much_at_once():
         assert (session, word, len(text)) == ("b", Word.REACHED, 100_000)
         a.tell("b", Word.EPOCH, 1)
         assert await asyncio.wait_for(b.ears.said.get(), PATIENCE) == ("a", Word.EPOCH, [1])
+
+
+def tls_of(folder, authority="the nodes' own"):
+    """TLS with a certificate of an authority of this name."""
+    folder.mkdir()
+    return trusting(Authority(folder, authority))
+
+
+def trusting(authority):
+    key_store = KeyStore(str(authority.issue("node").p12), PASSWORD)
+    return LinkTls(*equal_contexts(TlsStores(key_store, trust_store=KeyStore(str(authority.pem)))))
+
+
+async def test_two_nodes_know_each_other_over_tls(tmp_path):
+    authority = Authority(tmp_path)
+    async with listening("a", trusting(authority)) as a, listening("b", trusting(authority)) as b:
+        call(a, "b", b.address)
+        await asyncio.wait_for(b.ears.met.wait(), PATIENCE)
+        a.tell("b", Word.EPOCH, 1)
+        assert await asyncio.wait_for(b.ears.said.get(), PATIENCE) == ("a", Word.EPOCH, [1])
+
+
+@pytest.mark.parametrize("who", ["a stranger", "nobody"])
+async def test_a_node_whose_certificate_nobody_vouches_for_is_not_known_and_that_is_told(tmp_path, caplog, who):
+    caller = None if who == "nobody" else tls_of(tmp_path / "other", who)
+    async with listening("a", caller) as a, listening("b", tls_of(tmp_path / "own")) as b:
+        call(a, "b", b.address)
+        if caller is not None:
+            while "speaks no TLS that is trusted here" not in caplog.text:
+                await asyncio.sleep(0.01)
+        else:
+            await asyncio.sleep(3 * module.RETRY_SECONDS)
+        assert not a.ears.met.is_set()
+        assert not b.ears.met.is_set()
 
 
 async def test_who_is_not_known_can_not_say_much():

@@ -1,15 +1,18 @@
-"""Nodes as processes, `manage.py runbroker`: one stands still, joins again, and is killed."""
+"""Nodes as processes, `manage.py runbroker`, linked over TLS: they are restarted, stand still, and are killed."""
 
 import os
 import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 
 import pytest
 
+from tests.certificates import PASSWORD, Authority
 from tests.faults.processes import PROJECT, free_port
 from tests.nodes.conftest import SeveralNodes
+from tests.nodes.test_failing_over import Consumer, Producer
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import until
 
@@ -17,6 +20,9 @@ from tests.protocol.running_node import until
 TIMEOUT = 3.0
 CONFIG = """\
 <broker xmlns="http://activemq.apache.org/schema/core" brokerName="{broker}">
+  <sslContext>
+    <sslContext keyStore="file:{keys}" keyStorePassword="{password}" trustStore="file:{trusted}"/>
+  </sslContext>
   <transportConnectors><transportConnector name="stomp" uri="stomp://127.0.0.1:{port}"/></transportConnectors>
 </broker>
 """
@@ -25,17 +31,29 @@ CONFIG = """\
 class NodeProcess:
     """One node that runs from construction on."""
 
-    def __init__(self, folder, broker, name, redis_url):
-        self.port = free_port()
-        config = folder / f"{name}.xml"
-        config.write_text(CONFIG.format(broker=broker, port=self.port))
-        command = [
+    def __init__(self, authority, broker, name, redis_url):
+        folder, self.port = authority.folder, free_port()
+        config, keys = folder / f"{name}.xml", authority.issue(name).p12
+        config.write_text(
+            CONFIG.format(broker=broker, port=self.port, keys=keys, password=PASSWORD, trusted=authority.pem)
+        )
+        self._command = [
             sys.executable, "manage.py", "runbroker", "--config", config, "--data", folder / name, "--redis", redis_url,
-            "--node", name, "--node-timeout", str(TIMEOUT),
+            "--node", name, "--node-timeout", str(TIMEOUT), "--link", "ssl://127.0.0.1",
         ]  # fmt: skip
-        self.process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True)
         self.readiness = threading.Semaphore(0)
+        self.start()
+
+    def start(self):
+        """Again, after it ended."""
+        self.process = subprocess.Popen(self._command, cwd=PROJECT, stdout=subprocess.PIPE, text=True)
         threading.Thread(target=self._listen, daemon=True).start()
+
+    def stop(self):
+        """Let it end cleanly."""
+        self.process.terminate()
+        assert self.process.wait(60) == 0
+        self.process.stdout.close()
 
     def _listen(self):
         for line in self.process.stdout:
@@ -52,10 +70,10 @@ class NodeProcess:
         self.process.stdout.close()
 
 
-@pytest.fixture
-def processes(tmp_path, redis_url):
-    broker = SeveralNodes(redis_url)
-    nodes = {name: NodeProcess(tmp_path, broker.name, name, redis_url) for name in "ab"}
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory, redis_url):
+    broker, authority = SeveralNodes(redis_url), Authority(tmp_path_factory.mktemp("nodes"))
+    nodes = {name: NodeProcess(authority, broker.name, name, redis_url) for name in "ab"}
     try:
         for each in nodes.values():
             each.wait()
@@ -63,6 +81,43 @@ def processes(tmp_path, redis_url):
     finally:
         for each in nodes.values():
             each.end()
+
+
+def test_restarting_node_after_node_under_load_loses_nothing_of_a_client_with_a_list_of_addresses(processes, name):
+    broker, nodes = processes
+    ports = [node.port for node in nodes.values()]  # whether somebody listens there or not
+    sent, over = [], threading.Event()
+    producer, consumer = Producer(lambda: ports), Consumer(lambda: ports, name)
+
+    def produce():
+        while not over.is_set():
+            producer.send(name, len(sent))
+            sent.append(len(sent))
+
+    work = [threading.Thread(target=each) for each in (produce, consumer.keep_connected)]
+    for each in work:
+        each.start()
+    try:
+        for node in nodes.values():
+            node.stop()
+            so_far = len(sent)
+            until(lambda so_far=so_far: len(sent) > so_far + 20, "the other node goes on", 60)
+            node.start()
+            node.wait()
+        over.set()
+        work[0].join(60)
+        until(lambda: {number for number, _ in consumer.got} >= set(sent), "all is consumed", 60)
+        until(lambda: broker.depth(name) == 0, "all is acknowledged", 60)
+    finally:
+        over.set()
+        producer.over = True
+        consumer.end()
+        for each in work:
+            each.join()
+        producer.end()
+    given = Counter(number for number, _ in consumer.got)
+    flagged = Counter(number for number, again in consumer.got if again)
+    assert all(count - flagged[number] <= 1 for number, count in given.items())
 
 
 def test_a_node_that_stands_still_is_replaced_joins_again_and_may_be_killed(processes, name):

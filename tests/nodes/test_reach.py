@@ -4,7 +4,8 @@ import pytest
 
 from brokerapp.errors import ConfigurationRefused, Unlinked
 from brokerapp.nodes.members import Member
-from brokerapp.nodes.reach import check_reach
+from brokerapp.nodes.reach import Reach, check_reach
+from brokerapp.nodes.rejoining import FIRST_PAUSE, LONGEST_PAUSE, Rejoining
 from brokerapp.nodes.silences import PATIENCE_TIMEOUTS, WARN_SECONDS, Silences
 from tests.protocol.running_node import until
 
@@ -32,16 +33,52 @@ def test_of_two_that_do_not_reach_each_other_one_steps_back(silent, stronger):
 @pytest.mark.parametrize("link", ["127.0.0.1", "localhost", "::1"])
 def test_an_address_of_one_machine_is_refused_where_the_store_is_on_another(link):
     with pytest.raises(ConfigurationRefused, match=f"--link {link}.*redis.example.org"):
-        check_reach("a", link, "redis://redis.example.org:6379/0")
+        check_reach("a", Reach(link), "redis://redis.example.org:6379/0")
 
 
 @pytest.mark.parametrize("url", ["redis://127.0.0.1:6379/0", "redis://localhost", "unix:///run/redis.sock"])
 def test_an_address_of_one_machine_does_where_the_store_is_there_too(url):
-    check_reach("a", "127.0.0.1", url)
+    check_reach("a", Reach("127.0.0.1"), url)
 
 
 def test_an_address_that_others_reach_does_everywhere():
-    check_reach("a", "10.0.0.7", "redis://redis.example.org:6379/0")
+    check_reach("a", Reach("10.0.0.7"), "redis://redis.example.org:6379/0")
+
+
+def test_of_an_address_beyond_this_machine_without_tls_is_warned(caplog):
+    check_reach("a", Reach("10.0.0.7"), "redis://localhost")
+    assert "--link ssl://10.0.0.7 encrypts them" in caplog.text
+    caplog.clear()
+    check_reach("a", Reach("10.0.0.7", tls=True), "redis://localhost")
+    check_reach("a", Reach("127.0.0.1"), "redis://localhost")
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "reach"),
+    [
+        ("10.0.0.7", Reach("10.0.0.7")),
+        ("ssl://node.example.org", Reach("node.example.org", tls=True)),
+        ("::1", Reach("::1")),
+        ("ssl://[::1]", Reach("::1", tls=True)),
+    ],
+)
+def test_where_a_node_is_reached_is_an_address_or_one_for_tls(text, reach):
+    assert Reach.parse(text) == reach
+
+
+@pytest.mark.parametrize("text", ["", "ssl://", "tcp://10.0.0.7", "10.0.0.7:1", "ssl://[::1]:1", "ssl://host/x"])
+def test_anything_else_is_refused_by_name(text):
+    with pytest.raises(ConfigurationRefused, match=r"--link .*without a port"):
+        Reach.parse(text)
+
+
+def test_a_node_that_stepped_back_waits_longer_each_time_and_one_that_was_expelled_does_not():
+    rejoining, error = Rejoining(), Unlinked("b lives")
+    assert [rejoining.pause(error, expelled=False, lasted=40) for _ in range(7)] == [30, 60, 120, 240, 480, 600, 600]
+    assert rejoining.pause(error, expelled=False, lasted=LONGEST_PAUSE + 1) == FIRST_PAUSE
+    assert rejoining.pause(None, expelled=True, lasted=1) == 0
+    assert rejoining.pause(OSError(), expelled=False, lasted=1) is None
 
 
 def test_of_two_nodes_whose_link_is_lost_for_good_the_weaker_one_ends_and_says_why(

@@ -10,19 +10,22 @@ from brokerapp.config import Authentication, Grant, User
 from brokerapp.destination import Destination
 from brokerapp.errors import DefinitionRefused, RequestRefused
 from brokerapp.network_stats import ConnectorStats, NetworkStats, WayState
-from tests.protocol.networking import QUICK, bridged, running, start, to, wait_for_demand
+from tests.protocol.networking import (
+    QUICK,
+    bridged,
+    duplex_pair,
+    running,
+    to,
+    wait_for_demand,
+)
 from tests.protocol.running_node import RunningNode, until
 
 
 @pytest.fixture(scope="module")
 def pair(store) -> Iterator[tuple[RunningNode, RunningNode]]:
     """A and B; A has a duplex bridge to B."""
-    b = start(store)
-    a = start(store, to(b.port, duplex="true"))
-    until(lambda: bridged(a), "the bridge")
-    yield a, b
-    a.stop()
-    b.stop()
+    with duplex_pair(store) as both:
+        yield both
 
 
 def stats_of(node: RunningNode) -> NetworkStats:
@@ -132,6 +135,24 @@ def test_a_connector_of_an_operator_is_there_after_a_restart_and_one_that_is_wro
         a.ask(lambda admin: admin.networks.remove("of the file"))
         a.restart()
         assert [each.name for each in stats_of(a).connectors] == ["new"]
+
+
+def test_a_stored_connector_that_this_version_refuses_is_left_out_and_stays_in_the_store(store, caplog):
+    with running(store) as b, running(store, to(b.port, name="fine"), to(b.port, name="odd")) as a:
+
+        async def spoil() -> None:
+            kept = await a.node._store.connectors()
+            await a.node._store.keep_connectors(kept.replace('"name": "odd"', '"name": "odd", "colour": "blue"'))
+
+        a.do(spoil)
+        a.restart()
+        assert [each.name for each in stats_of(a).connectors] == ["fine"]
+        assert "network connector odd, as it is stored, is left out: a network connector has no colour" in caplog.text
+        a.ask(lambda admin: admin.networks.stop("fine"))
+        assert '"colour": "blue"' in a.do(a.node._store.connectors)
+        a.ask(lambda admin: admin.networks.put(to(b.port, name="odd").to_json()))
+        assert {each.name for each in stats_of(a).connectors} == {"fine", "odd"}
+        assert "colour" not in a.do(a.node._store.connectors)
 
 
 def test_why_there_is_no_bridge_and_when_it_is_tried_again_is_told(store):

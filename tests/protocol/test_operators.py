@@ -325,7 +325,11 @@ def test_brokerctl_looks_and_changes_while_the_node_runs(brokerctl, connect, tmp
     client.send("/queue/other", "x")
     assert [each["body"] for each in brokerctl("browse", "/queue/out")["messages"]] == ["by the new routing"]
     until(lambda: any(row["QueueSize"] for row in brokerctl("destinations", "--contains", "out")), "the numbers")
-    assert '<compositeQueue name="in"' in brokerctl("export")["xml"]
+    brokerctl("network-put", '{"name": "far", "uri": "tcp://far:1", "options": {"userName": "u", "password": "p"}}')
+    xml = brokerctl("export")["xml"]
+    assert '<compositeQueue name="in"' in xml
+    assert '<networkConnector name="far" uri="tcp://far:1" userName="u"/>' in xml
+    brokerctl("network-remove", "far")
     assert brokerctl("purge", "/queue/other") == {"purged": 1}
     until(lambda: "queues: 2 messages in and 1 out since the node started, 1 pending" in brokerctl.said("stats"), "it")
     assert ", 1 connection, store uses " in brokerctl.said("stats")

@@ -80,7 +80,7 @@ class Command(BaseCommand):
         importing.add_argument("file", type=Path)
         importing.add_argument("--dry-run", action="store_true", help="only report what would be taken")
         add_whatif_verb(verbs)
-        verbs.add_parser("export", help="the definitions as an ActiveMQ XML file")
+        verbs.add_parser("export", help="definitions and network connectors as an ActiveMQ XML file, but for passwords")
         verbs.add_parser("stats", help="the live nodes")
         verbs.add_parser("cluster", help="the brokers of its cluster, the master and the record")
         for each in verbs.choices.values():  # the same options after the verb; SUPPRESS keeps what stands before it
@@ -265,7 +265,8 @@ async def _import(admin: BrokerAdmin, args: Namespace) -> Answer:
 async def _export(admin: BrokerAdmin, _args: Namespace) -> Answer:
     from brokerapp.config import export_xml
 
-    text = export_xml(await admin.definitions(), admin.broker)
+    connectors = [each.without_secrets() for each in await admin.networks.connectors()]
+    text = export_xml(await admin.definitions(), admin.broker, network_connectors=tuple(connectors))
     return {"xml": text}, [text]
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
 import sys
+import time
 from argparse import ArgumentParser
 from collections.abc import Coroutine
 from dataclasses import replace
@@ -17,13 +19,14 @@ from django.core.management.base import BaseCommand, CommandError
 
 from brokerapp.config import BrokerConfig, Outcome, export_config, read_config
 from brokerapp.data_folder import DataFolder
-from brokerapp.errors import BrokerError
+from brokerapp.errors import BrokerError, Unlinked
 from brokerapp.node import Node
-from brokerapp.nodes.reach import check_reach
+from brokerapp.nodes.reach import Reach, check_reach
+from brokerapp.nodes.rejoining import Rejoining
 from brokerapp.reloading import follow, period_ms
 from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
-from brokerapp.wiring import authenticator, check_exposure, listens, node_config
+from brokerapp.wiring import authenticator, check_exposure, link_tls, listens, node_config
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +56,11 @@ class Command(BaseCommand):
             default=NODE_TIMEOUT_MS / 1000,
             help="seconds without a sign of life after which other nodes take this one for dead",
         )
-        parser.add_argument("--link", default="127.0.0.1", help="address at which other nodes reach this one")
+        parser.add_argument(
+            "--link",
+            default="127.0.0.1",
+            help="address at which other nodes reach this one; ssl://ADDRESS: with TLS, by the file's sslContext",
+        )
         parser.add_argument(
             "--anonymous",
             action="store_true",
@@ -97,49 +104,63 @@ class Command(BaseCommand):
             wanted = node_config(
                 config, url, name=options["name"], alone=store is not None, impose=True, trace=not options["no_trace"]
             )
+            reach = Reach.parse(options["link"])
             wanted = replace(
                 wanted,
                 node=options["node"],
                 node_timeout_ms=int(options["node_timeout"] * 1000),
-                link_host=options["link"],
+                link_host=reach.host,
+                link_tls=link_tls(config) if reach.tls else None,
             )
             if options["redis"] and wanted.node != ONLY_NODE:
-                check_reach(wanted.node, wanted.link_host, url)
+                check_reach(wanted.node, reach, url)
             data.remember(wanted.broker)
             period = period_ms(config)
-            while True:
-                node = Node(wanted, authenticator(config.authentication))
-                await node.start()
-                self.stdout.write("ready")
-                self.stdout.flush()
+            told, rejoining = _told_to_stop(), Rejoining()
+            while not told.is_set():
+                began, node = time.monotonic(), Node(wanted, authenticator(config.authentication))
+                with contextlib.suppress(Unlinked):  # then it has failed with it
+                    await node.start()
+                    self.stdout.write("ready")
+                    self.stdout.flush()
                 following = follow(options["config"], properties, period, node) if period else None
-                if not await self._until_told(node, store, following):
+                if await self._runs(node, store, following, told):
+                    await node.stop()
                     break
-                logger.warning("node %s was taken for dead: it joins again", wanted.node)
+                expelled, lasted = await node.was_expelled(), time.monotonic() - began
+                pause = rejoining.pause(node.failed.exception(), expelled=expelled, lasted=lasted)
+                if pause is None:
+                    node.failed.result()
+                await node.abandon()
+                logger.warning("node %s joins again in %g s", wanted.node, pause)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(told.wait(), pause)
         finally:
             if store is not None:
                 await asyncio.to_thread(store.stop)
 
-    async def _until_told(
-        self, node: Node, store: EmbeddedStore | None, following: Coroutine[Any, Any, None] | None
+    async def _runs(
+        self,
+        node: Node,
+        store: EmbeddedStore | None,
+        following: Coroutine[Any, Any, None] | None,
+        told: asyncio.Event,
     ) -> bool:
-        """Run the node until we are told to stop, or it cannot go on; whether another may in its place."""
-        told = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, told.set)
+        """Run the node until we are told to stop, or it cannot go on; whether it still could."""
         stop = asyncio.create_task(told.wait())
         beside = [asyncio.create_task(each) for each in (store and _keep_alive(store), following) if each is not None]
-        done, _ = await asyncio.wait({stop, node.failed}, return_when=asyncio.FIRST_COMPLETED)
-        if stop in done:
-            await node.stop()
+        await asyncio.wait({stop, node.failed}, return_when=asyncio.FIRST_COMPLETED)
         for each in (*beside, stop):
             each.cancel()
-        if node.failed not in done:
-            return False
-        if not await node.was_expelled():
-            node.failed.result()
-        await node.abandon()
-        return True
+        return not node.failed.done()
+
+
+def _told_to_stop() -> asyncio.Event:
+    """Set when a signal says so."""
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    return told
 
 
 async def _keep_alive(store: EmbeddedStore) -> None:

@@ -9,15 +9,13 @@ local function release_entry(entry, payload_prefix)
 end
 
 -- drop(KEYS = state, logs, used, marks, log, nodes, expiring, returned, prioritized, urgent, ARGV = session ('': no node runs),
---      payload prefix, log's name, limit, keep, prefix of beats). Expiring, returned and urgent are the log's.
+--      payload prefix, log's name, limit, keep, prefix of beats, channel). Expiring, returned and urgent are the log's.
 -- Removes a log with what it holds, at most `limit` entries a call; with keep=1 only what it holds.
 -- Returns entries removed and those left.
 local function drop(keys, args)
   local state, logs, used, marks, log = keys[1], keys[2], keys[3], keys[4], keys[5]
   if args[1] == '' then
-    for _, name in ipairs(redis.call('HKEYS', keys[6])) do
-      if redis.call('EXISTS', args[6] .. name) == 1 then return redis.error_reply('FENCED a node of this broker is running') end
-    end
+    if not fence_the_silent(state, keys[6], args[6], args[7]) then return redis.error_reply('FENCED a node of this broker is running') end
   elseif is_fenced(state, args[1]) then
     return redis.error_reply(FENCED)
   end

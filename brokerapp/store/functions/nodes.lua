@@ -51,6 +51,21 @@ local function expel(keys, args)
 end
 writes('expel', expel)
 
+-- Whether none of the members beats. They are fenced then: one that only stood still must not go on when it wakes as if what it knows
+-- of the store were true still.
+local function fence_the_silent(state, nodes, beat_prefix, channel)
+  local silent = redis.call('HGETALL', nodes)
+  for i = 1, #silent, 2 do
+    if redis.call('EXISTS', beat_prefix .. silent[i]) == 1 then return false end
+  end
+  for i = 1, #silent, 2 do
+    fence(state, cjson.decode(silent[i + 1]).session)
+    redis.call('HDEL', nodes, silent[i])
+  end
+  if #silent > 0 then changed_members(state, channel) end
+  return true
+end
+
 -- members(KEYS = state, nodes): the epoch, then names and JSON.
 local function members(keys)
   local epoch = tonumber(redis.call('HGET', keys[1], 'epoch')) or 0

@@ -347,6 +347,17 @@ async def test_nobody_drops_a_log_behind_a_running_nodes_back(store, session):
     assert await store.drop("a", "") == 1
 
 
+async def test_a_node_that_stood_still_while_a_log_was_dropped_writes_no_more(store, session):
+    await session.append("a")
+    await store.beat("me", {"node": "me"}, timeout_ms=1)
+    while await store.beating():
+        pass
+    assert await store.drop("a", "", keep=True) == 1
+    with pytest.raises(Fenced):
+        await session.append("a")
+    assert (await store.members())[1] == {}
+
+
 # -- definitions
 
 

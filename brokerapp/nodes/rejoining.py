@@ -1,0 +1,30 @@
+"""Rejoining: whether a node that had to end begins again, and when. Pure.
+
+One that others took for dead begins at once. One that stepped back, as it and another node did not reach each other,
+would be in the others' way again until it is reached: it waits, longer each time.
+"""
+
+from __future__ import annotations
+
+from brokerapp.errors import Unlinked
+
+#: Seconds until the first attempt after it stepped back, and the most between two.
+FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
+
+
+class Rejoining:
+    """Of one node, through all its runs."""
+
+    def __init__(self) -> None:
+        self._next = FIRST_PAUSE
+
+    def pause(self, error: BaseException | None, *, expelled: bool, lasted: float) -> float | None:
+        """Seconds until it begins again, after a run of so many seconds that ended with this; None: it does not."""
+        if expelled:
+            return 0.0
+        if not isinstance(error, Unlinked):
+            return None
+        if lasted > LONGEST_PAUSE:  # it was reached for long
+            self._next = FIRST_PAUSE
+        pause, self._next = self._next, min(2 * self._next, LONGEST_PAUSE)
+        return pause

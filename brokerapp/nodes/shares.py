@@ -1,0 +1,132 @@
+"""Shares: what each node counted of a destination. The home of the destination tells of all of it together.
+
+Messages of a topic arrive at the nodes of those who send them, and are given out at those of its subscribers; also of a
+queue the nodes of its senders know something that its home does not. Each node tells the home what it counted, once a
+second where that changed. What a node counted that is gone stays counted, until the home is another.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from brokerapp.destination import Destination
+from brokerapp.nodes.words import Word
+from brokerapp.snapshot import DestinationStats
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+    from brokerapp.nodes.homes import Homes
+
+#: Numbers that only grow.
+COUNTS = (
+    "EnqueueCount", "DequeueCount", "DispatchCount", "ExpiredCount", "DeadLetterCount", "DroppedCount",
+    "DiscardedCount", "RedeliveredCount", "BlockedSends", "TotalBlockedTime", "EnqueueBytes", "DequeueBytes",
+    "EnqueueTimeUs",
+)  # fmt: skip
+#: Numbers of what is there now, of which each node has its part: its own clients'. The rest of those of queues is known
+#: at their home.
+OF_TOPICS = ("ConsumerCount", "InFlightCount", "ProducerCount")
+OF_QUEUES = ("ProducerCount",)
+#: The least and the greatest of something, and what counts of how much they are.
+SPANS = (("MinMessageSize", "MaxMessageSize", "EnqueueCount"), ("MinEnqueueTime", "MaxEnqueueTime", "DispatchCount"))
+#: Destinations told of in one word: bounds how long a link is busy with one.
+AT_ONCE = 500
+
+
+def total(own: DestinationStats, parts: Iterable[DestinationStats]) -> DestinationStats:
+    """The numbers of a destination at its home, with what other nodes counted."""
+    found = replace(own)
+    for part in parts:
+        for least, greatest, counted in SPANS:
+            if getattr(part, counted):
+                known = getattr(found, counted)
+                bound = min(getattr(found, least), getattr(part, least)) if known else getattr(part, least)
+                setattr(found, least, bound)
+                setattr(found, greatest, max(getattr(found, greatest), getattr(part, greatest)))
+        for name in COUNTS + _present(own.destination):
+            setattr(found, name, getattr(found, name) + getattr(part, name))
+        found.DLQ |= part.DLQ
+    return found
+
+
+def _present(destination: Destination) -> tuple[str, ...]:
+    return OF_QUEUES if destination.is_queue else OF_TOPICS
+
+
+def _says_something(numbers: DestinationStats) -> bool:
+    return any(getattr(numbers, name) for name in COUNTS + _present(numbers.destination))
+
+
+class Shares:
+    """A part of Homes."""
+
+    def __init__(self, broker: Broker, homes: Homes) -> None:
+        self._broker, self._homes = broker, homes
+        self._parts: dict[Destination, dict[str, DestinationStats]] = defaultdict(
+            dict
+        )  # by session; "": of former ones
+        self._told: set[Destination] = set()
+
+    # -- at a home
+
+    def total(self, own: DestinationStats) -> DestinationStats:
+        """With what other nodes counted."""
+        parts = self._parts.get(own.destination)
+        return total(own, parts.values()) if parts else own
+
+    def heard(self, session: str, rows: Iterable[dict[str, Any]]) -> None:
+        """Another node counted these."""
+        for row in rows:
+            part = DestinationStats.from_json(row)
+            destination, stats = part.destination, self._broker.stats
+            if destination.is_queue and destination not in stats:
+                continue  # it is deleted
+            self._parts[destination][session] = part
+            stats.changed.add(stats.of(destination))
+
+    def gone(self, session: str) -> None:
+        """A node is no member any more: its clients are gone, what it counted was counted."""
+        for destination, parts in self._parts.items():
+            part = parts.pop(session, None)
+            if part is not None:
+                for name in _present(destination):
+                    setattr(part, name, 0)
+                parts[""] = total(part, [parts[""]]) if "" in parts else part
+                if (known := self._broker.stats.find(destination)) is not None:
+                    self._broker.stats.changed.add(known)
+
+    def forget(self, destinations: Iterable[Destination]) -> None:
+        """These are deleted."""
+        for each in destinations:
+            self._parts.pop(each, None)
+            self._told.discard(each)
+
+    # -- elsewhere
+
+    def tell(self, changed: Iterable[DestinationStats]) -> list[DestinationStats]:
+        """Tell homes what was counted here; those that are at home here."""
+        here, by_home = [], defaultdict(list)
+        for each in changed:
+            destination = each.destination
+            home = self._homes.home(str(destination))
+            if home == self._homes.me:
+                here.append(each)
+                continue
+            self._parts.pop(destination, None)
+            self._broker.measure(each)
+            if destination in self._told or _says_something(each):
+                self._told.add(destination)
+                by_home[home].append(each.to_json())
+        for home, rows in by_home.items():
+            for start in range(0, len(rows), AT_ONCE):
+                self._homes.tell(home, Word.SHARES, rows[start : start + AT_ONCE])
+        return here
+
+    def tell_again(self) -> None:
+        """Homes are others, or hear us again: tell all of it, soon."""
+        stats = self._broker.stats
+        found = (stats.find(each) for each in stats.known() if not self._homes.is_here(str(each)))
+        stats.changed.update(each for each in found if each is not None and _says_something(each))

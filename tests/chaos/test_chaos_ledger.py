@@ -1,0 +1,135 @@
+"""The ledger finds each kind of broken promise in made-up histories, and nothing in those where all is as promised."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.chaos.ledger import ON_ITS_WAY, Ledger, Order, Sent, Stay, Wrong
+
+X, Y, ELSEWHERE = Stay("x", "q", "a", 1), Stay("y", "q", "a", 1), Stay("z", "q", "b", 1)
+LATER = 10.0
+
+
+class History:
+    """What happened at the queue `q`, second by second."""
+
+    def __init__(self, order: Order = Order.NONE) -> None:
+        self.ledger, self.now = Ledger({"q": order, "out": Order.NONE}), 0.0
+
+    def send(self, *numbers: int, confirmed: bool = True, places: Sequence[str] = ("q",), **about: str) -> "History":
+        """One producer sends these."""
+        for number in numbers:
+            self.ledger.send(Sent(f"m{number}", "p", number, tuple(places), **about))
+        if confirmed:
+            self.ledger.confirm([f"m{number}" for number in numbers], self.now)
+        return self
+
+    def give(self, *numbers: int, to: Stay = X, flagged: bool = False, settled: bool = True) -> "History":
+        """A consumer gets these, and acknowledges them or not."""
+        for number in numbers:
+            self.now += 1
+            given = self.ledger.give(f"m{number}", to, self.now, flagged=flagged)
+            if settled:
+                self.ledger.settle(given)
+                given.settled = self.now
+        return self
+
+    @property
+    def wrong(self) -> list[Wrong]:
+        """What is found."""
+        return [each.wrong for each in self.ledger.violations()]
+
+
+def test_what_comes_once_and_in_order_is_fine():
+    assert History(Order.PRODUCER).send(1, 2, 3).give(1, 2, 3).wrong == []
+
+
+def test_what_was_confirmed_and_never_came_is_lost_and_what_was_not_confirmed_is_not():
+    assert History().send(1, 2).give(1).wrong == [Wrong.LOST]
+    assert History().send(1).send(2, confirmed=False).give(1).wrong == []
+
+
+def test_what_comes_to_one_of_two_places_only_is_lost_at_the_other():
+    history = History().send(1, places=("q", "out")).give(1)
+    assert [(each.wrong, each.place) for each in history.ledger.violations()] == [(Wrong.LOST, "out")]
+
+
+@pytest.mark.parametrize("confirmed", [True, False])
+def test_what_comes_again_says_so(confirmed):
+    history = History().send(1, confirmed=confirmed).give(1, settled=False)
+    assert history.give(1, to=Y, flagged=True).wrong == []
+    history = History().send(1, confirmed=confirmed).give(1, settled=False)
+    assert history.give(1, to=Y).wrong == [Wrong.REPEATED]
+
+
+def test_a_flag_is_of_one_broker():
+    assert History().send(1).give(1, settled=False).give(1, to=ELSEWHERE).wrong == []
+
+
+def test_what_was_acknowledged_for_sure_never_comes_again():
+    history = History().send(1).give(1)
+    history.now += ON_ITS_WAY
+    assert history.give(1, to=Y, flagged=True).wrong == [Wrong.RETURNED]
+    history = History().send(1).give(1)
+    history.now += ON_ITS_WAY
+    assert history.give(1, to=ELSEWHERE).wrong == [Wrong.RETURNED]
+
+
+def test_what_a_bridge_was_in_doubt_about_may_come_at_both_brokers_when_one_says_so():
+    history = History().send(1).give(1, flagged=True)
+    history.now += ON_ITS_WAY
+    assert history.give(1, to=ELSEWHERE).wrong == []
+
+
+def test_one_consumer_gets_what_a_producer_sent_in_order_but_for_what_is_flagged_or_was_not_confirmed():
+    assert History(Order.PRODUCER).send(1, 2).give(2, 1).wrong == [Wrong.DISORDERED]
+    assert History(Order.PRODUCER).send(1, 2).give(2).give(1, flagged=True).wrong == []
+    assert History(Order.PRODUCER).send(1, confirmed=False).send(2).give(2, 1).wrong == []
+    assert History(Order.NONE).send(1, 2).give(2, 1).wrong == []
+
+
+def test_in_groups_only_each_group_keeps_order():
+    assert History(Order.GROUP).send(1, group="g").send(2, group="h").give(2, 1).wrong == []
+    assert History(Order.GROUP).send(1, 2, group="g").give(2, 1).wrong == [Wrong.DISORDERED]
+
+
+@pytest.mark.parametrize(("group", "wrong"), [("g", [Wrong.DIVIDED]), ("", [])])
+def test_a_group_goes_to_another_consumer_only_when_the_first_holds_none_of_it(group, wrong):
+    history = History(Order.GROUP).send(1, 2, group=group)
+    first = history.ledger.give("m1", X, 1.0, flagged=False)
+    second = history.ledger.give("m2", Y, 2.0, flagged=False)
+    for each in (first, second):
+        history.ledger.settle(each)
+        each.settled = 3.0
+    assert history.wrong == wrong
+
+
+def test_a_consumer_that_could_not_acknowledge_what_it_held_of_a_group_was_gone():
+    history = History(Order.GROUP).send(1, 2, group="g").give(1, settled=False)
+    assert history.give(1, to=Y, flagged=True).give(2, to=Y).wrong == []
+
+
+def test_of_a_transaction_all_comes_or_nothing():
+    assert History().send(1, 2, confirmed=False, unit="t").give(1).wrong == [Wrong.TORN]
+    assert History().send(1, 2, confirmed=False, unit="t").wrong == []
+    assert History().send(1, 2, confirmed=False, unit="t").give(1, 2).wrong == []
+
+
+def test_what_is_passed_on_in_transactions_is_passed_on_once():
+    history = History().send(1).send(2, 3, confirmed=False, source="m1")
+    assert history.give(1, 2).wrong == []
+    assert history.give(3).wrong == [Wrong.DOUBLED]
+
+
+def test_what_nobody_sent_or_sent_elsewhere_does_not_come():
+    assert History().give(1).wrong == [Wrong.INVENTED]
+    assert History().send(1, places=("out",), confirmed=False).give(1).wrong == [Wrong.INVENTED]
+
+
+def test_what_is_missing_and_what_is_not_settled_is_known():
+    history = History().send(1, 2, 3).give(1).give(2, settled=False)
+    assert history.ledger.missing() == [("q", "m3")]
+    assert history.ledger.unsettled() == 1
+    assert history.give(2, flagged=True).ledger.unsettled() == 0
+    numbers = history.ledger.numbers()
+    assert (numbers["sent"], numbers["given"], numbers["flagged"], numbers["again"]) == (3, 3, 1, 1)

@@ -1,0 +1,106 @@
+"""Work: what goes on while things break: who sends what where, and who consumes it in what order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from tests.chaos.clients import Client, Consumer, Producer, Relay, Transactor
+from tests.chaos.ledger import Ledger, Order
+
+#: Seconds between two messages of a producer, and that a consumer thinks about one, on average.
+PACE, THINKS = 0.06, 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where messages arrive: a queue, or a durable subscription of a topic. One consumer at each of these brokers."""
+
+    name: str
+    destination: str
+    consumed_at: tuple[str, ...]
+    order: Order = Order.NONE
+    durable: bool = False
+    relayed_to: str = ""  #: the place to which its consumers pass it on in transactions
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Messages of one kind: from a producer at each of these brokers, to one destination after the other."""
+
+    name: str
+    sent_at: tuple[str, ...]
+    to: tuple[tuple[str, tuple[str, ...]], ...]  #: destinations, with the places that get what is sent there
+    groups: int = 0
+    transaction: int = 0  #: messages in each
+
+
+def _queue(name: str, *consumed_at: str, order: Order = Order.NONE, relayed_to: str = "") -> Place:
+    return Place(name, f"/queue/{name}", consumed_at, order, relayed_to=relayed_to)
+
+
+def _flow(name: str, *sent_at: str, **more: int) -> Flow:
+    """To the queue of that name."""
+    return Flow(name, sent_at, ((f"/queue/{name}", (name,)),), **more)
+
+
+PLACES = (
+    _queue("near", "a", "a"),
+    _queue("single", "b", order=Order.PRODUCER),
+    _queue("far", "b", order=Order.PRODUCER),
+    _queue("farther", "c", "c"),
+    _queue("shared", "a", "b", "c"),
+    _queue("groups", "c", "c", "c", order=Order.GROUP),
+    _queue("orders", "b"),
+    _queue("parcels", "b"),
+    _queue("incoming", "c", "c", relayed_to="outgoing"),
+    _queue("outgoing", "c"),
+    Place("news-near", "/topic/news", ("a",), Order.PRODUCER, durable=True),
+    Place("news-far", "/topic/news", ("b",), Order.PRODUCER, durable=True),
+)
+FLOWS = (
+    _flow("near", "a", "a"),
+    _flow("single", "b", "b"),
+    _flow("far", "a", "a"),
+    _flow("farther", "a"),
+    _flow("shared", "b", "b"),
+    _flow("groups", "c", "c", groups=5),
+    Flow("shop", ("b",), (("/queue/orders", ("orders",)), ("/queue/parcels", ("parcels",))), transaction=4),
+    _flow("incoming", "c"),
+    Flow("news", ("a",), (("/topic/news", ("news-near", "news-far")),)),
+)
+ORDERS = {place.name: place.order for place in PLACES}
+
+
+def flows(names: Collection[str]) -> list[Flow]:
+    """Those of these names; all of none."""
+    return [flow for flow in FLOWS if not names or flow.name in names]
+
+
+def producers(wanted: Iterable[Flow], ports: Callable[[str], list[int]], ledger: Ledger, seed: int) -> Iterator[Client]:
+    """All that send in these flows."""
+    for flow in wanted:
+        for number, broker in enumerate(flow.sent_at, 1):
+            name = f"{flow.name}.p{number}"
+            make = partial(Transactor, size=flow.transaction) if flow.transaction else Producer
+            yield make(
+                name, broker, ports(broker), ledger, random.Random(f"{seed} {name}"),
+                route=lambda number, flow=flow: flow.to[number % len(flow.to)], groups=flow.groups, pace=PACE,
+            )  # fmt: skip
+
+
+def consumers(ports: Callable[[str], list[int]], ledger: Ledger, seed: int) -> Iterator[Client]:
+    """All that consume."""
+    places = {place.name: place for place in PLACES}
+    for place in PLACES:
+        for number, broker in enumerate(place.consumed_at, 1):
+            name = f"{place.name}.c{number}"
+            make = Consumer
+            if place.relayed_to:
+                make = partial(Relay, to=(places[place.relayed_to].destination, place.relayed_to))
+            yield make(
+                name, broker, ports(broker), ledger, random.Random(f"{seed} {name}"),
+                place=place.name, destination=place.destination, durable=place.durable, thinks=THINKS,
+            )  # fmt: skip

@@ -1,0 +1,245 @@
+"""World: three brokers of two nodes each, all in processes of their own, joined by bridges; and what can hit them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from brokerapp.store.embedded import EmbeddedStore
+from tests.chaos.plan import Fault, Kind, Shape
+from tests.chaos.serving import processes, serve
+from tests.faults.processes import free_port
+from tests.interop.proxy import Proxy
+
+PATIENCE = 60.0
+#: Seconds without a beat after which a node is dead: short, but a busy machine may keep one from beating.
+NODE_TIMEOUT = 2.0
+#: Brokers with their nodes, and which of them has a duplex bridge to which.
+BROKERS: Mapping[str, tuple[str, ...]] = {"a": ("a1", "a2"), "b": ("b1", "b2"), "c": ("c1", "c2")}
+BRIDGES: Mapping[str, tuple[str, str]] = {"a-b": ("a", "b"), "b-c": ("b", "c")}
+SHAPE = Shape(BROKERS, tuple(BRIDGES), NODE_TIMEOUT)
+
+CONFIG = """\
+<broker xmlns="http://activemq.apache.org/schema/core" brokerName="{broker}">
+  <networkConnectors>{connectors}</networkConnectors>
+  <transportConnectors><transportConnector name="stomp" uri="stomp://127.0.0.1:{port}"/></transportConnectors>
+</broker>
+"""
+#: A message may cross both bridges.
+CONNECTOR = (
+    '<networkConnector name="{name}" uri="masterslave:({addresses})?initialReconnectDelay=100'
+    '&amp;useExponentialBackOff=false" duplex="true" networkTTL="2" decreaseNetworkConsumerPriority="false"/>'
+)
+
+
+class NodeProcess:
+    """One node: its place in a broker, and the processes that are it, one after the other."""
+
+    def __init__(self, folder: Path, name: str, broker: str, port: int, connectors: str) -> None:
+        self.name, self.port = name, port
+        self.link = Proxy(0)
+        self._folder, self._process = folder, None
+        self._broker = broker
+        self.config, self.log = folder / f"{name}.xml", folder / f"{name}.log"
+        self.config.write_text(CONFIG.format(broker=broker, port=port, connectors=connectors))
+        self._process: BaseProcess | None = None
+        self._ready = threading.Event()
+        self.is_wanted = False  #: to run
+
+    def launch(self, redis_url: str) -> None:
+        """Run it; `ready` waits for it."""
+        options = {
+            "config": self.config, "data": self._folder / self.name, "redis": redis_url, "name": None,
+            "node": self.name, "node_timeout": NODE_TIMEOUT, "link": "127.0.0.1", "anonymous": False,
+            "print_config": False, "no_trace": True,
+        }  # fmt: skip
+        told, teller = processes.Pipe(duplex=False)
+        self._ready.clear()
+        self._process = processes.Process(
+            target=serve, args=(options, self.log, self.link.port, teller), daemon=True, name=self.name
+        )
+        self._process.start()
+        self.is_wanted = True
+        teller.close()
+        threading.Thread(target=self._listen, args=(told,), daemon=True).start()
+
+    def _listen(self, told) -> None:
+        while True:
+            try:
+                word, number = told.recv()
+            except EOFError:
+                return
+            if word == "listens":
+                self.link.target = number
+            elif word == "ready":
+                self._ready.set()
+
+    def ready(self) -> None:
+        """Wait until it takes clients."""
+        assert self._ready.wait(PATIENCE), f"{self.name} does not start:\n{self.last_words()}"
+
+    def last_words(self) -> str:
+        """The end of its log."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-5:]) if self.log.exists() else ""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is to run and does not."""
+        return self.is_wanted and self._process is not None and not self._process.is_alive()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send its process a signal."""
+        if self._process is not None and self._process.is_alive():
+            os.kill(self._process.pid, number)
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.is_wanted = False
+        self._process.kill()
+        self._process.join(PATIENCE)
+
+    def stop(self) -> None:
+        """SIGTERM, and wait."""
+        self.is_wanted = False
+        self.signal(signal.SIGTERM)
+        self._process.join(PATIENCE)
+        assert not self._process.is_alive(), f"{self.name} does not stop:\n{self.last_words()}"
+
+    def end(self) -> None:
+        """Leave nothing behind."""
+        if self._process is not None and self._process.is_alive():
+            self.kill()
+        self.link.close()
+
+
+class World:
+    """All of it. Faults are begun and ended by `begin` and `end`, which block."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ports = {node: free_port() for nodes in BROKERS.values() for node in nodes}
+        self.stores = {broker: EmbeddedStore(folder / f"{broker}.store") for broker in BROKERS}
+        #: Of each bridge the proxies through which it reaches the nodes of the other broker.
+        self.bridges = {
+            name: [Proxy(self.ports[node]) for node in BROKERS[there]] for name, (_, there) in BRIDGES.items()
+        }
+        self.nodes = {
+            node: NodeProcess(folder, node, broker, self.ports[node], self._connectors(broker))
+            for broker, nodes in BROKERS.items()
+            for node in nodes
+        }
+        self.restarts: list[str] = []  #: of nodes that ended by themselves: their last words
+
+    def _connectors(self, broker: str) -> str:
+        return "".join(
+            CONNECTOR.format(
+                name=name, addresses=",".join(f"tcp://127.0.0.1:{each.port}" for each in self.bridges[name])
+            )
+            for name, (here, _) in BRIDGES.items()
+            if here == broker
+        )
+
+    def broker_of(self, node: str) -> str:
+        """Whose node it is."""
+        return SHAPE.domain(node)
+
+    def _launch(self, node: str) -> None:
+        self.nodes[node].launch(self.stores[self.broker_of(node)].url)
+
+    def start(self) -> None:
+        """Run all."""
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda each: each.start(), self.stores.values()))
+        for node in self.nodes:
+            self._launch(node)
+        for each in self.nodes.values():
+            each.ready()
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        for each in self.nodes.values():
+            each.end()
+        for each in self.stores.values():
+            each.stop()
+        for each in (proxy for proxies in self.bridges.values() for proxy in proxies):
+            each.close()
+
+    def addresses(self, broker: str) -> list[int]:
+        """The ports of a broker's nodes."""
+        return [self.ports[node] for node in BROKERS[broker]]
+
+    # -- what goes wrong
+
+    def begin(self, fault: Fault) -> None:
+        """From now on this is wrong."""
+        match fault.kind:
+            case Kind.KILL:
+                self.nodes[fault.target].kill()
+            case Kind.STOP:
+                self.nodes[fault.target].stop()
+            case Kind.STALL | Kind.FREEZE:
+                self.nodes[fault.target].signal(signal.SIGSTOP)
+            case Kind.KILL_STORE:
+                os.kill(self.stores[fault.target].pid, signal.SIGKILL)
+            case Kind.DEAFEN_BRIDGE:
+                for each in self._proxies(fault):
+                    each.answers_are_lost = True
+            case Kind.CUT_LINK | Kind.CUT_BRIDGE:
+                for each in self._proxies(fault):
+                    each.refusing = True
+                    each.cut()
+
+    def end(self, fault: Fault) -> None:
+        """It is mended."""
+        match fault.kind:
+            case Kind.KILL | Kind.STOP:
+                self._launch(fault.target)
+                self.nodes[fault.target].ready()
+            case Kind.STALL | Kind.FREEZE:
+                self.nodes[fault.target].signal(signal.SIGCONT)
+            case Kind.KILL_STORE:
+                self.stores[fault.target].restart_if_dead()
+            case Kind.DEAFEN_BRIDGE:
+                for each in self._proxies(fault):
+                    each.cut()
+            case Kind.CUT_LINK | Kind.CUT_BRIDGE:
+                for each in self._proxies(fault):
+                    each.refusing = False
+
+    def _proxies(self, fault: Fault) -> list[Proxy]:
+        if fault.kind is Kind.CUT_LINK:
+            return [self.nodes[node].link for node in BROKERS[fault.target]]
+        return self.bridges[fault.target]
+
+    def revive(self) -> None:
+        """Start again what ended by itself, as a supervisor does."""
+        for name, node in self.nodes.items():
+            if node.ended:
+                self.restarts.append(f"{name}: {node.last_words()}")
+                self._launch(name)
+                node.ready()
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[World]:
+    """A world, as long as it is wanted."""
+    world = World(folder)
+    try:
+        world.start()
+        yield world
+    finally:
+        world.close()
+
+
+def until(condition: Callable[[], object], seconds: float) -> bool:
+    """Whether the condition holds within so many seconds."""
+    deadline = time.monotonic() + seconds
+    while not (held := bool(condition())) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return held

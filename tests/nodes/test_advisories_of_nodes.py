@@ -1,0 +1,79 @@
+"""Advisories of a broker of several nodes: who listens at one node hears of consumers at all of them."""
+
+import json
+import queue
+
+import pytest
+
+from tests.nodes.conftest import several_nodes
+from tests.protocol.running_node import until
+
+
+@pytest.fixture
+def broker(redis_url):
+    """A broker of two nodes, which may be crashed."""
+    with several_nodes(redis_url, "a", "b") as several:
+        yield several
+
+
+class Listener:
+    """Hears of the consumers of a queue, at a node."""
+
+    def __init__(self, client, destination):
+        self._client, self.consumers = client, []
+        client.subscribe(f"/topic/ActiveMQ.Advisory.Consumer.Queue.{destination}", transformation="jms-advisory-json")
+
+    def hear(self):
+        """How many consumers there are, as far as it was told."""
+        while True:
+            try:
+                document = json.loads(self._client.messages.get_nowait().body)
+            except queue.Empty:
+                return len(self.consumers)
+            if "ConsumerInfo" in document:
+                self.consumers.append(_key(document["ConsumerInfo"]["consumerId"]))
+            else:
+                self.consumers.remove(_key(document["RemoveInfo"]["objectId"]))
+
+
+def _key(id):
+    return id["connectionId"], id["value"]
+
+
+def test_who_listens_hears_of_consumers_at_other_nodes_that_are_there_come_go_and_die_with_their_node(
+    broker, client, name
+):
+    there = client("b")
+    there.subscribe(f"/queue/{name}", id="1")
+    listener = Listener(client("a"), name)
+    until(lambda: listener.hear() == 1, "the consumer that was there before")
+    there.subscribe(f"/queue/{name}", id="2")
+    until(lambda: listener.hear() == 2, "one that came")
+    second = Listener(client("a"), name)
+    until(lambda: second.hear() == 2, "the same, for who listens later")
+    there.unsubscribe(id="1")
+    until(lambda: listener.hear() == second.hear() == 1, "one that went")
+    broker.crash("b")
+    until(lambda: listener.hear() == second.hear() == 0, "one whose node died")
+
+
+def test_what_came_and_went_while_nodes_did_not_reach_each_other_is_told_when_they_do(broker, client, name):
+    there = client("b")
+    there.subscribe(f"/queue/{name}", id="goes", wait=False)
+    there.subscribe(f"/queue/{name}.stays", id="stays")
+    goes, stays, comes = (Listener(client("a"), each) for each in (name, f"{name}.stays", f"{name}.comes"))
+    until(lambda: goes.hear() == stays.hear() == 1, "those that are there")
+
+    def meanwhile():
+        """Between losing the link and having it again b's client does as it likes."""
+        links = broker["b"].node.membership._links
+        for link in list(links._up.values()):
+            link.close()
+            links.went_down(link)
+        client_here = next(each for each in broker["b"].node.broker.clients.values() if "goes" in each.subscriptions)
+        broker["b"].node.broker.subscribing.end(client_here, client_here.subscriptions["goes"])
+
+    broker["b"].look(meanwhile)
+    there.subscribe(f"/queue/{name}.comes", id="comes")
+    until(lambda: (goes.hear(), stays.hear(), comes.hear()) == (0, 1, 1), "what is so now")
+    assert len(stays.consumers) == 1
