@@ -19,6 +19,7 @@ from brokerapp.network.link import Link
 from brokerapp.network.outbox import Outbox, PassedOn
 from brokerapp.network.terms import Terms
 from brokerapp.network_path import UNLIMITED
+from brokerapp.stomp.compression import packed
 from brokerapp.stomp.frames import Frame
 from brokerapp.transformations import ADVISORY_JSON
 
@@ -183,11 +184,14 @@ class Bridge:
         own = {name: value for name, value in own.items() if name not in _OF_DELIVERY}
         goes_to = self._goes_to(headers)
         passed_on = self._target.dialect.sending({"destination": goes_to, **own}, (*path, self.here))
+        body = frame.body
+        if self.terms.use_compression and self._target.dialect.knows_rivals:
+            passed_on, body = packed(passed_on, body)
         sure = headers.get("persistent") == "true" or self.terms.always_sync_send
         id = f"{headers['destination']} {headers['message-id']}"
         told = frame if self.terms.advisory_for_failed_forward else None
         self._under_way[ack] = _UnderWay(headers["subscription"], len(frame.body), told)
-        self._outbox.send(PassedOn(ack, id, passed_on, frame.body, sure))
+        self._outbox.send(PassedOn(ack, id, passed_on, body, sure))
 
     def _goes_to(self, headers: Mapping[str, str]) -> str:
         """Where a message belongs at the target: a queue of an address is to be called by its full name there."""
