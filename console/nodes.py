@@ -41,7 +41,7 @@ class NodeFacts:
             limit = store.get("limit") or store.get("message_limit")
             facts.append(("Store uses", figures.size(store["used"]) + (f" of {figures.size(limit)}" if limit else "")))
         if self.status.homes:
-            facts.append(("Home of", f"{figures.whole(self.status.homes)} queues and subscriptions"))
+            facts.append(("Home of", f"{figures.whole(self.status.homes['logs'])} queues and subscriptions"))
         if refused := self._refused:
             facts.append(("Connections refused", refused))
         if "recorded" in trace:

@@ -21,6 +21,7 @@ from console.access import AnyUser, Verb, visible
 from console.alerts import showing
 from console.analyses import is_readable
 from console.connections import connections_of
+from console.homes import home_of
 from console.listing import COLUMNS, row_of, visible_of
 from console.live.frames import Cells
 from console.live.graph_cells import graph_cells
@@ -122,7 +123,8 @@ def destination_cells(picture: Picture, topic: Topic, sees: Sees = everything) -
     stats = picture.stats.get(destination)
     if stats is None or not sees(destination):
         return {"gone": True}
-    return {**numbers_of(picture, stats), "mark": chart_mark(mark_of(picture, stats))}
+    home = home_of(picture.nodes, destination)
+    return {**numbers_of(picture, stats), "home": home, "mark": chart_mark(mark_of(picture, stats))}
 
 
 def numbers_of(picture: Picture, stats: DestinationStats) -> Cells:

@@ -58,7 +58,9 @@ def effective_rights(request: HttpRequest) -> HttpResponse:
             "all_url": page.url(q="", show=""),
             "holder_words": list(dict.fromkeys(map(accounts.words, holder.grants))),
             "sees_any": any(grant.allows(Verb.SEE) for grant in holder.grants),
-            "rows": [(each, effective.cells(holder, each)) for each in page.rows],
+            "rows": [
+                (each, [(LABELS[verb], cell) for verb, cell in effective.cells(holder, each)]) for each in page.rows
+            ],
             "held": [(verb, places) for verb, places in rights if places],
             "lacked": [verb for verb, places in rights if not places],
             "pages": open_to,

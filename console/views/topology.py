@@ -37,7 +37,9 @@ def topology(request: HttpRequest) -> HttpResponse:
     found = drawn(settings.SLUICE.broker_name, picture.nodes, picture.cluster, sees_all)
     context = {
         "drawn": found, "trouble": picture.trouble, "sees_all": sees_all,
-        "nodes": [NodeFacts(each) for each in picture.nodes], **cluster_context(cluster_now()),
+        "nodes": [NodeFacts(each) for each in picture.nodes],
+        "standings": [(NodeFacts(each), found.standings[each.node]) for each in picture.nodes],
+        **cluster_context(cluster_now()),
     }  # fmt: skip
     return render(request, "console/topology/topology.html", context)
 
