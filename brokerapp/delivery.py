@@ -289,11 +289,15 @@ class Delivery:
         if 0 < entry.message.expires <= now_ms:
             entry.keeper.late(entry)
             return
-        client: Client = subscription.client
-        ack_ids: Sequence[str] = ()
         if subscription.ack_mode == "auto":
             entry.keeper.accepted(entry)
-        else:
+        self._hand_over(subscription, entry)
+
+    def _hand_over(self, subscription: Subscription, entry: Entry) -> None:
+        """Let the client have what is in no log here; unless that is all, it holds it from now on."""
+        client: Client = subscription.client
+        ack_ids: Sequence[str] = ()
+        if subscription.ack_mode != "auto":
             subscription.credit -= 1
             ack_ids = self.ack_ids(subscription, [entry])
         client.delivered += 1
@@ -310,18 +314,12 @@ class Delivery:
         )
         if self.advisories.watching:
             self.advisories.dispatched(topic, (entry,))
-        ack_ids: Sequence[str] = ()
         if subscription.ack_mode == "auto":
             self.account_topic_ack(subscription, entry, now_us)
         else:
-            subscription.credit -= 1
             stats.InFlightCount += 1
-            ack_ids = self.ack_ids(subscription, [entry])
         self._stats.changed.add(stats)
-        client: Client = subscription.client
-        client.delivered += 1
-        self.dirty[client] = None
-        client.sink.deliver(subscription, (entry,), ack_ids)
+        self._hand_over(subscription, entry)
 
     def account_topic_ack(self, subscription: Subscription, entry: Entry, now_us: int) -> None:
         """A subscriber is done with a message of a topic."""

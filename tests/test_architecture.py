@@ -204,16 +204,25 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.reporting": (
         *PARTS_OF_CORE, "brokerapp.listeners", "brokerapp.peers", "brokerapp.store.redis", "brokerapp.store.room",
     ),
+    "brokerapp.interpreter": ("brokerapp.allocator",),
+    "brokerapp.node_config": (
+        *VALUES, "brokerapp.cluster.terms", "brokerapp.engine", "brokerapp.listeners", "brokerapp.network.definition",
+        "brokerapp.nodes.links", "brokerapp.store.nodes",
+    ),
+    "brokerapp.predecessors": (
+        "brokerapp.node_config", "brokerapp.nodes.company", "=brokerapp.store", "brokerapp.store.nodes",
+        "brokerapp.store.redis",
+    ),
     "brokerapp.node": (
-        *PARTS_OF_CORE, "brokerapp.allocator", "brokerapp.cluster", "brokerapp.in_force", "brokerapp.listeners",
-        "brokerapp.network", "brokerapp.nodes.company", "brokerapp.nodes.concerned", "brokerapp.nodes.links",
-        "brokerapp.nodes.membership", "brokerapp.reporting", "brokerapp.requests", "brokerapp.stomp",
-        "brokerapp.store.nodes", "brokerapp.store.redis", "brokerapp.store.room",
+        *PARTS_OF_CORE, "brokerapp.cluster", "brokerapp.in_force", "brokerapp.interpreter", "brokerapp.listeners",
+        "brokerapp.network", "brokerapp.node_config", "brokerapp.nodes.company", "brokerapp.nodes.concerned",
+        "brokerapp.nodes.membership", "brokerapp.predecessors", "brokerapp.reporting", "brokerapp.requests",
+        "brokerapp.stomp", "brokerapp.store.redis", "brokerapp.store.room",
     ),
     "brokerapp.wiring": (
         "brokerapp.cluster.terms",
         "brokerapp.config", "brokerapp.connector", "brokerapp.destination", "brokerapp.engine", "brokerapp.environment",
-        "brokerapp.errors", "brokerapp.listeners", "brokerapp.network.terms", "brokerapp.node",
+        "brokerapp.errors", "brokerapp.listeners", "brokerapp.network.terms", "brokerapp.node", "brokerapp.node_config",
         "brokerapp.nodes.links", "brokerapp.settings", "brokerapp.stomp",
     ),
     "brokerapp.reloading": ("brokerapp.config", "brokerapp.errors", "brokerapp.node"),
@@ -277,7 +286,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "asyncio": (
         "brokerapp.admin.door", "brokerapp.cluster.applying", "brokerapp.cluster.links",
         "brokerapp.committer", "brokerapp.node", "brokerapp.nodes.claims", "brokerapp.nodes.known",
-        "brokerapp.nodes.links",
+        "brokerapp.nodes.links", "brokerapp.predecessors",
         "brokerapp.nodes.membership", "brokerapp.requests", "brokerapp.sending", "brokerapp.steps",
         "brokerapp.transfers", "brokerapp.network.link", "brokerapp.network.loopback", "brokerapp.network.connections",
         "brokerapp.network.way", "brokerapp.network.seat", "brokerapp.network.discovery", "brokerapp.network.inquiry",

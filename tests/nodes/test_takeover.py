@@ -5,19 +5,15 @@ import time
 import pytest
 
 from brokerapp.node import DRAIN_SECONDS
-from tests.nodes.conftest import TIMEOUT_MS, SeveralNodes
+from tests.nodes.conftest import TIMEOUT_MS, several_nodes
 from tests.protocol.running_node import until
 
 
 @pytest.fixture
 def broker(redis_url):
     """A broker of two nodes for one test, which may do to them what it likes."""
-    several = SeveralNodes(redis_url, scheduler_support=True)
-    try:
-        several.start("a", "b")
+    with several_nodes(redis_url, "a", "b", scheduler_support=True) as several:
         yield several
-    finally:
-        several.end()
 
 
 def hold(broker, client, queue, count=6):
