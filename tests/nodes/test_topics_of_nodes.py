@@ -44,6 +44,15 @@ def test_a_durable_subscription_follows_its_client_from_node_to_node(client, nam
         again.ack(each)
 
 
+def test_an_unshared_durable_subscription_has_one_consumer_on_all_nodes(client, name):
+    durable = {"activemq.subscriptionName": name, "activemq.shared": "false"}
+    shares_id = {"client-id": name, "shared-client-id": "true"}
+    first, second = client("a", **shares_id), client("b", **shares_id)
+    first.subscribe(f"/topic/{name}", **durable)
+    second.subscribe(f"/topic/{name}", wait=False, **durable)
+    assert "has a consumer already" in second.error().headers["message"]
+
+
 def test_consumers_on_both_nodes_share_a_shared_subscription(client, name):
     shared = {"activemq.subscriptionName": name, "activemq.shared": "true", "activemq.durable": "false"}
     takers = [client("a"), client("b")]
