@@ -226,6 +226,10 @@ class Homes:
     def _be_alone(self, log: MessageLog) -> None:
         """Nobody else writes any more; what others wrote and could not tell of is read."""
         log.shared = False
+        self._read_what_was_not_told(log)
+
+    def _read_what_was_not_told(self, log: MessageLog) -> None:
+        """Others may have stored something in it and not reached us."""
         if not log.away:
             log.look_again()
             self.doubts.note(log)
@@ -365,6 +369,8 @@ class Homes:
     def _heard_reached(self, session: str, epoch: int) -> None:
         self._reached[session] = epoch
         self.guests.reached(session)
+        for log in self._broker.queues:  # its link may have been lost before
+            self._read_what_was_not_told(log)
         self._adopt()
 
     def _heard_logs(self, session: str, id: int, rows: Iterable[tuple[str, str | None]]) -> None:

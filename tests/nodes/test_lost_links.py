@@ -1,0 +1,30 @@
+"""A link between two live nodes that is lost and made again: what was said meanwhile, and not heard, is made up for."""
+
+from tests.nodes.conftest import OneNode
+
+
+def without_links(node: OneNode, wanted: bool) -> None:
+    """Let a node be told nothing and tell nothing, by refusing every link; or let it be linked again."""
+
+    def change() -> None:
+        links = node.node.membership._links
+        links.proof = (lambda *_: b"no proof") if wanted else type(links).proof.__get__(links)
+        for link in list(links._up.values()):
+            link.close()
+            links.went_down(link)
+
+    node.look(change)
+
+
+def test_what_one_node_stored_while_it_could_not_tell_the_home_is_given_out_when_it_can(broker, client, name):
+    queue = broker.queue_at("a", name)
+    consumer, producer = client("a"), client("b")
+    consumer.subscribe(f"/queue/{queue}")
+    producer.send(f"/queue/{queue}", "before", persistent="true")
+    assert consumer.bodies() == ["before"]
+    without_links(broker["b"], True)
+    producer.send(f"/queue/{queue}", "meanwhile", persistent="true")
+    without_links(broker["b"], False)
+    assert consumer.bodies() == ["meanwhile"]
+    producer.send(f"/queue/{queue}", "after", persistent="true")
+    assert consumer.bodies() == ["after"]
