@@ -357,6 +357,8 @@ class Homes:
             self._heard_reached(session, *facts)
         elif epoch == self.members.epoch or word not in (Word.CONSUME, Word.HELD):
             self._perform[word](session, *facts)
+        elif word is Word.CONSUME:  # it says so again when it has come to this epoch: nobody waits for this answer
+            self.tell(session, Word.KNOWN, facts[0], "")
 
     def _hear_early(self) -> None:
         """What was said in this epoch before we came to it."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from brokerapp.store.embedded import EmbeddedStore
 from tests.chaos.plan import Fault, Kind, Shape
-from tests.chaos.serving import processes, serve
+from tests.chaos.serving import ASK, processes, serve
 from tests.faults.processes import free_port
 from tests.interop.proxy import Proxy
 
@@ -83,11 +83,18 @@ class NodeProcess:
 
     def ready(self) -> None:
         """Wait until it takes clients."""
-        assert self._ready.wait(PATIENCE), f"{self.name} does not start:\n{self.last_words()}"
+        assert self._ready.wait(PATIENCE), f"{self.name} does not start:\n{self.what_waits()}"
 
     def last_words(self) -> str:
         """The end of its log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-5:]) if self.log.exists() else ""
+
+    def what_waits(self) -> str:
+        """What its tasks wait for, behind what its log says already."""
+        before = len(self.log.read_text(errors="replace"))
+        self.signal(ASK)
+        time.sleep(1)
+        return self.log.read_text(errors="replace")[max(0, before - 500) :]
 
     @property
     def ended(self) -> bool:
@@ -110,7 +117,7 @@ class NodeProcess:
         self.is_wanted = False
         self.signal(signal.SIGTERM)
         self._process.join(PATIENCE)
-        assert not self._process.is_alive(), f"{self.name} does not stop:\n{self.last_words()}"
+        assert not self._process.is_alive(), f"{self.name} does not stop:\n{self.what_waits()}"
 
     def end(self) -> None:
         """Leave nothing behind."""
@@ -158,8 +165,7 @@ class World:
             list(pool.map(lambda each: each.start(), self.stores.values()))
         for node in self.nodes:
             self._launch(node)
-        for each in self.nodes.values():
-            each.ready()
+        self.ready()
 
     def close(self) -> None:
         """Leave nothing behind."""
@@ -200,7 +206,6 @@ class World:
         match fault.kind:
             case Kind.KILL | Kind.STOP:
                 self._launch(fault.target)
-                self.nodes[fault.target].ready()
             case Kind.STALL | Kind.FREEZE:
                 self.nodes[fault.target].signal(signal.SIGCONT)
             case Kind.KILL_STORE:
@@ -223,7 +228,11 @@ class World:
             if node.ended:
                 self.restarts.append(f"{name}: {node.last_words()}")
                 self._launch(name)
-                node.ready()
+
+    def ready(self) -> None:
+        """Wait until all nodes take clients."""
+        for each in self.nodes.values():
+            each.ready()
 
 
 @contextmanager

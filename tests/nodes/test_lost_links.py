@@ -1,5 +1,8 @@
-"""A link between two live nodes that is lost and made again: what was said meanwhile, and not heard, is made up for."""
+"""What live nodes say and do not hear, or hear too late: links that are lost and made again, words of another epoch."""
 
+import threading
+
+from brokerapp.nodes.words import Word
 from tests.nodes.conftest import OneNode
 
 
@@ -28,3 +31,17 @@ def test_what_one_node_stored_while_it_could_not_tell_the_home_is_given_out_when
     assert consumer.bodies() == ["meanwhile"]
     producer.send(f"/queue/{queue}", "after", persistent="true")
     assert consumer.bodies() == ["after"]
+
+
+def test_a_consumer_of_which_a_node_tells_before_it_knows_of_an_epoch_waits_for_no_answer(broker, name):
+    queue, answered = broker.queue_at("a", name), threading.Event()
+
+    def tell() -> None:
+        homes = broker["b"].node.broker.homes
+        [home] = homes.others
+        homes.tell(home, Word.EPOCH, homes.members.epoch - 1)
+        homes.known.ask([home], Word.CONSUME, (1, f"queue://{queue}", {}), lambda _: answered.set())
+        homes.tell(home, Word.EPOCH, homes.members.epoch)
+
+    broker["b"].look(tell)
+    assert answered.wait(10)
