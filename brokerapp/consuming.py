@@ -96,8 +96,8 @@ class Consuming:
                 self.attach(subscription, log)
 
     def attach(self, subscription: Subscription, log: MessageLog) -> None:
-        """Consume from this log, wherever it is at home."""
-        if log.away:
+        """Consume from this log, wherever it is at home; whoever comes from another node takes it to be here."""
+        if log.away and not subscription.guest_of:
             self.abroad.attach(subscription, log)
         else:
             self.attach_here(subscription, log)
