@@ -174,6 +174,8 @@ class Guests:
         entries = self._take(session, name, numbers)
         if entries and self._here(name) is not None:
             self._come_back(entries, "consumer gone", seen=seen)
+        elif seen:
+            self._homes.came_back_early(name, entries)
 
     def _come_back(self, entries: Sequence[Entry], cause: str, *, seen: bool) -> None:
         now_us = time.time_ns() // 1000
@@ -190,6 +192,8 @@ class Guests:
         entries, log = self._take(session, name, (number,)), self._here(name)
         if entries and log is not None:
             self._broker.redelivering.reject(log, entries[0], consumer)
+        else:
+            self._homes.came_back_early(name, entries)
 
     def _here(self, name: str) -> MessageLog | None:
         log = self._broker.queues.get(name)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from brokerapp.destination import Destination
+from brokerapp.engine.entry import Entry
 from brokerapp.engine.marks import is_open, suspects
 from brokerapp.engine.message_groups import group_of
 from brokerapp.engine.message_log import MessageLog
@@ -65,6 +66,7 @@ class Homes:
         self._early: dict[str, list[tuple[Word, list[Any]]]] = defaultdict(list)  # said in an epoch to come
         self._arrivals: dict[str, list[int]] = {}  # log at home elsewhere -> messages, bytes, least, greatest
         self._when_settled: list[Callable[[], None]] = []
+        self._came_back: dict[str, dict[int, int]] = defaultdict(dict)  # before a log was: number -> deliveries
         self._perform: dict[Word, Callable[..., None]] = {
             Word.LOGS: self._heard_logs, Word.LISTENERS: self.known.heard_listeners,
             Word.SHARES: self.shares.heard, Word.WANTED: self.wanted.heard, Word.CLAIM: self.claims.heard,
@@ -237,6 +239,10 @@ class Homes:
 
     # -- logs come home
 
+    def came_back_early(self, name: str, entries: Iterable[Entry]) -> None:
+        """Consumers gave these back to this home, which has not taken the log yet."""
+        self._came_back[name].update((each.seq, each.deliveries + 1) for each in entries)
+
     @property
     def is_settled(self) -> bool:
         """Whether all other members give out nothing any more that is at home here."""
@@ -287,7 +293,8 @@ class Homes:
         numbers = self.guests.held(log.name) | set(account.held)
         alive = {self.me, *self.others}
         self.doubts.note(log)
-        log.begin(state.depth, suspects(state.mark, last, alive), state.returned, numbers)
+        returned = {**state.returned, **self._came_back.pop(log.name, {})}
+        log.begin(state.depth, suspects(state.mark, last, alive), returned, numbers)
         for subscription in account.consumers:
             consuming.attach_here(subscription, log)
         holders = {holder for holder, _ in account.held.values()}

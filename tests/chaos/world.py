@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
+import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from brokerapp.store.embedded import EmbeddedStore
 from tests.chaos.plan import Fault, Kind, Shape
 from tests.chaos.serving import ASK, processes, serve
-from tests.faults.processes import free_port
 from tests.interop.proxy import Proxy
 
 PATIENCE = 60.0
+#: Below those that connections get.
+PORTS = range(20_000, 32_000)
 #: Seconds without a beat after which a node is dead: short, but a busy machine may keep one from beating.
 NODE_TIMEOUT = 2.0
 #: Brokers with their nodes, and which of them has a duplex bridge to which.
@@ -130,7 +133,7 @@ class World:
     """All of it. Faults are begun and ended by `begin` and `end`, which block."""
 
     def __init__(self, folder: Path) -> None:
-        self.ports = {node: free_port() for nodes in BROKERS.values() for node in nodes}
+        self.ports = {node: lasting_port() for nodes in BROKERS.values() for node in nodes}
         self.stores = {broker: EmbeddedStore(folder / f"{broker}.store") for broker in BROKERS}
         #: Of each bridge the proxies through which it reaches the nodes of the other broker.
         self.bridges = {
@@ -246,9 +249,9 @@ def running(folder: Path) -> Iterator[World]:
         world.close()
 
 
-def until(condition: Callable[[], object], seconds: float) -> bool:
-    """Whether the condition holds within so many seconds."""
-    deadline = time.monotonic() + seconds
-    while not (held := bool(condition())) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return held
+def lasting_port() -> int:
+    """A free TCP port that stays free while its node is away: none of those the system gives to who wants any."""
+    while True:
+        port = random.choice(PORTS)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port

@@ -135,3 +135,30 @@ def test_logs_move_to_a_node_that_joins_with_what_is_held(broker, client, name):
     more = keeper.take(8)
     assert sorted(each.body for each in more) == sorted(f"{queue} 1" for queue in queues)
     assert not any("redelivered" in each.headers for each in more)
+
+
+@pytest.mark.parametrize("holder", ["a", "b"])
+def test_what_comes_back_to_a_home_that_has_not_taken_the_log_yet_is_flagged(broker, client, name, holder):
+    queue = broker.queue_at("a", name)
+    consumer = client(holder)
+    consumer.subscribe(f"/queue/{queue}", ack="client-individual")
+    consumer.send(f"/queue/{queue}", "held", persistent="true")
+    consumer.take()
+    homes, log = broker["a"].node.broker.homes, broker["a"].node.broker.queues[f"queue://{queue}"]
+    entered = homes.abroad._accounts[log.name]
+
+    def between_two_homes():
+        """The log is at home here from now on, and what the store and other nodes know of it is not read yet."""
+        homes.abroad.move_out(log)
+        log.away = True
+        log.vacate()
+
+    broker["a"].look(between_two_homes)
+    assert broker["a"].look(lambda: len(entered.held) + len(homes.guests.held(log.name))) == 1
+    consumer.break_off()
+    until(lambda: not broker["a"].look(lambda: len(entered.held) + len(homes.guests.held(log.name))), "it comes back")
+    broker["a"].look(homes._adopt)
+    taker = client("a")
+    taker.subscribe(f"/queue/{queue}")
+    [message] = taker.take()
+    assert (message.body, message.headers.get("redelivered")) == ("held", "true")
