@@ -19,7 +19,7 @@ from analytics.catalogue import analysis_for
 from analytics.events import read_events
 from analytics.extent import began_us, rows_within
 from analytics.leases import reading
-from analytics.outcome import AnalysisFailed, RunCancelled
+from analytics.outcome import AnalysisFailed, RunCancelled, SparkStopped
 from analytics.question import Question
 from analytics.request import AnalysisRequest, Window
 from analytics.results import Findings
@@ -125,7 +125,7 @@ class Execution:
             over = True
             if self._runs.is_cancelled(self._run_id):
                 raise RunCancelled from None
-            raise AnalysisFailed(_reason(error, session, self._environment, self._began)) from None
+            raise _failure(error, session, self._environment, self._began) from None
         finally:
             session.removeTag(self._run_id)
             session.removeProgressHandler(self._progress)
@@ -186,16 +186,17 @@ def _interrupt(session: SparkSession, run_id: str) -> None:
         session.interruptTag(run_id)
 
 
-def _reason(error: PySparkException, session: SparkSession, environment: Environment, began: float) -> str:
+def _failure(error: PySparkException, session: SparkSession, environment: Environment, began: float) -> AnalysisFailed:
     """Why it failed, for people: the kind of error, Spark's name of the condition, and its first line."""
     if not is_alive(session):
         again = "It is started again by itself:"
         if ran_out_of_memory(environment, since=began):
-            return f"Spark ran out of memory (its heap is {HEAP}). {again} ask about a shorter window."
-        return f"The Spark server stopped while the analysis ran. {again} run the analysis anew."
+            return SparkStopped(f"Spark ran out of memory (its heap is {HEAP}). {again} ask about a shorter window.")
+        return SparkStopped(f"The Spark server stopped while the analysis ran. {again} run the analysis anew.")
     if any(words in str(error) for words in _NO_ROOM):
-        return "There is no room on the disk for what Spark puts aside: make room, then run the analysis anew."
+        again = "make room, then run the analysis anew"
+        return AnalysisFailed(f"There is no room on the disk for what Spark puts aside: {again}.")
     condition = error.getCondition()
     message = (error.getMessage() or str(error)).strip().partition("\n")[0]
     parts = (type(error).__name__, condition, message.removeprefix(f"[{condition}]").strip())
-    return ": ".join(filter(None, parts))[:_LONGEST_REASON]
+    return AnalysisFailed(": ".join(filter(None, parts))[:_LONGEST_REASON])

@@ -7,5 +7,9 @@ class AnalysisFailed(Exception):
     """The run has no result; the text is the reason, for people."""
 
 
+class SparkStopped(AnalysisFailed):
+    """Spark's server ended while it worked for the run. It is started again, cold."""
+
+
 class RunCancelled(Exception):
     """Somebody cancelled the run."""

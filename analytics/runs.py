@@ -34,6 +34,10 @@ class Runs:
         except FileNotFoundError:
             return None
 
+    def any_begun(self, since: float) -> bool:
+        """Whether a Spark session carries out a run that it began after this moment (seconds since the epoch)."""
+        return any(_modified(each) >= since for each in self._folder.glob("*.session"))
+
     def cancel(self, run_id: str) -> None:
         """Nobody wants the run any more."""
         self._forget_old()
@@ -61,3 +65,10 @@ class Runs:
             for each in self._folder.iterdir():
                 if each.stat().st_mtime < time.time() - _KEPT_SECONDS:
                     each.unlink(missing_ok=True)
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:  # it ended in this moment
+        return 0.0

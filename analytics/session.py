@@ -60,7 +60,7 @@ def interrupt_elsewhere(environment: Environment, session_id: str, tag: str) -> 
 
     Through a bare client: a second session of this process would be taken for its current one.
     """
-    client = SparkConnectClient(_url(environment, session_id), retry_policy=_PATIENCE)
+    client = SparkConnectClient(url_of(environment, session_id), retry_policy=_PATIENCE)
     try:
         return client.interrupt_tag(tag) or []
     finally:
@@ -100,14 +100,15 @@ def local(folder: Path) -> SparkSession:
 
 def _open(environment: Environment) -> SparkSession:
     try:
-        session = SparkSession.builder.remote(_url(environment)).create()
+        session = SparkSession.builder.remote(url_of(environment)).create()
         session.client.set_retry_policies([DefaultPolicy(**_PATIENCE)])
     except PySparkException as error:
         raise SparkUnavailable(f"Spark refuses a session: {error.getCondition() or error}") from error
     return session
 
 
-def _url(environment: Environment, session_id: str | None = None) -> str:
+def url_of(environment: Environment, session_id: str | None = None) -> str:
+    """Where the server is, with what it asks of clients: a secret."""
     if environment.spark_remote:
         address, _, options = environment.spark_remote.partition("/;")
         url = f"{address.rstrip('/')}/;{options}"

@@ -15,16 +15,18 @@ import errno
 import logging
 import time
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 from billiard.exceptions import WorkerLostError
 from celery import Task, current_app, shared_task
 from celery.exceptions import SoftTimeLimitExceeded
-from celery.signals import task_failure, worker_ready
+from celery.signals import celeryd_after_setup, task_failure, worker_ready
 from celery.worker.request import Request
 
 from analytics import results
-from analytics.outcome import AnalysisFailed, RunCancelled
+from analytics.catalogue import ANALYSES
+from analytics.outcome import AnalysisFailed, RunCancelled, SparkStopped
 from analytics.request import AnalysisRequest
 from analytics.runs import Runs
 from brokerapp.environment import Environment
@@ -40,6 +42,9 @@ LONGEST = 3600
 #: How long an analysis may take, in seconds; after the second limit its process is killed.
 SOFT_LIMIT = min(Environment.read().analysis_seconds, LONGEST)
 HARD_LIMIT = SOFT_LIMIT + 60
+
+#: Warming up: seconds between looks for a server that is being started, how many, and for how long it is of use.
+WARM_AGAIN, WARM_LOOKS, WARM_LIMIT = 1, 120, 300
 
 TELL = "console.run_changed"
 STARTED = "console.worker_started"
@@ -80,6 +85,8 @@ def analyse(self: Task, run_id: str, request: Mapping[str, Any]) -> str | None:
         raise
     except AnalysisFailed as error:
         _tell(run_id, "failed", reason=str(error))
+        if isinstance(error, SparkStopped):
+            warm_up.apply_async(expires=WARM_LIMIT)
         raise
 
 
@@ -103,6 +110,23 @@ def sweep(run_id: str) -> bool:
     from analytics.execution import interrupt_run
 
     return interrupt_run(run_id, Environment.read())
+
+
+@shared_task(bind=True, queue="spark", ignore_result=True, max_retries=WARM_LOOKS, time_limit=WARM_LIMIT)
+def warm_up(self: Task) -> None:
+    """Let Spark do before anybody asks what the first analysis would wait for.
+
+    While the server does not listen yet it holds no child: a run that somebody asks for comes first.
+    """
+    from analytics.session import SparkUnavailable
+    from analytics.warming import warm_up
+
+    try:
+        warm_up(Environment.read())
+    except SparkUnavailable as error:
+        raise self.retry(countdown=WARM_AGAIN, exc=error) from None
+    except AnalysisFailed as error:
+        log.warning("Spark was not warmed up: %s", error)
 
 
 def _execute(run_id: str, request: Mapping[str, Any], environment: Environment, limit: float) -> dict[str, Any]:
@@ -168,8 +192,23 @@ def _lost(run_id: str, reason: str) -> None:
     sweep.delay(run_id)
 
 
+@celeryd_after_setup.connect
+def _load_once(instance: Any, **_: Any) -> None:
+    """What every child needs is loaded before they are forked: no run waits for it, and they share its memory."""
+    if _does_analyses(instance.app):
+        import_module("analytics.warming")
+        for each in ANALYSES.values():
+            import_module(each.module)
+
+
 @worker_ready.connect
 def _worker_started(sender: Any, **_: Any) -> None:
     """What a worker of this name had before it ended is lost: the console is told at once, not after a long silence."""
-    if "analytics.tasks.analyse" in sender.app.tasks and "spark" in sender.app.amqp.queues.consume_from:
+    if _does_analyses(sender.app):
         sender.app.send_task(STARTED, args=[sender.hostname, time.time()], queue="default")
+        warm_up.apply_async(expires=WARM_LIMIT)
+
+
+def _does_analyses(app: Any) -> bool:
+    """Whether this worker carries out runs."""
+    return analyse.name in app.tasks and "spark" in app.amqp.queues.consume_from

@@ -2,7 +2,8 @@
 
 Each node has a queue, a producer and a consumer, whose load comes from a process of its own. `here`: the queue is at
 home at the node of its clients; `away`: at the next one, so that every delivery crosses a link. Nodes share one store,
-and all share the processors of this machine: the store and the load take theirs, too.
+and all share the processors of this machine: the store and the load take theirs, too. So what a delivery costs in CPU
+is told for all nodes together, and for the store: where each has processors of its own that is what bounds them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import psutil
+
 from benchmarks.dialect import ActiveMQDialect
 from benchmarks.load import run
 from benchmarks.report import table
@@ -29,7 +32,7 @@ from brokerapp.nodes.members import Member, Members
 from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.store.redis import RedisStore
 
-HEAD = ("nodes", "queues", "messages/s", "against one node")
+HEAD = ("nodes", "queues", "messages/s", "against one node", "CPU of nodes", "CPU of the store")
 MESSAGES = 20_000
 HERE, AWAY = "here", "away"
 
@@ -58,9 +61,24 @@ class OneOfSeveral(Sluice):
         self.options = ("--redis", redis_url, "--node", name)
 
 
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """So many nodes on one empty store, in the order of their names."""
+
+    nodes: list[OneOfSeveral]
+    addresses: list[tuple[str, int]]
+    store: EmbeddedStore
+
+    def cpu_seconds(self) -> tuple[float, float]:
+        """What the nodes, and the store, have used."""
+        times = psutil.Process(self.store.pid).cpu_times()
+        nodes = sum(each.process.usage().cpu_seconds for each in self.nodes if each.process)
+        return nodes, times.user + times.system
+
+
 @contextmanager
-def several(count: int) -> Iterator[tuple[list[tuple[str, int]], str]]:
-    """So many nodes on one empty store: their addresses, in the order of their names, and the store's."""
+def several(count: int) -> Iterator[Broker]:
+    """So many nodes."""
     with tempfile.TemporaryDirectory(prefix="bench-nodes-") as folder, EmbeddedStore(Path(folder) / "store") as store:
         nodes = [OneOfSeveral(f"n{number}", store.url) for number in range(count)]
         try:
@@ -69,7 +87,7 @@ def several(count: int) -> Iterator[tuple[list[tuple[str, int]], str]]:
                 own = Path(folder) / f"n{number}"
                 own.mkdir()
                 addresses.append(each.start(QUEUE_SCENARIO, own))
-            yield addresses, store.url
+            yield Broker(nodes, addresses, store)
         finally:
             for each in nodes:
                 each.stop()
@@ -101,10 +119,19 @@ def load(queue: str, address: tuple[str, int], messages: int, begin, end) -> Non
     end.wait()
 
 
-def rate(count: int, where: str, messages: int) -> float:
-    """Messages a second that go through all nodes together."""
-    with several(count) as (addresses, redis_url):
-        queues = queues_at(redis_url, count)
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Messages a second that go through all nodes together, and what one costs, in microseconds of CPU."""
+
+    rate: float
+    of_nodes: float
+    of_store: float
+
+
+def measure(count: int, where: str, messages: int) -> Measured:
+    """So many messages, through so many nodes."""
+    with several(count) as broker:
+        queues, addresses = queues_at(broker.store.url, count), broker.addresses
         if where == AWAY:
             addresses = [*addresses[1:], addresses[0]]
         begin, end = multiprocessing.Barrier(count + 1), multiprocessing.Barrier(count + 1)
@@ -115,12 +142,13 @@ def rate(count: int, where: str, messages: int) -> float:
         for each in loads:
             each.start()
         begin.wait()
-        began = time.monotonic()
+        began, used = time.monotonic(), broker.cpu_seconds()
         end.wait()
-        seconds = time.monotonic() - began
+        seconds, done = time.monotonic() - began, messages // count * count
+        of_nodes, of_store = (after - before for before, after in zip(used, broker.cpu_seconds(), strict=True))
         for each in loads:
             each.join()
-        return messages // count * count / seconds
+        return Measured(done / seconds, of_nodes / done * 1e6, of_store / done * 1e6)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -134,9 +162,10 @@ def main(arguments: Sequence[str]) -> int:
     for count, where in itertools.product(options.nodes, (HERE, AWAY)):
         if count == 1 and where == AWAY:
             continue
-        found = rate(count, where, options.messages)
-        first = first or found
-        rows.append((str(count), where, f"{found:,.0f}", f"{found / first:.2f}"))
+        found = measure(count, where, options.messages)
+        first = first or found.rate
+        costs = (f"{each:.1f} us" for each in (found.of_nodes, found.of_store))
+        rows.append((str(count), where, f"{found.rate:,.0f}", f"{found.rate / first:.2f}", *costs))
         print(table(HEAD, rows[-1:]), flush=True)
     print(table(HEAD, rows))
     return 0

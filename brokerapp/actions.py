@@ -88,6 +88,7 @@ class Unsubscribe:
     destination: str | None
     subscription_name: str | None  #: of the durable subscription to delete
     receipt: str | None
+    keep: tuple[str, ...] | None = None  #: of a bridge: delete its durable subscriptions of other names than these
 
 
 @dataclass(slots=True)

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from brokerapp import clock
 from brokerapp.actions import Settle, Subscribe
 from brokerapp.client import Client
-from brokerapp.delivery import entry_of, partition
 from brokerapp.destination import Destination
 from brokerapp.engine.choosing import selector_headers
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
 from brokerapp.engine.window import PAGE
+from brokerapp.entries import entry_of, partition
 from brokerapp.errors import RequestRefused
 from brokerapp.settling import take
 from brokerapp.store import StoredEntry

@@ -12,11 +12,12 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from brokerapp.commit_store import CommitStore
 from brokerapp.engine.entry import COMING
 from brokerapp.errors import Fenced, StoreUnavailable
-from brokerapp.store import DISCARDED, Batch, Committed, Limits, LogState, Run, Settled, StoredEntry, StoredJob, Unit
+from brokerapp.store import DISCARDED, Batch, Committed, Limits, Run, Settled, StoredEntry, Unit
 
 logger = logging.getLogger(__name__)
 
@@ -32,44 +33,10 @@ RETRY_SECONDS = 0.1
 
 ReadCallback = Callable[[list[StoredEntry]], None]
 #: A question to the store.
-Question = Callable[["CommitStore"], Awaitable[Any]]
+Question = Callable[[CommitStore], Awaitable[Any]]
 
 
 def _nothing() -> None: ...
-
-
-class CommitStore(Protocol):
-    """What the committer needs of the store."""
-
-    async def commit(self, session: str, batch: Batch, limits: Limits) -> Committed: ...
-
-    async def read(self, log: str, after: int, count: int) -> list[StoredEntry]: ...
-
-    async def read_urgent(self, log: str, after: int, count: int) -> list[StoredEntry]: ...
-
-    async def prioritize(self, log: str, session: str, after: int) -> int: ...
-
-    async def late_logs(self, now_ms: int) -> list[str]: ...
-
-    async def expired(self, log: str, now_ms: int, skip: int, count: int) -> list[StoredEntry]: ...
-
-    async def jobs(self, start_ms: int, end_ms: int, skip: int, count: int) -> list[StoredJob]: ...
-
-    async def drop(self, log: str, session: str) -> int: ...
-
-    async def depths(self, logs: Sequence[str]) -> dict[str, int]: ...
-
-    async def present(self, log: str, numbers: Sequence[int]) -> set[int]: ...
-
-    async def recover_some(self, logs: Sequence[str]) -> tuple[int, list[LogState]]: ...
-
-    async def stats(self, since: int) -> tuple[int, list[str], list[str]]: ...
-
-    async def next_due(self) -> int | None: ...
-
-    async def keep_record(
-        self, session: str, id: str, version: int, changed: Mapping[str, str], *, anew: bool = False
-    ) -> None: ...
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -20,9 +20,10 @@ from brokerapp.engine.destination_map import DestinationMap
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.eviction import OLDEST, evict
 from brokerapp.engine.message_log import MessageLog
-from brokerapp.engine.remote_entry import ELSEWHERE, RemoteEntry
+from brokerapp.engine.remote_entry import RemoteEntry
 from brokerapp.engine.subscription import Subscription
 from brokerapp.engine.window import PAGE
+from brokerapp.entries import entry_of, native, partition, topic_entry
 from brokerapp.message import Copy, Message, Sizes
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recording.schema import ACK, BRIDGE_FORWARD, DISPATCH, DROP
@@ -39,16 +40,8 @@ MAX_REMEMBERED = 10_000
 MAX_REMEMBERED_SUBSCRIBERS = 1_000_000
 _original = attrgetter("original")
 _expires = attrgetter("message.expires")
-#: What the names of topics begin with, among those of logs, and of what other brokers keep.
-_TOPICS = (f"{Kind.TOPIC}://", f"{Kind.TEMP_TOPIC}://", ELSEWHERE)
 #: Whether a consumer may read (or create) a destination: a pattern matches also what it may not.
 May = Callable[[Subscription, str, Destination], bool]
-
-
-@lru_cache(maxsize=16384)
-def native(stomp: str) -> str:
-    """`/queue/N` as `queue://N`."""
-    return str(Destination.parse(stomp))
 
 
 class Delivery:
@@ -241,7 +234,7 @@ class Delivery:
             if subscription.no_local and subscription.client is sender:
                 continue
             self.tell(subscription, message, copy, wants=wants)
-            if _too_much_waits(subscription):
+            if subscription.too_much_waits:
                 self._drain(subscription)
                 self._bound(subscription)
 
@@ -255,13 +248,12 @@ class Delivery:
         entry = topic_entry(message, copy, queue)
         wants = wants or Wants(entry, copy.destination)
         if subscription.selector is None or wants(subscription.selector):
-            subscription.pending.append(entry)
-            subscription.pending_bytes += len(message.body)
+            subscription.await_turn(entry)
             self.waiting[subscription] = None
 
     def _bound(self, subscription: Subscription) -> None:
         now_us = time.time_ns() // 1000
-        while _too_much_waits(subscription):
+        while subscription.too_much_waits:
             for entry in evict(subscription.pending, subscription.eviction or OLDEST, now_us // 1000):
                 subscription.pending_bytes -= len(entry.message.body)
                 self._discard(subscription, entry, now_us)
@@ -281,7 +273,7 @@ class Delivery:
         now_us = time.time_ns() // 1000
         pending = subscription.pending
         while pending and subscription.ready:
-            entry = _next_pending(subscription)
+            entry = subscription.next_pending()
             if isinstance(entry, RemoteEntry):
                 self._give_remote(subscription, entry, now_us // 1000)
                 continue
@@ -297,11 +289,15 @@ class Delivery:
         if 0 < entry.message.expires <= now_ms:
             entry.keeper.late(entry)
             return
-        client: Client = subscription.client
-        ack_ids: Sequence[str] = ()
         if subscription.ack_mode == "auto":
             entry.keeper.accepted(entry)
-        else:
+        self._hand_over(subscription, entry)
+
+    def _hand_over(self, subscription: Subscription, entry: Entry) -> None:
+        """Let the client have what is in no log here; unless that is all, it holds it from now on."""
+        client: Client = subscription.client
+        ack_ids: Sequence[str] = ()
+        if subscription.ack_mode != "auto":
             subscription.credit -= 1
             ack_ids = self.ack_ids(subscription, [entry])
         client.delivered += 1
@@ -318,18 +314,12 @@ class Delivery:
         )
         if self.advisories.watching:
             self.advisories.dispatched(topic, (entry,))
-        ack_ids: Sequence[str] = ()
         if subscription.ack_mode == "auto":
             self.account_topic_ack(subscription, entry, now_us)
         else:
-            subscription.credit -= 1
             stats.InFlightCount += 1
-            ack_ids = self.ack_ids(subscription, [entry])
         self._stats.changed.add(stats)
-        client: Client = subscription.client
-        client.delivered += 1
-        self.dirty[client] = None
-        client.sink.deliver(subscription, (entry,), ack_ids)
+        self._hand_over(subscription, entry)
 
     def account_topic_ack(self, subscription: Subscription, entry: Entry, now_us: int) -> None:
         """A subscriber is done with a message of a topic."""
@@ -344,41 +334,3 @@ class Delivery:
         client: Client = subscription.client
         for kind in (BRIDGE_FORWARD, ACK) if client.bridge else (ACK,):
             self._recorder.event(kind, now_us, entry.message, entry.log, original, client.client_id, None)
-
-
-def entry_of(log: str, stored: StoredEntry) -> Entry:
-    """What the store holds, as the log's entry."""
-    message = stored.message
-    return Entry(
-        log, stored.seq, message, stored.payload, stored.size, stored.original, stored.shown, message.deliveries
-    )
-
-
-def topic_entry(message: Message, copy: Copy, queue: Destination | None = None) -> Entry:
-    """A topic's message, as one subscriber is given it."""
-    shown, original = (copy.destination, copy.original) if queue is None else (queue, copy.destination)
-    sent_to = original.stomp if original is not None else ""
-    return Entry(str(copy.destination), 0, message, original=sent_to, shown=shown.stomp)
-
-
-def partition(entries: list[Entry], wanted: Callable[[Entry], bool]) -> tuple[list[Entry], list[Entry]]:
-    """Those that are wanted and those that are not, both in order."""
-    return [each for each in entries if wanted(each)], [each for each in entries if not wanted(each)]
-
-
-def _too_much_waits(subscription: Subscription) -> bool:
-    return (
-        len(subscription.pending) > subscription.max_pending
-        or subscription.pending_bytes > subscription.max_pending_bytes
-    )
-
-
-def _next_pending(subscription: Subscription) -> Entry:
-    entry = subscription.pending.popleft()
-    subscription.pending_bytes -= len(entry.message.body)
-    return entry
-
-
-def from_log(entry: Entry) -> bool:
-    """Whether an entry came from a message log of this broker (else straight from a topic, or from another broker)."""
-    return not entry.log.startswith(_TOPICS)

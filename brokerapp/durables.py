@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import AccessDenied, RequestRefused
 from brokerapp.named_subscription import NamedSubscription
+from brokerapp.network_path import BRIDGE_DURABLES
 from brokerapp.store import DISCARDED, LogState
 
 if TYPE_CHECKING:
@@ -226,6 +227,15 @@ class Durables:
         if durable.active:
             raise RequestRefused(f"the {durable.subscription} is in use: its consumers unsubscribe first")
         self._discard_log(durable)
+
+    def keep_of_bridge(self, client_id: str, names: Collection[str]) -> None:
+        """Of this bridge's durable subscriptions only those of these names are needed, and those with consumers."""
+        for durable in list(self):
+            named = durable.subscription
+            is_its = named.client_id == client_id and named.name.startswith(BRIDGE_DURABLES)
+            if is_its and named.name not in names and not durable.active:
+                logger.info("%s is not needed any more: removed", named)
+                self._discard_log(durable)
 
     def _discard_log(self, durable: Durable) -> None:
         del self._by_key[durable.subscription.key], self._by_log[durable.log.name]

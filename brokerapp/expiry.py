@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from brokerapp import clock
 from brokerapp.client import Placed
 from brokerapp.definitions import PolicyEntry
-from brokerapp.delivery import entry_of
 from brokerapp.engine.message_log import MessageLog
+from brokerapp.entries import entry_of
 from brokerapp.store import StoredEntry
 from brokerapp.timers import Timer
 

@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from brokerapp.delivery import entry_of
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.window import PAGE
+from brokerapp.entries import entry_of
 from brokerapp.store import StoredEntry
 
 if TYPE_CHECKING:

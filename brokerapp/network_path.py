@@ -15,6 +15,9 @@ TO_HEADER, TTL_HEADER = "sluice-to", "sluice-message-ttl"
 CONSUMERS_HEADER, SUPPRESS_HEADER = "sluice-consumers", "sluice-suppress"
 #: How queues of ActiveMQ begin in which bridges record what they passed on.
 RECORDS = "Sluice.Bridge."
+#: How the names of durable subscriptions begin that bridges have; and what a bridge says when it needs no others of
+#: them any more: those that it does.
+BRIDGE_DURABLES, KEEP_HEADER = "NC-DS_", "sluice-keep"
 #: As many crossings as there are brokers.
 UNLIMITED = -1
 

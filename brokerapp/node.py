@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
-import os
-import socket
-import sys
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
+from functools import partial
 
-from brokerapp.allocator import keep_freed_memory
 from brokerapp.broker import Broker
 from brokerapp.clock import now_ms
 from brokerapp.cluster.applying import Applying
@@ -23,39 +18,32 @@ from brokerapp.cluster.recording import read_record
 from brokerapp.cluster.terms import ClusterTerms
 from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions
-from brokerapp.destination import Destination
-from brokerapp.engine.access import Access, Grant
-from brokerapp.errors import ConfigurationRefused, Fenced, StoreUnavailable, Unlinked
+from brokerapp.engine.access import Access
+from brokerapp.errors import Fenced, StoreUnavailable, Unlinked
 from brokerapp.in_force import InForce
-from brokerapp.listeners import Listen, Listeners
+from brokerapp.interpreter import tune
+from brokerapp.listeners import Listeners
 from brokerapp.network.connections import Connections
-from brokerapp.network.definition import NetworkConnector
 from brokerapp.network.desk import NetworkDesk
 from brokerapp.network.registry import Registry
 from brokerapp.network.seat import Seat
 from brokerapp.network.telling import network_stats
+from brokerapp.node_config import NodeConfig
+from brokerapp.nodes.company import CLUSTERED
 from brokerapp.nodes.concerned import other_concerned
-from brokerapp.nodes.links import LinkTls
 from brokerapp.nodes.membership import Membership
+from brokerapp.predecessors import check_beside, found_logs, until_gone
 from brokerapp.recording.recorder import NoRecorder, Recorder
 from brokerapp.reporting import Reporting
 from brokerapp.requests import Desk, answer
-from brokerapp.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.stats import Stats
 from brokerapp.stomp.endpoint import Authenticate
-from brokerapp.store import Limits, LogState
-from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
+from brokerapp.stomp.tls import client_context
+from brokerapp.store import Limits
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.room import store_limit
 
 logger = logging.getLogger(__name__)
-
-#: New objects after which Python looks for cycles. A node keeps many and makes hardly any cycles: at the interpreter's
-#: own 700 the search took a fifth of its time.
-COLLECT_AFTER = (200_000, 20, 100)
-
-#: Seconds after which a thread beside the event loop, such as one that checks a password, gives way to it.
-SWITCH_SECONDS = 0.0005
 
 #: Seconds between snapshots of the numbers, heart-beats of the node, and flushes of the trace.
 TICK_SECONDS = 1.0
@@ -65,35 +53,6 @@ UNSURE_SECONDS = 0.05
 DRAIN_SECONDS = 10.0
 #: Seconds it waits then for the store to take the marks of the queues.
 CLOSE_SECONDS = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class NodeConfig:
-    """What a node needs to know.
-
-    `definitions` are put into a store that has none. With `impose` they come from a file: they replace those of the
-    store when the file says something else than it did last time, so that what operators changed since stays.
-    """
-
-    broker: str
-    redis_url: str
-    listen: tuple[Listen, ...]
-    definitions: Definitions = field(default_factory=Definitions)
-    destinations: tuple[Destination, ...] = ()  #: that exist from the start
-    grants: tuple[Grant, ...] | None = None  #: None: everybody may do everything
-    impose: bool = False
-    store_limit: int = 0  #: bytes; 0: half of the machine's memory
-    temp_limit: int = 0  #: of them, for what is not persistent; 0: all
-    trace: bool = True  #: record what happens to messages
-    settings: Settings = DEFAULT_SETTINGS
-    alone: bool = False  #: nobody else can use this store, so a former node need not be waited for
-    cluster: ClusterTerms | None = None  #: the one it is in
-    network: tuple[NetworkConnector, ...] = ()  #: connectors to other brokers, unless the store knows others
-    network_at_once: bool = False  #: no connector waits for the first attempt of another
-    node: str = ONLY_NODE  #: its name among the nodes of the broker
-    node_timeout_ms: int = NODE_TIMEOUT_MS  #: without a beat after which it is taken for dead
-    link_host: str = "127.0.0.1"  #: where other nodes of the broker reach it
-    link_tls: LinkTls | None = None  #: how it speaks with them; None: unencrypted
 
 
 class Node:
@@ -117,17 +76,16 @@ class Node:
 
     async def start(self) -> None:
         """Become the broker's node and listen."""
-        gc.set_threshold(*COLLECT_AFTER)
-        sys.setswitchinterval(SWITCH_SECONDS)
-        keep_freed_memory()
+        tune()
         config = self.config
         await self._store.open()
-        await self._take_over()
+        await check_beside(self._store, config)
+        await until_gone(self._store, config)
         definitions = await self._in_force.begin(config.definitions, config.impose)
         self.broker = await self._make_broker(definitions)
         self.membership = Membership(
             self._store, config.node, config.link_host, config.node_timeout_ms, self.broker.homes,
-            unrivalled=config.alone, tls=config.link_tls,
+            unrivalled=config.alone, tls=config.link_tls, about={CLUSTERED: config.cluster is not None},
         )  # fmt: skip
         last = await self.membership.join()
         alone = not self.broker.homes.others
@@ -138,7 +96,9 @@ class Node:
         self._listeners = Listeners(self.broker, self._authenticate, self._request_pump)
         registry = Registry(self._store)
         await registry.begin(config.network, impose=config.impose, first=alone)
-        self.network = Connections(self._listeners.own, (), at_once=config.network_at_once)
+        self.network = Connections(
+            self._listeners.own, (), at_once=config.network_at_once, trust=partial(client_context, config.tls)
+        )
         self._seat = Seat(self.broker.homes, self.network, registry)
         self._network_desk = NetworkDesk(self._seat, registry)
         snapshot, beat = await self._store.snapshot(), self.membership.beat
@@ -147,7 +107,7 @@ class Node:
         )
         await self._reporting.beat()  # from here on operators ask us instead of changing the store themselves
         if alone:
-            self.broker.restoring.recover(await self._found(), last)
+            self.broker.restoring.recover(await found_logs(self._store, config, self.session), last)
         if config.cluster is not None:
             await self._join(config.cluster)
         self._reporting.note_depths()
@@ -185,10 +145,6 @@ class Node:
 
     async def _join(self, terms: ClusterTerms) -> None:
         """Be a broker of its cluster."""
-        if self.config.node != ONLY_NODE:  # each node would have links of its own, of which the others take one
-            raise ConfigurationRefused(
-                f"{self.config.broker} is in a cluster: there it has one node, with its own store"
-            )
         record = read_record(*await self._store.cluster_record())
         desk = Desk(self.broker, self._committer, self._request_pump, self._refresh)
         self._applying = Applying(self.broker, desk)
@@ -233,26 +189,6 @@ class Node:
         if not task.done():
             task.cancel()
             self.failed.result()
-
-    async def _found(self) -> list[LogState]:
-        """The logs as the last node left them, or none when the broker is to begin anew."""
-        found = await self._store.recover()
-        if not self.config.settings.delete_all_messages_on_startup:
-            return found
-        for state in found:
-            await self._store.drop(state.name, self.session)
-        logger.warning(
-            "all messages and destinations of the store are deleted (deleteAllMessagesOnStartup, persistent)"
-        )
-        return []
-
-    async def _take_over(self) -> None:
-        """Wait until a former node of this broker is gone for certain."""
-        while not self.config.alone and (former := (await self._store.nodes()).get(self.config.node)) is not None:
-            if _is_dead_here(former):
-                return
-            logger.info("the former node %s (%s) lives: waiting for it to leave", self.config.node, former["node"])
-            await asyncio.sleep(NODE_TIMEOUT_MS / 5000)
 
     async def impose(self, definitions: Definitions, source: str) -> int:
         """Put these in force if the source says something else than it did last time; the version in force.
@@ -418,16 +354,3 @@ class Node:
                     self.broker, self._committer, self._request_pump, self._refresh, request, self._network_desk.verbs
                 )
                 await self._store.answer(request["id"], reply)
-
-
-def _is_dead_here(former: dict) -> bool:
-    """Whether a node's process ran on this machine and is gone."""
-    if former.get("host") != socket.gethostname():
-        return False
-    try:
-        os.kill(former["pid"], 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
-    return former["pid"] == os.getpid()

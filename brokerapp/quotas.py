@@ -46,6 +46,11 @@ class Quotas:
         self.transactions = 0
         self.transaction_bytes = 0
 
+    @property
+    def held(self) -> int:
+        """Bytes of messages on their way to the store, and in open transactions."""
+        return self.share.pending_bytes + self.transaction_bytes
+
     def divide(self, clients: int) -> None:
         """There are so many clients now."""
         self.share.units = _part(MAX_ALL_UNITS, clients, UNITS)

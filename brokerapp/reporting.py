@@ -16,6 +16,7 @@ from brokerapp.destination import Destination
 from brokerapp.errors import StoreUnavailable
 from brokerapp.listeners import Listeners
 from brokerapp.network_stats import NetworkStats
+from brokerapp.nodes.summary import summary
 from brokerapp.peers import connection_of
 from brokerapp.recording.choice import EVERYTHING, Choice, choice, chosen
 from brokerapp.recording.depths import Depths
@@ -77,7 +78,10 @@ class Reporting:
                 **memory, "message_limit": self._limits.total, "temp_limit": self._limits.temp or self._limits.total,
                 "temp_used": self._broker.committer.temp,
             },
+            memory={"used": self._broker.quotas.held, "limit": self._broker.quotas.memory},
             network=self._network().to_json(),
+            cluster=self._broker.cluster.status(brief=True).to_json() if self._broker.cluster is not None else {},
+            homes=summary(self._broker),
         )  # fmt: skip
         whereabouts = {"host": socket.gethostname(), "pid": os.getpid()}
         await self._beat({**status.to_json(), **whereabouts})

@@ -10,9 +10,9 @@ from typing import Any
 from brokerapp.broker import Broker
 from brokerapp.cluster.record import Change
 from brokerapp.committer import Committer
-from brokerapp.delivery import entry_of
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.message_log import MessageLog
+from brokerapp.entries import entry_of
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.explaining import Explaining
 from brokerapp.named_subscription import NamedSubscription

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from brokerapp.actions import Settle, SettleRun
 from brokerapp.client import Client
-from brokerapp.delivery import from_log
 from brokerapp.destination import Destination
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.remote_entry import RemoteEntry
 from brokerapp.engine.subscription import Subscription
+from brokerapp.entries import from_log
 from brokerapp.errors import RequestRefused
 from brokerapp.recording.schema import BRIDGE_REFUSE, DROP
 
@@ -81,7 +81,7 @@ class Settling:
         while ack_ids:
             subscription = client.by_key.get(ack_ids[0].partition("-")[0])
             log = subscription and subscription.only_log
-            if log is None or log.away or subscription.ack_mode == "client":
+            if log is None or subscription.ack_mode == "client":
                 break
             take = subscription.unacked.pop
             found = [take(ack_id, None) for ack_id in ack_ids]
@@ -89,8 +89,11 @@ class Settling:
             if not entries:
                 break
             self._give_back_credit(subscription, entries)
-            self._broker.delivery.acked(log, entries, client, now_us)
-            self._broker.committer.settle(entries)
+            if log.away:
+                self._broker.homes.abroad.settle(entries, client)
+            else:
+                self._broker.delivery.acked(log, entries, client, now_us)
+                self._broker.committer.settle(entries)
             ack_ids = [ack_id for ack_id, entry in zip(ack_ids, found, strict=True) if entry is None]
         for each in SettleRun(ack_ids):
             self._broker.attempt(client, self.settle, each)

@@ -189,7 +189,10 @@ class NodeStatus:
     trace: dict[str, Any] = field(default_factory=dict)  #: recorded, dropped and pending trace events
     store: dict[str, Any] = field(default_factory=dict)  #: fsync policy, bytes used, limit
     network: dict[str, Any] = field(default_factory=dict)  #: NetworkStats
+    homes: dict[str, Any] = field(default_factory=dict)  #: its place among several nodes, see brokerapp.nodes.summary
+    memory: dict[str, Any] = field(default_factory=dict)  #: bytes `used` of messages not stored yet, and their `limit`
     name: str = ""  #: that it was started under; `node` is another one with each start
+    cluster: dict[str, Any] = field(default_factory=dict)  #: ClusterStatus, in brief; {}: its broker is in none
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

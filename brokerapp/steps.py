@@ -16,12 +16,12 @@ from typing import Any
 from brokerapp import clock
 from brokerapp.broker import Broker
 from brokerapp.client import Placed
-from brokerapp.delivery import entry_of
 from brokerapp.destination import Destination
 from brokerapp.engine.dead_letters import CAUSE
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.window import PAGE
+from brokerapp.entries import entry_of
 from brokerapp.errors import RequestRefused
 from brokerapp.recording.schema import DROP
 from brokerapp.sending import TestSend

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from brokerapp.actions import Subscribe, Unsubscribe
 from brokerapp.bounds import MESSAGE_BYTES
 from brokerapp.client import Client
-from brokerapp.delivery import from_log
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.access import Principal
 from brokerapp.engine.crossing import Crossing, Tally
@@ -20,6 +19,7 @@ from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.patience import topic_bound_of
 from brokerapp.engine.remote_entry import RemoteEntry
 from brokerapp.engine.subscription import MAX_PENDING_BYTES, Subscription
+from brokerapp.entries import from_log
 from brokerapp.errors import RequestRefused
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.network_path import (
@@ -187,7 +187,12 @@ class Subscribing:
         return options.get("exclusive", by_default).lower() == "true"
 
     def unsubscribe(self, client: Client, unsubscribe: Unsubscribe) -> None:
-        """End a subscription, what it holds goes back; or delete a durable one. Raises RequestRefused."""
+        """End a subscription, what it holds goes back; or delete durable ones. Raises RequestRefused."""
+        if unsubscribe.keep is not None:
+            if client.is_broker:
+                self._broker.durables.keep_of_bridge(client.client_id, unsubscribe.keep)
+            self._broker.barrier(client, unsubscribe.receipt)
+            return
         if unsubscribe.subscription_name is not None:
             owner = client.client_id if client.named else ""
             durable = self._broker.durables.find(owner, unsubscribe.subscription_name)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from brokerapp.actions import Abort, Begin, Commit
 from brokerapp.client import MAX_TRANSACTION_ACTIONS, MAX_TRANSACTIONS, Client, Transaction
-from brokerapp.delivery import from_log
 from brokerapp.destination import Destination
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.remote_entry import RemoteEntry
 from brokerapp.engine.subscription import Subscription
+from brokerapp.entries import from_log
 from brokerapp.errors import RequestRefused
 
 if TYPE_CHECKING:

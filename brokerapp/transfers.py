@@ -15,13 +15,13 @@ from types import MappingProxyType
 
 from brokerapp.broker import Broker
 from brokerapp.client import Placed
-from brokerapp.delivery import entry_of
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.choosing import selector_headers
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.routing import route
 from brokerapp.engine.window import PAGE
+from brokerapp.entries import entry_of
 from brokerapp.errors import LimitExceeded, RequestRefused
 from brokerapp.selectors import compile_selector
 from brokerapp.store import StoredEntry, Unit

@@ -15,7 +15,8 @@ from brokerapp.engine.life_cycles import AUTO_DESTROY_AFTER_MS
 from brokerapp.environment import Environment
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.listeners import Listen
-from brokerapp.node import Node, NodeConfig
+from brokerapp.node import Node
+from brokerapp.node_config import NodeConfig
 from brokerapp.nodes.links import LinkTls
 from brokerapp.settings import Settings
 from brokerapp.stomp.endpoint import Authenticate
@@ -122,6 +123,7 @@ def node_config(
         cluster=cluster,
         network=config.network_connectors,
         network_at_once=config.network_connector_start_async,
+        tls=config.tls,
     )
 
 

@@ -23,12 +23,12 @@ def transport_url(redis_url: str) -> str:
     return f"redis+socket://{rest}" if scheme == "unix" else redis_url
 
 
-#: A task that comes every few seconds and says nothing when all is well: its coming and going is not logged.
-QUIET = "console.look_at_reports"
+#: Tasks that come every few seconds and say nothing when all is well: their coming and going is not logged.
+QUIET = ("console.look_at_reports", "analytics.tasks.warm_up")
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    return record.levelno > logging.INFO or QUIET not in record.getMessage()
+    return record.levelno > logging.INFO or not any(name in record.getMessage() for name in QUIET)
 
 
 @after_setup_logger.connect

@@ -60,6 +60,7 @@ def _chart(
         "thin": round(window.seconds / PLACES * 1000),
         "url": _url(destination) + window.query,
         "summary": summary(marks, window),
+        "quiet": not any(mark[2] or mark[3] for mark in marks),
     }
 
 

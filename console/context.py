@@ -24,7 +24,7 @@ def house(request: HttpRequest) -> dict[str, Any]:
     setting = UserSetting.objects.filter(user=user).first() or UserSetting()
     return {
         "rights": rights,
-        "look": look_of(user),
+        "looking": look_of(user),
         "roles": ", ".join(sorted(roles_of(user))) or "no role",
         "theme": setting.theme,
         "themes": UserSetting.Theme.choices,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from brokerapp.cluster.status import ClusterStatus, MemberStatus
 from brokerapp.destination import Destination, Kind
 from brokerapp.snapshot import DestinationStats
 from console.figures import counted, rate, span, whole
@@ -99,11 +100,15 @@ def verdict(picture: Picture, found: list[Finding]) -> Verdict:
         return Verdict("lost", f"The broker does not answer. {picture.trouble}")
     if not picture.nodes:
         return Verdict("act", "No broker node is running: messages are kept, none is accepted or delivered.")
+    if (cluster := picture.cluster) is not None and not cluster.may_change:
+        return Verdict("act", _without_master(cluster))
     if not picture.stats:
         return Verdict("good", "The broker is up and waits for its first message.")
     if any(each.urgency is Urgency.ACT for each in found):
         need = "needs" if totals.dead == 1 else "need"
         return Verdict("act", f"{counted(totals.dead, 'dead letter')} {need} a decision.")
+    if cluster is not None and cluster.missing:
+        return Verdict("look", f"The cluster's {_named(cluster.missing)} cannot be reached.")
     if look := sum(each.urgency is Urgency.LOOK for each in found):
         hold = "holds" if look == 1 else "hold"
         return Verdict("look", f"{counted(look, 'queue')} {hold} messages that nobody consumes.")
@@ -113,3 +118,16 @@ def verdict(picture: Picture, found: list[Finding]) -> Verdict:
     if totals.pending:
         return Verdict("good", f"All is well. {counted(totals.pending, 'message')} on their way.")
     return Verdict("good", "All is well. Every queue is drained.")
+
+
+def _without_master(cluster: ClusterStatus) -> str:
+    if cluster.suspended:
+        return f"{cluster.broker} waits for its cluster's master {cluster.master}, and lets no client in."
+    return (
+        f"The cluster's master {cluster.master} cannot be reached: messages flow, but nothing can be made or deleted."
+    )
+
+
+def _named(members: Sequence[MemberStatus]) -> str:
+    names = [each.name for each in members]
+    return f"broker {names[0]}" if len(names) == 1 else f"brokers {', '.join(names[:-1])} and {names[-1]}"

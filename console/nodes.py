@@ -40,6 +40,8 @@ class NodeFacts:
         if "used" in store:
             limit = store.get("limit") or store.get("message_limit")
             facts.append(("Store uses", figures.size(store["used"]) + (f" of {figures.size(limit)}" if limit else "")))
+        if self.status.homes:
+            facts.append(("Home of", f"{figures.whole(self.status.homes['logs'])} queues and subscriptions"))
         if refused := self._refused:
             facts.append(("Connections refused", refused))
         if "recorded" in trace:
@@ -59,24 +61,34 @@ class Gauge:
     """How full something is."""
 
     label: str
+    words: str  #: what fills it
     text: str
     percent: int
 
 
+_MEMORY = "Messages that the node has taken and not stored yet, and open transactions (memoryUsage)"
+_STORE = "What the store's server holds, of what it may hold (storeUsage)"
+_MACHINE = "What the store's server holds, of the memory of its machine"
+_TEMPORARY = "Non-persistent messages in the store (tempUsage)"
+
+
 def gauges_of(nodes: Sequence[NodeStatus]) -> list[Gauge]:
-    """The store of the fullest node, by its limit for messages, and by the memory of its machine."""
-    gauges = [each for node in nodes for each in _gauges(node.store)]
+    """Of the fullest node: what it holds in memory; its store, by its limit for messages and by its machine's memory;
+    and what of the store non-persistent messages take, where they have a limit of their own."""
+    gauges = [each for node in nodes for each in _gauges(node.memory, node.store)]
     fullest = {each.label: each for each in sorted(gauges, key=lambda each: each.percent)}
     return list(fullest.values())
 
 
-def _gauges(store: Mapping[str, Any]) -> Iterator[Gauge]:
-    used = store.get("used", 0)
-    limits = (
-        ("Store", store.get("limit") or store.get("message_limit")),
-        ("Store, of the machine's memory", store.get("machine")),
+def _gauges(memory: Mapping[str, Any], store: Mapping[str, Any]) -> Iterator[Gauge]:
+    used, message_limit, temp_limit = (store.get(name) or 0 for name in ("used", "message_limit", "temp_limit"))
+    filled = (
+        ("Memory", _MEMORY, memory.get("used", 0), memory.get("limit")),
+        ("Store", _STORE, used, store.get("limit") or message_limit),
+        ("Store, of the machine's memory", _MACHINE, used, store.get("machine")),
+        ("Temporary store", _TEMPORARY, store.get("temp_used", 0), temp_limit if temp_limit != message_limit else 0),
     )
-    for label, limit in limits:
+    for label, words, held, limit in filled:
         if limit:
-            text = f"{figures.size(used)} of {figures.size(limit)}"
-            yield Gauge(label, text, min(100, round(100 * used / limit)))
+            text = f"{figures.size(held)} of {figures.size(limit)}"
+            yield Gauge(label, words, text, min(100, round(100 * held / limit)))

@@ -44,6 +44,8 @@ def parts(environment: Environment) -> list[Part]:
     proxies = f"--forwarded-allow-ips {environment.proxies}" if environment.proxies else "--no-proxy-headers"
     serving = f"--ws websockets-sansio --no-access-log {proxies} {closing}"
     others = [
+        # It takes longest to start, and waits for nobody.
+        *([] if environment.spark_remote else [Part("spark", _module("analytics.spark_server"))]),
         Part(
             "web",
             _module(f"uvicorn console.asgi:application {address} {serving}"),
@@ -60,7 +62,6 @@ def parts(environment: Environment) -> list[Part]:
             ready=lambda: answers_http(environment.bind, environment.monitor_port, "/healthz"),
         ),
         Part("archiver", _module("analytics.archiver")),
-        *([] if environment.spark_remote else [Part("spark", _module("analytics.spark_server"))]),
         *(
             Part(
                 f"worker-{queue}",

@@ -52,13 +52,12 @@ def look_of(user: AnyUser) -> Look | None:
     return getattr(user, "look", None)
 
 
-def begin(session: SessionBase, holder: Holder) -> float:
-    """See the console as this holder does from the next request on; until when. Raises RequestRefused."""
+def begin(session: SessionBase, holder: Holder) -> None:
+    """See the console as this holder does from the next request on. Raises RequestRefused."""
     if not any(grant.allows(Verb.SEE) for grant in holder.grants):
         raise RequestRefused(f"the {holder.words} sees nothing of the console")
     until = time.time() + MINUTES * 60
     session[KEY] = {"kind": holder.kind, "name": holder.name, "scopes": list(holder.scopes), "until": until}
-    return until
 
 
 def end(session: SessionBase) -> None:
@@ -105,17 +104,20 @@ class SeenAsMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if KEY in request.session:
-            request.user = seen_as(request.user, request.session)
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> None:
-        """Raises PermissionDenied for a change, and for what is somebody's own."""
-        look = look_of(request.user)
-        if look is None or not getattr(view, "login_required", True):  # as are operations, which ask by themselves
+        """Raises PermissionDenied for a change, and for what is somebody's own.
+
+        Middleware before this one knows only who looks: theirs are the login, the second factor and the clock.
+        """
+        if KEY not in request.session or request.resolver_match.url_name in WAYS_OUT:
             return
-        if request.resolver_match.url_name in WAYS_OUT:
-            request.user = look.by
+        request.user = seen_as(request.user, request.session)
+        look = look_of(request.user)
+        if look is None or not getattr(
+            view, "login_required", True
+        ):  # operations ask by themselves, with a token or so
             return
         refuse_changes(request)
         if not hasattr(view, "verb"):

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from brokerapp.config import BrokerConfig, TransportConnector
 from brokerapp.engine.access import Principal
 from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.wiring import node_config
+from tests.migrated import in_memory, make_template
 from tests.spread import Spread, urgency
 
 
@@ -51,6 +53,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Spread:
     """Who runs what when `-n` asks for several processes."""
     return Spread(config, log)
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory) -> Path:
+    """A file with a database that has all tables and nothing else, to be copied."""
+    ours = tmp_path_factory.getbasetemp()
+    return make_template(ours.parent if "PYTEST_XDIST_WORKER" in os.environ else ours)
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings, migrated) -> Iterator[None]:
+    """Django finds nothing left to migrate."""
+    with in_memory(migrated):
+        yield
 
 
 @pytest.fixture(scope="session")

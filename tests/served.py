@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,19 +14,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from brokerapp.environment import PROJECT
+from brokerapp.environment import PROJECT, Environment
 from tests.conftest import until
+from tests.migrated import run_script
 
 PASSWORD = "correct horse battery"
 #: Seconds until it has its tables, and until it answers, on a machine that is busy with other things.
 PATIENCE = 240
 
-#: Makes the tables; what makes the users follows in the same process, as starting Django takes seconds.
-_TABLES = """
-import django; django.setup()
-from django.core.management import call_command
-call_command("migrate", verbosity=0)
-"""
 _USERS = f"""
 from django.contrib.auth.models import Group, User
 for role in ("admin", "analyst", "support", "viewer"):
@@ -43,20 +39,20 @@ class Served:
     variables: Mapping[str, str]
 
 
-def make_database(variables: Mapping[str, str], users: str) -> None:
+def make_database(template: Path, variables: Mapping[str, str], users: str) -> None:
     """The tables of a console with these environment variables, and what this script makes in them."""
-    command = [sys.executable, "-c", _TABLES + users]
-    subprocess.run(command, cwd=PROJECT, env=variables, check=True, timeout=PATIENCE)
+    shutil.copy(template, Environment.read(variables).data / template.name)
+    run_script(users, variables)
 
 
 @contextmanager
-def served(data: Path, **more: str) -> Iterator[Served]:
+def served(data: Path, template: Path, **more: str) -> Iterator[Served]:
     """Run one on this data folder, with these environment variables besides; users are called as their roles."""
     variables = {
         **os.environ, "SLUICE_DATA": str(data), "DJANGO_SETTINGS_MODULE": "console.settings", "SLUICE_DEVELOP": "",
-        **more,
+        "DATABASE_URL": f"sqlite:///{data}/console.sqlite3", **more,
     }  # fmt: skip
-    make_database(variables, _USERS)
+    make_database(template, variables, _USERS)
     with serving(variables, data / "web.log") as web:
         yield web
 

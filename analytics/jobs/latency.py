@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 
 from analytics import charts
-from analytics.histogram import ERROR, percentiles
+from analytics.histogram import percentiles
+from analytics.jobs import delays
 from analytics.jobs.parts import (
     ACKED,
     CLIENT,
     DESTINATION,
     LATENCIES,
-    MAX_BARS,
     Collect,
     in_milliseconds,
     nothing,
@@ -45,33 +45,22 @@ def run(question: Question, collect: Collect) -> Findings:
         return nothing("No message was acknowledged in this window.")
     by_queue, by_consumer = (histogram.filter(histogram[each].is_null()) for each in ("consumer", "slot"))
     by_consumer = by_consumer.filter(by_consumer["consumer"].is_valid())
-    order = f"{chosen}_us"
-    queues = ordered(percentiles(by_queue, ["destination"]), order).rename_columns({"messages": "acked"})
-    consumers = ordered(percentiles(by_consumer, ["destination", "consumer"]), order)
+    queues = delays.by_destination(by_queue, chosen)
+    consumers = ordered(percentiles(by_consumer, ["destination", "consumer"]), f"{chosen}_us")
     consumers = consumers.rename_columns({"messages": "acked", "consumer": "client"})
-    slowest = in_milliseconds(queues.slice(0, MAX_BARS))
-    bars = {column.label: slowest[column.name].to_pylist() for column in LATENCIES}
-    names = [short(each) for each in slowest["destination"].to_pylist()]
     columns = (CLIENT, DESTINATION, ACKED, *LATENCIES)
     lines = _over_time(by_queue, queues["destination"].to_pylist()[:MAX_LINES], chosen, window, slot)
     drawn = any(sum(each is not None for each in values) > 1 for values in lines[1].values())  # a point is no line
     return Findings(
         sentence=_sentence(queues, consumers, chosen),
-        headline=(
-            Figure("Acknowledged", total(queues, "acked"), "messages"),
-            *(Figure(f"{chosen} at {short(each['destination'])}", each[order] / 1000, "ms")
-              for each in queues.slice(0, 3).to_pylist()),
-        ),
+        headline=(Figure("Acknowledged", total(queues, "acked"), "messages"), *delays.figures(queues, 3, chosen)),
         rows_read=total(queues, "acked"),
         charts=(
-            ("By destination", charts.bars(names, bars, "milliseconds")),
+            ("By destination", delays.bars(queues)),
             *(((f"{chosen} over time, of each {span(slot)}", charts.lines(*lines, "milliseconds")),) if drawn else ()),
         ),
         tables=(
-            Table(
-                "latency", f"By destination (within {ERROR:.1%})", (DESTINATION, ACKED, *LATENCIES),
-                in_milliseconds(queues),
-            ),
+            delays.table("By destination", queues),
             Table("latency-by-consumer", "By consumer", columns, in_milliseconds(consumers)),
         ),
     )  # fmt: skip

@@ -5,18 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from analytics import charts
-from analytics.histogram import ERROR, percentiles
-from analytics.jobs.parts import (
-    ACKED,
-    DESTINATION,
-    LATENCIES,
-    MAX_BARS,
-    Collect,
-    in_milliseconds,
-    nothing,
-    ordered,
-    total,
-)
+from analytics.jobs import delays
+from analytics.jobs.parts import ACKED, DESTINATION, Collect, nothing, ordered, total
 from analytics.question import Question
 from analytics.request import Window
 from analytics.results import Column, Figure, Findings, Table
@@ -43,29 +33,21 @@ def run(question: Question, collect: Collect) -> Findings:
     if not by_time.num_rows:
         return nothing()
     histogram = collect("latency by consumer queue", latency_of_destinations(events))
-    delays = ordered(percentiles(histogram, ["destination"]), "p95_us").rename_columns({"messages": "acked"})
+    slow = delays.by_destination(histogram)
     totals = _totals(by_time)
     return Findings(
-        sentence=_sentence(totals, delays),
+        sentence=_sentence(totals, slow),
         headline=(
             Figure("Arrived", total(totals, "arrived"), "messages"),
             Figure("Acknowledged", total(totals, "acked"), "messages"),
             Figure("Bytes in", total(totals, "bytes"), "bytes"),
-            *(
-                Figure(f"p95 at {short(each['destination'])}", each["p95_us"] / 1000, "ms")
-                for each in delays.slice(0, 1).to_pylist()
-            ),
+            *delays.figures(slow, 1),
         ),
         rows_read=total(by_time, "events"),
-        charts=_charts(by_time, delays, question.covered, slot),
+        charts=_charts(by_time, slow, question.covered, slot),
         tables=(
             Table("traffic", "Traffic by destination", (DESTINATION, *_COUNTS), totals),
-            Table(
-                "latency",
-                f"Time from the broker to the ack (within {ERROR:.1%})",
-                (DESTINATION, ACKED, *LATENCIES),
-                in_milliseconds(delays),
-            ),
+            delays.table("Time from the broker to the ack", slow),
             Table(
                 "traffic-by-time",
                 f"Traffic by destination and {span(slot)}",
@@ -82,24 +64,21 @@ def _totals(by_time: pa.Table) -> pa.Table:
     return ordered(summed.rename_columns({f"{name}_sum": name for name in names}), "arrived", "+destination")
 
 
-def _charts(by_time: pa.Table, delays: pa.Table, window: Window, slot: int) -> tuple:
+def _charts(by_time: pa.Table, slow: pa.Table, window: Window, slot: int) -> tuple:
     unit = f"messages per {span(slot)}"
     found = [
         (title, charts.over_time(*series(by_time, column, window, slot), unit))
         for title, column in (("Arrived", "arrived"), ("Acknowledged", "acked"))
     ]
-    if delays.num_rows:
-        slowest = in_milliseconds(delays.slice(0, MAX_BARS))
-        bars = {column.label: slowest[column.name].to_pylist() for column in LATENCIES}
-        names = [short(each) for each in slowest["destination"].to_pylist()]
-        found.append(("Time from the broker to the ack", charts.bars(names, bars, "milliseconds")))
+    if slow.num_rows:
+        found.append(("Time from the broker to the ack", delays.bars(slow)))
     return tuple(found)
 
 
-def _sentence(totals: pa.Table, delays: pa.Table) -> str:
+def _sentence(totals: pa.Table, slow: pa.Table) -> str:
     places, first = totals.num_rows, totals.slice(0, 1).to_pylist()[0]
     messages, at = counted(total(totals, "arrived"), "message"), counted(places, "destination")
-    slowest = delays.slice(0, 1).to_pylist()
+    slowest = slow.slice(0, 1).to_pylist()
     return sentence(
         f"{messages} arrived at {at}, copies included",
         f"most of them, {first['arrived']:,}, at {short(first['destination'])}" if places > 1 else "",

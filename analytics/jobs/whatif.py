@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +11,13 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from analytics.jobs import recorded_depths
+from analytics.jobs.parts import Collect
 from analytics.jobs.recorded_depths import recorded
 from analytics.outcome import AnalysisFailed
 from analytics.question import Question
 from analytics.request import Window
 from analytics.results import Findings
+from analytics.slots import slot_seconds, starts
 from analytics.transforms.whatif import classes, flows, is_recorded, sent_at
 from analytics.whatif import report
 from analytics.whatif.coding import Coding
@@ -30,15 +32,11 @@ from brokerapp.engine.circumstances import Circumstances
 STEPS = 3 + recorded_depths.STEPS
 #: Points of a chart.
 MAX_POINTS = 120
-MINUTE = 60
-LENGTHS = tuple(minutes * MINUTE for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440))
 #: Rows of classes and buckets that one process takes in: some 100 bytes each.
 MAX_ROWS = 2_000_000
 
 #: Messages looked at for each sample: of one moment there may be many.
 PER_MOMENT = 100
-
-Collect = Callable[[str, DataFrame], pa.Table]
 
 
 def run(question: Question, collect: Collect) -> Findings:
@@ -58,9 +56,9 @@ def run(question: Question, collect: Collect) -> Findings:
 
 def buckets_of(window: Window) -> Buckets:
     """The finest buckets that keep charts readable."""
-    seconds = next((each for each in LENGTHS if window.seconds / each <= MAX_POINTS), LENGTHS[-1])
-    first = window.since_us // 1_000_000 // seconds * seconds
-    return Buckets(first, seconds, -(-(-(-window.until_us // 1_000_000) - first) // seconds))
+    seconds = slot_seconds(window, MAX_POINTS)
+    begins = starts(window, seconds)
+    return Buckets(begins[0], seconds, len(begins))
 
 
 def _judged(question: Question, trial: Trial, flow: pa.Table, buckets: Buckets, collect: Collect) -> Findings:

@@ -37,7 +37,7 @@ def findings(
     comparison: Comparison, trial: Trial, samples: Sequence[Sample], rows_read: int, notes: Sequence[str], since_us: int
 ) -> Findings:
     """All that is to be said; `since_us` is when the record begins."""
-    drawn = _chart(comparison, since_us)
+    drawn = chart(comparison, since_us)
     return Findings(
         sentence=_sentence(comparison),
         rows_read=rows_read,
@@ -250,7 +250,7 @@ def _rows(names: Sequence[str], rows: Sequence[tuple]) -> pa.Table:
 # -- the chart
 
 
-def _chart(comparison: Comparison, since_us: int) -> tuple[str, dict] | None:
+def chart(comparison: Comparison, since_us: int) -> tuple[str, dict] | None:
     """Predicted depths of the targets for which they differ most, or which end deepest, where there is a record."""
     keeping = [each for each in comparison.targets if each.keeps]
     deepest = sorted(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,13 +17,10 @@ from pyspark.sql import SparkSession
 
 from analytics.request import Window
 from analytics.session import connected
-from benchmarks.analytics import archiver, oracle, server, traffic
-from benchmarks.analytics.first import PATIENCE
+from benchmarks.analytics import archiver, first, oracle, server, traffic
 from benchmarks.analytics.questions import ASKED, Asked, ask_duckdb, ask_spark
 
 EVENTS, HOURS = 10_000_000, 24
-#: What a small archive holds, for the first result after a start.
-SMALL, SMALL_HOURS = 100_000, 3
 #: From how many events to how many time is to grow no faster than they do.
 GROWTH = (1_000_000, 50_000_000)
 ROUNDS, WARM_UP = 3, 3
@@ -87,20 +82,12 @@ def _archive(folder: Path, events: int, hours: int) -> Path:
 
 
 def _first_result(folder: Path) -> bool:
-    """How long the first result takes after a start of server and worker, and a later one, on a small archive."""
-    window = traffic.window_of(SMALL_HOURS)
-    traffic.generate(folder / "archive", SMALL, SMALL_HOURS)
-    command = [sys.executable, "-m", "benchmarks.analytics.first", str(window.since_us), str(window.until_us), "4"]
-    before = time.monotonic()
-    with server.running(folder) as (environment, _):
-        own = {"SLUICE_DATA": str(folder), "SLUICE_SPARK_PORT": str(environment.spark_port)}
-        with subprocess.Popen(command, env={**os.environ, **own}, stdout=subprocess.PIPE, text=True) as worker:
-            worker.stdout.readline()
-            first = time.monotonic() - before
-            warm = [float(line) for line in worker.stdout][-1]
-    print(f"\n{SMALL:,} events: first result after the start {first:.1f} s ({FIRST_SECONDS:g} at most), ", end="")
-    print(f"warm {warm:.2f} s ({WARM_SECONDS:g} at most)", flush=True)
-    return first <= FIRST_SECONDS and warm <= WARM_SECONDS
+    """How long somebody waits who asks as soon as an installation has started, and later."""
+    took = first.measure(folder)
+    print(f"\n{first.EVENTS:,} events: ready {took.ready:.1f} s after the start; asked at once, ", end="")
+    print(f"the first result after {took.first:.1f} s ({FIRST_SECONDS:g} at most), ", end="")
+    print(f"later after {took.warm:.2f} s ({WARM_SECONDS:g} at most)", flush=True)
+    return took.first <= FIRST_SECONDS and took.warm <= WARM_SECONDS
 
 
 # -- beside DuckDB
@@ -175,7 +162,7 @@ def _grows(asked: Sequence[Asked], archives: Path, hours: int, folder: Path) -> 
 @contextmanager
 def _session(folder: Path) -> Iterator[tuple[SparkSession, int]]:
     with server.running(folder) as (environment, pid):
-        yield connected(environment, PATIENCE), pid
+        yield connected(environment, server.PATIENCE), pid
 
 
 def _whole(hours: int) -> Window:

@@ -13,6 +13,9 @@ from pathlib import Path
 from analytics import spark_server
 from brokerapp.environment import Environment
 
+#: Seconds for something to start, or to answer, on a machine that does much else.
+PATIENCE = 240.0
+
 
 @contextmanager
 def running(folder: Path) -> Iterator[tuple[Environment, int]]:

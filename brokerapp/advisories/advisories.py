@@ -281,13 +281,18 @@ class Advisories:
         if not self._broker.settings.advisory_support:
             return
         wanted = [each for each in listener.destinations if each.kind is Kind.TOPIC]
-        for family, existing in self._existing.news(to_bridge=bool(listener.client.bridge)).items():
+        told, is_bridge = 0, bool(listener.client.bridge)
+        for family, existing in self._existing.news(to_bridge=is_bridge).items():
             if not any(overlap(each.name, family) for each in wanted):
                 continue
             for name, headers, document in existing():
                 topic = Destination.topic(name)
                 if any(matches(each.name, name) for each in wanted) and self._broker.may(listener, "read", topic):
                     self._broker.delivery.tell(listener, self._message(headers, document), Copy(topic))
+                    told += 1
+        if is_bridge:
+            message, topic = self._message({}, documents.all_told(told)), topics.PREFIX + topics.BRIDGE_CONSUMER
+            self._broker.delivery.tell(listener, message, Copy(Destination.topic(topic)))
         self.elsewhere.listen()
 
     def _tell_here(self, topic: str, document: Document) -> None:

@@ -120,6 +120,11 @@ def consumer_info(subscription: Subscription, broker: str) -> Document:
     }}  # fmt: skip
 
 
+def all_told(count: int) -> Document:
+    """What a bridge is told when it was told of all consumers there are, by so many advisories."""
+    return {"AllConsumers": {"told": count}}
+
+
 def consumer_is_for(subscription: Subscription, broker: str) -> Document:
     """The consumer of a bridge as it is now, having been told of before."""
     return {"BridgeConsumerInfo": consumer_info(subscription, broker)["ConsumerInfo"]}

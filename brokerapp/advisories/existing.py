@@ -13,12 +13,11 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.engine import advisory_topics as topics
 from brokerapp.engine.advisory_topics import is_advisory, topic_of
 from brokerapp.engine.destination_map import matches
+from brokerapp.network_path import BRIDGE_DURABLES
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
 
-#: How the names of the durable subscriptions of bridges begin.
-BRIDGES = "NC-DS_"
 #: One thing to tell: topic, headers of its own, body.
 News = tuple[str, Document, Document]
 
@@ -83,7 +82,7 @@ class Existing:
         yield from self._consumers_there()
         for each in self._broker.durables:
             named = each.subscription
-            if not each.active and named.durable and not named.name.startswith(BRIDGES):
+            if not each.active and named.durable and not named.name.startswith(BRIDGE_DURABLES):
                 for topic in named.topics:
                     document = documents.offline(named, topic, self._broker.name)
                     yield topic_of(topics.CONSUMER, topic), self.consumer_count((topic,)), document

@@ -289,23 +289,25 @@ class Cluster:
 
     # -- for operators
 
-    def status(self) -> ClusterStatus:
-        """How things stand."""
+    def status(self, *, brief: bool = False) -> ClusterStatus:
+        """How things stand; `brief`: without what takes a look at every message and temporary destination."""
         recording = self.recording
         own_address = next(each.address for each in self.terms.members if each.name == self._broker.name)
         own = MemberStatus(self._broker.name, str(own_address), MemberState.SELF, recording.is_master)
         return ClusterStatus(
             self._broker.name, self.terms.master, self.is_suspended, not recording.why_not, recording.why_not,
             recording.record.id, recording.record.version, len(recording.record.entries),
-            (own, *map(self._status_of, self.peers.values())), self.lodging.to_json(),
+            (own, *(self._status_of(each, brief) for each in self.peers.values())),
+            len(self.lodging), () if brief else self.lodging.to_json(),
         )  # fmt: skip
 
-    def _status_of(self, peer: Peer) -> MemberStatus:
+    def _status_of(self, peer: Peer, brief: bool) -> MemberStatus:
         inbound = self._inbound.get(peer.name)
         return MemberStatus(
             peer.name, str(peer.address), peer.state, peer.name == self.terms.master, peer.since_ms, peer.last_error,
             inbound is not None, len(inbound.subscriptions) if inbound is not None else 0,
-            len(self.consumption) if peer.is_up else 0, peer.taken, self.consumption.waiting(peer),
+            len(self.consumption) if peer.is_up else 0, peer.taken,
+            0 if brief else self.consumption.waiting(peer),
         )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from brokerapp.engine.remote_entry import RemoteEntry
 from brokerapp.engine.subscription import Subscription
 from brokerapp.message import Copy
 from brokerapp.network_path import TO_HEADER, TTL_HEADER
+from brokerapp.selectors.joining import any_of
 from brokerapp.subscribing import CLIENT_OPTION, GROUPS_OPTION, USER_OPTION
 
 if TYPE_CHECKING:
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 
 #: Messages that another broker may have on its way to one consumer here: Open MQ's consumerFlowLimit.
 CONSUMER_FLOW_LIMIT = 1_000
-#: Different selectors of the subscribers of one topic that are joined by OR; with more all of it is asked for, as the
-#: other broker would ask so many conditions of each message.
-MAX_SELECTORS = 32
 #: Messages of topics that are known to have come, where patterns overlap: the copies follow each other closely.
 REMEMBERED = 4_096
 #: Of destinations that each broker has for itself.
@@ -116,7 +114,7 @@ class Consumption:
             self._drop(id)
             return
         headers = {"ack": "auto", TO_HEADER: self._broker.name, TTL_HEADER: "1"}
-        if (selector := joined(selectors)) is not None:
+        if (selector := any_of(selectors)) is not None:
             headers["selector"] = selector
         known = self._wishes.get(id)
         if known is None or known.headers != headers:
@@ -152,8 +150,7 @@ class Consumption:
         for subscription in self._id_of:
             gone = [each for each in subscription.pending if _is_kept_by(each, keeper)]
             for each in gone:
-                subscription.pending.remove(each)
-                subscription.pending_bytes -= len(each.message.body)
+                subscription.forget_pending(each)
 
     # -- what comes
 
@@ -162,8 +159,7 @@ class Consumption:
         keeper = self._keepers[peer]
         entry = entry_of(frame.headers, frame.body, peer.name, keeper)
         peer.taken += 1
-        subscription.pending.append(entry)
-        subscription.pending_bytes += len(frame.body)
+        subscription.await_turn(entry)
         self._broker.delivery.waiting[subscription] = None
         self._pump()
 
@@ -211,14 +207,6 @@ class RemoteKeeper:
     @property
     def _link(self) -> PeerLink | None:
         return self._peer.link if self.is_there else None
-
-
-def joined(selectors: Iterable[str | None]) -> str | None:
-    """A selector that takes what any of these takes; None: all."""
-    distinct = list(dict.fromkeys(selectors))
-    if None in distinct or len(distinct) > MAX_SELECTORS:
-        return None
-    return distinct[0] if len(distinct) == 1 else " OR ".join(f"({each})" for each in distinct)
 
 
 def _is_kept_by(entry: Any, keeper: RemoteKeeper) -> bool:

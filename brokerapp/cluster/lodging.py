@@ -48,6 +48,9 @@ class Lodging:
     def __iter__(self) -> Iterator[tuple[Destination, Lodger]]:
         return iter(self._lodgers.items())
 
+    def __len__(self) -> int:
+        return len(self._lodgers)
+
     def came(self, home: str, destination: Destination, belongs: Belonging) -> None:
         """A broker has it."""
         known = self._lodgers.get(destination)

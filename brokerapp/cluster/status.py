@@ -47,7 +47,13 @@ class ClusterStatus:
     record_version: int
     recorded: int  #: what exists by the record: destinations and durable subscriptions
     members: tuple[MemberStatus, ...] = field(default_factory=tuple)
-    temporaries: tuple[Mapping[str, Any], ...] = field(default_factory=tuple)  #: of other brokers, with their `home`
+    lodgers: int = 0  #: temporary destinations of other brokers
+    temporaries: tuple[Mapping[str, Any], ...] = field(default_factory=tuple)  #: those, with their `home`
+
+    @property
+    def missing(self) -> list[MemberStatus]:
+        """The brokers that cannot be reached, or take no link."""
+        return [each for each in self.members if each.state in (MemberState.DOWN, MemberState.REFUSED)]
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

@@ -7,14 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.network.terms import PLAIN, TLS, Address
+from brokerapp.network.address import STOMP_PORT, Address, address_of
 
 #: Open MQ's pause between attempts to reach another broker, milliseconds.
 RETRY_MS = 5_000
-DEFAULT_PORT = 61613
-_MEMBER = re.compile(
-    r"\s*(?P<name>[^\s=,]+)\s*=\s*(?P<scheme>[a-z+]+)://(?P<host>\[[^\]]+\]|[^:/?\s]+)(?::(?P<port>[0-9]{1,5}))?/?\s*"
-)
+_MEMBER = re.compile(r"\s*(?P<name>[^\s=,]+)\s*=\s*(?P<uri>\S+)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +50,11 @@ def read_members(text: str) -> tuple[Member, ...]:
     found: dict[str, Member] = {}
     for part in text.split(","):
         match = _MEMBER.fullmatch(part)
-        if match is None or match["scheme"] not in PLAIN | TLS or int(match["port"] or DEFAULT_PORT) > 65_535:
+        address = match and address_of(match["uri"], STOMP_PORT)
+        if address is None:
             raise ConfigurationRefused(f"clusterBrokers: {part.strip()!r} is not NAME=tcp://HOST:PORT")
         if match["name"] in found:
             raise ConfigurationRefused(f"clusterBrokers names {match['name']} twice")
-        address = Address(match["host"].strip("[]"), int(match["port"] or DEFAULT_PORT), match["scheme"] in TLS)
         found[match["name"]] = Member(match["name"], address)
     return tuple(found.values())
 

@@ -17,8 +17,9 @@ from brokerapp.connector import CARRIERS
 from brokerapp.destination import Destination
 from brokerapp.engine.consumer_mappings import OPTION as CONSUMER_WILDCARDS
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.network.definition import written
 from brokerapp.network.permitted import twice
-from brokerapp.network.terms import terms_of
+from brokerapp.network.terms import WITHOUT_EFFECT, terms_of
 
 #: A link as Markdown writes it, `[text](address)`, both being the same: a slip of web pages that quote configurations.
 _MARKDOWN_LINK = re.compile(r"\[([^\[\]]+)\]\(\1\)")
@@ -113,7 +114,10 @@ def _report(element: Element, connector: NetworkConnector) -> None:
     except ConfigurationRefused as wrong:
         raise element.refused(str(wrong)) from None
     for attribute in unused:
-        element.note(Outcome.IGNORED, "has no effect on bridges here", attribute)
+        element.note(Outcome.UNKNOWN, "no network connector has this", attribute)
+    for attribute, _ in connector.options:
+        if attribute in WITHOUT_EFFECT:
+            element.note(Outcome.IGNORED, f"has no effect: {WITHOUT_EFFECT[attribute]}", attribute)
     if connector.durable:
         why = "has no effect: durable subscriptions cross where their topics do (dynamicallyIncludedDestinations)"
         element.note(Outcome.IGNORED, why, "durableDestinations")
@@ -173,5 +177,6 @@ def write_network_connectors(connectors: tuple[NetworkConnector, ...]) -> etree.
             if destinations := getattr(each, field):
                 group = etree.SubElement(connector, tag)
                 for destination in destinations:
-                    etree.SubElement(group, destination.kind.value, physicalName=destination.name)
+                    name = written(destination).partition("://")[2]
+                    etree.SubElement(group, destination.kind.value, physicalName=name)
     return element

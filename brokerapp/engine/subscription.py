@@ -85,6 +85,31 @@ class Subscription:
         only = len(self.logs) == 1 and len(self.destinations) == 1 and not self.told
         return self.logs[0] if only else None
 
+    # -- what waits for it that is in none of its logs
+
+    def await_turn(self, entry: Entry) -> None:
+        """A message waits until it is ready."""
+        self.pending.append(entry)
+        self.pending_bytes += len(entry.message.body)
+
+    def next_pending(self) -> Entry:
+        """The one that waits for the longest time waits no longer."""
+        entry = self.pending.popleft()
+        self.pending_bytes -= len(entry.message.body)
+        return entry
+
+    def forget_pending(self, entry: Entry) -> None:
+        """One of those waits no longer."""
+        self.pending.remove(entry)
+        self.pending_bytes -= len(entry.message.body)
+
+    @property
+    def too_much_waits(self) -> bool:
+        """Whether more waits than may."""
+        return len(self.pending) > self.max_pending or self.pending_bytes > self.max_pending_bytes
+
+    # -- what it holds
+
     def lose(self, log: MessageLog) -> None:
         """A log is gone with all it held."""
         self.logs.remove(log)

@@ -10,19 +10,25 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from brokerapp.destination import Destination, Kind
 from brokerapp.network.demand import Change, Demand, Wanted
 from brokerapp.network.link import Link
+from brokerapp.network.names import durable
 from brokerapp.network.outbox import Outbox, PassedOn
 from brokerapp.network.terms import Terms
-from brokerapp.network_path import CONSUMERS_HEADER, SUPPRESS_HEADER, UNLIMITED, write_path
+from brokerapp.network_path import CONSUMERS_HEADER, KEEP_HEADER, SUPPRESS_HEADER, UNLIMITED, write_path
 from brokerapp.stomp.frames import Frame
 from brokerapp.transformations import ADVISORY_JSON
 
 logger = logging.getLogger(__name__)
 
 
+#: Seconds that a consumer has to be back after a broken link, where any is served as a durable one (forceDurable).
+FORCED_SECONDS = 60.0
+#: Names of durable subscriptions that fit into one frame's header; with more of them none is taken away.
+MAX_KEPT = 1_000
 #: The subscription by which a bridge hears of consumers.
 DEMAND = "demand"
 _CONSUMERS, _TEMPORARIES = "ActiveMQ.Advisory.Consumer.", ("ActiveMQ.Advisory.TempQueue", "ActiveMQ.Advisory.TempTopic")
@@ -66,6 +72,7 @@ class Bridge:
         #: Ack id of what the target has not confirmed yet -> subscription, bytes of its body.
         self._under_way: dict[str, tuple[str, int]] = {}
         self._durables: set[str] = set()  # subscriptions
+        self._heard_of = 0  # advisories
         self._ending: dict[str, Wanted] = {}  # subscriptions that are over when all theirs is confirmed
 
     def start(self) -> None:
@@ -103,6 +110,10 @@ class Bridge:
         except ValueError:
             logger.warning("%s: an advisory of %s is no JSON", self.name, self.there)
             return
+        if "AllConsumers" in document:
+            self._all_heard(document["AllConsumers"])
+            return
+        self._heard_of += 1
         if "ConsumerInfo" in document:
             self._follow(self.demand.started(self._target.dialect.consumer(document["ConsumerInfo"])))
         elif "BridgeConsumerInfo" in document:
@@ -111,6 +122,32 @@ class Bridge:
             self._follow(self.demand.stopped(document["RemoveInfo"]))
         elif "RemoveSubscriptionInfo" in document:
             self._follow(self.demand.forgotten(document["RemoveSubscriptionInfo"]))
+
+    def _all_heard(self, said: Mapping[str, Any]) -> None:
+        """All consumers and durable subscriptions there are known now: of those that were there before some may be
+        gone, and others are not bridged any more. What is kept for them is not needed.
+
+        Consumers that are served as durable ones, and are none, get some time to come back.
+        """
+        if self._heard_of < said.get("told", 0):
+            logger.warning("%s: %s told of more consumers than were heard of", self.name, self.there)
+        elif self.terms.forced_durable:
+            self._source.later(FORCED_SECONDS, self._forget_others)
+        else:
+            self._forget_others()
+
+    def _forget_others(self) -> None:
+        keep = [durable(self.here, topic) for topic in sorted(self.demand.durable)]
+        if self._source.dialect.knows_rivals and len(keep) <= MAX_KEPT:
+            self._source.send("UNSUBSCRIBE", {"id": "-", KEEP_HEADER: write_path(keep)})
+
+    def leave(self) -> None:
+        """For good: nothing is to be kept for it any more."""
+        for each in self.demand.wanted.values():
+            if each.durable:
+                self._source.unsubscribe(self._prefix + each.id)
+        if self._source.dialect.knows_rivals:
+            self._source.send("UNSUBSCRIBE", {"id": "-", KEEP_HEADER: ""})
 
     def _follow(self, change: Change) -> None:
         """What comes begins before it takes over from what goes."""
@@ -156,7 +193,7 @@ class Bridge:
         return self.terms.suppress_duplicate_topic_subscriptions
 
     def _durable_name(self, wanted: Wanted) -> str:
-        return f"NC-DS_{self.here}_{wanted.destination.name}"
+        return durable(self.here, wanted.destination.name)
 
     # -- messages
 

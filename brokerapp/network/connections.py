@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from brokerapp.errors import ConfigurationRefused, RequestRefused
+from brokerapp.network.address import Address, address_of
 from brokerapp.network.definition import NetworkConnector
 from brokerapp.network.discovery import Discovery
 from brokerapp.network.group import group_of
-from brokerapp.network.terms import Address, Terms, address_of, terms_of
-from brokerapp.network.way import Way
+from brokerapp.network.names import is_left_by
+from brokerapp.network.terms import Terms, terms_of
+from brokerapp.network.way import Trust, Way
 from brokerapp.stomp.endpoint import Endpoint
 
 logger = logging.getLogger(__name__)
@@ -41,11 +44,15 @@ class Connector:
 class Connections:
     """All of one node. `endpoint` is where bridges consume from their own broker.
 
-    Unless they start `at_once` each waits for the first attempts of the one before it.
+    Unless they start `at_once` each waits for the first attempts of the one before it. `trust` makes what TLS is spoken
+    with.
     """
 
-    def __init__(self, endpoint: Endpoint, definitions: Sequence[NetworkConnector], *, at_once: bool = False) -> None:
-        self.broker, self._endpoint, self._at_once = endpoint.broker, endpoint, at_once
+    def __init__(
+        self, endpoint: Endpoint, definitions: Sequence[NetworkConnector], *, at_once: bool = False,
+        trust: Trust = ssl.create_default_context,
+    ) -> None:  # fmt: skip
+        self.broker, self._endpoint, self._at_once, self._trust = endpoint.broker, endpoint, at_once, trust
         self._connectors = {each.name: self._make(each) for each in definitions}
         self._starting: asyncio.Task | None = None
         self._announcing: list[Discovery] = []
@@ -63,7 +70,7 @@ class Connections:
         terms, _ = terms_of(definition)
         connector = Connector(definition, terms, terms.auto_start)
         groups = (terms.addresses,) if terms.in_turn else [(each,) for each in terms.addresses]
-        connector.ways = [Way(self._endpoint, terms, each, self._told) for each in groups]
+        connector.ways = [Way(self._endpoint, terms, each, self._told, self._trust) for each in groups]
         return connector
 
     # -- life
@@ -84,10 +91,10 @@ class Connections:
         if not definitions:
             await self._end_starting()
         for each in [each for each in self._connectors if each not in names]:
-            await self.remove(each)
+            await self._drop(each)
         for each in definitions:
             former = self._connectors.get(each.name)
-            if former is not None and former.definition == each:
+            if former is not None and former.definition.to_json(secrets=True) == each.to_json(secrets=True):
                 continue
             if not begins:
                 await self.put(each)
@@ -149,12 +156,12 @@ class Connections:
                 connector.discovery = None
                 logger.error("network connector %s finds nobody: %s", connector.terms.name, error)
 
-    async def _end(self, connector: Connector) -> None:
+    async def _end(self, connector: Connector, *, for_good: bool = False) -> None:
         discovery, connector.discovery = connector.discovery, None
         if discovery is not None:
             await discovery.stop()
         for each in connector.ways:
-            await each.stop()
+            await each.stop(for_good=for_good)
         if connector.terms.group is not None:  # who is there then is found then
             connector.ways.clear()
             connector.announced.clear()
@@ -177,7 +184,7 @@ class Connections:
 
     def _lead(self, connector: Connector, address: Address) -> None:
         logger.info("network connector %s: found %s", connector.terms.name, address)
-        way = Way(self._endpoint, connector.terms, (address,), self._told)
+        way = Way(self._endpoint, connector.terms, (address,), self._told, self._trust)
         connector.ways.append(way)
         way.start()
 
@@ -229,8 +236,21 @@ class Connections:
             await self.resume(definition.name)
 
     async def remove(self, name: str) -> None:
-        """Have no such connector any more."""
-        await self.halt(name)
+        """Have no such connector any more. What was kept for its bridges goes, as far as this broker has it.
+
+        The durable subscriptions that a duplex one left at a broker that is away stay there.
+        """
+        await self._drop(name, for_good=True)
+        clients = {each.subscription.client_id for each in self.broker.durables}
+        for client in clients:
+            if is_left_by(client, name, self.broker.name, self._connectors):
+                self.broker.durables.keep_of_bridge(client, ())
+
+    async def _drop(self, name: str, *, for_good: bool = False) -> None:
+        """Have no such connector here. Unless it is `for_good` another node may have it."""
+        connector = self.find(name)
+        connector.running = False
+        await self._end(connector, for_good=for_good)
         del self._connectors[name]
 
     def _told(self, way: Way, begins: bool) -> None:

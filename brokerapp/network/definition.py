@@ -32,7 +32,7 @@ class NetworkConnector:
         Secrets are None unless they are asked for.
         """
         options = {name: text if secrets or name not in SECRETS else None for name, text in self.options}
-        lists = {field: list(map(str, getattr(self, field))) for field in _LISTS if getattr(self, field)}
+        lists = {field: list(map(written, getattr(self, field))) for field in _LISTS if getattr(self, field)}
         return {"name": self.name, "uri": self.uri, **lists, **({"options": options} if options else {})}
 
     def without_secrets(self) -> NetworkConnector:
@@ -54,12 +54,22 @@ class NetworkConnector:
         lists = {field: tuple(map(Destination.parse, data.get(field, ()))) for field in _LISTS}
         made = NetworkConnector(data["name"], data["uri"], **lists)
         options = data.get("options", {})
-        same = former is not None and former.uri == made.uri and former.option("userName") == options.get("userName")
+        same = (
+            former is not None
+            and former.uri == made.uri
+            and all(former.option(user) == options.get(user) for user in ("userName", "remoteUserName"))
+        )
         return replace(made, options=tuple(_options(options, former, same=same)))
 
     def option(self, name: str) -> str | None:
         """What it says of this; None: nothing."""
         return dict(self.options).get(name)
+
+
+def written(destination: Destination) -> str:
+    """In native form, with the options behind it."""
+    options = "&".join(f"{name}={value}" for name, value in destination.options.items())
+    return f"{destination}?{options}" if options else str(destination)
 
 
 def _options(given: Mapping[str, Any], former: NetworkConnector | None, *, same: bool) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ from brokerapp.errors import InvalidDestination
 from brokerapp.network.permitted import listed, refusal
 from brokerapp.network.terms import Terms
 from brokerapp.network_path import RECORDS, UNLIMITED, Path
+from brokerapp.selectors.joining import any_of
 
 Document = Mapping[str, Any]
 #: How advisories name the kinds of destinations.
@@ -93,11 +94,17 @@ class Demand:
         self._terms, self._here, self._there = terms, here, there
         self.wanted: dict[str, Wanted] = {}  #: by id
         self._numbers = 0
+        self._asleep: set[str] = set()  # topics with durable subscriptions that count when somebody consumes them
+
+    @property
+    def durable(self) -> set[str]:
+        """The topics that are kept for the other broker while the bridge is away."""
+        return {each.destination.name for each in self.wanted.values() if each.durable} | self._asleep
 
     def static(self) -> Change:
         """What is wanted without anybody consuming."""
         return Change(tuple([
-            self._want(each, None, 0, (self._there,), static=True)
+            self._want(each, None, 0, (self._there,), self._is_forced(each), static=True)
             for each in self._terms.statically_included
             if not (self._terms.exclude_static and listed(each, self._terms.excluded))
         ]))  # fmt: skip
@@ -106,19 +113,20 @@ class Demand:
         """A consumer began there, or a durable subscription is there that nobody consumes (`active` is false)."""
         if info.get("browser") or not self._is_near(path := self._path_to(info)):
             return NOTHING
+        targets = list(_destinations(info))
         if info.get("active") is False and self._terms.dynamic_only:
+            self._asleep.update(each.name for each in targets if not refusal(self._terms, each))
             return NOTHING
-        return Change.all_of([self._started_at(target, info, path) for target in _destinations(info)])
+        return Change.all_of([self._started_at(target, info, path) for target in targets])
 
     def is_for(self, info: Document) -> Change:
         """The consumer of another bridge is there for others than before: nearer ones, or some that are too far."""
-        durable = info.get("subscriptionName") is not None
-        who, path = _subscription(info) if durable else _consumer(info.get("consumerId", {})), self._path_to(info)
-        known = [each for each in self.wanted.values() if each.durable is durable and who in each.consumers]
+        who, path = _who(info), self._path_to(info)
+        known = [each for each in self.wanted.values() if who in each.consumers]
         if not known:
             return self.started(info)
         if not self._is_near(path):
-            return self._without(who, durable=durable)
+            return self._without(who)
         for each in known:
             each.consumers[who] = replace(each.consumers[who], origins=_origins(info), path=path)
         return Change.all_of(map(self._narrowed, known))
@@ -129,10 +137,13 @@ class Demand:
     def _started_at(self, target: Destination, info: Document, path: Path) -> Change:
         if refusal(self._terms, target):
             return NOTHING
-        durable = info.get("subscriptionName") is not None and target.kind is Kind.TOPIC
-        who = _subscription(info) if durable else _consumer(info.get("consumerId", {}))
-        asked = int(info.get("priority", 0))
-        return self._serve(who, Behind(target, info.get("selector") or None, _origins(info), path, asked), durable)
+        named = info.get("subscriptionName") is not None and target.kind is Kind.TOPIC
+        behind = Behind(target, info.get("selector") or None, _origins(info), path, int(info.get("priority", 0)))
+        return self._serve(_who(info), behind, named or self._is_forced(target))
+
+    def _is_forced(self, target: Destination) -> bool:
+        """Whether whoever consumes it is served as a durable subscriber, for as long as it consumes (forceDurable)."""
+        return target.kind is Kind.TOPIC and listed(target, self._terms.forced_durable)
 
     def _serve(self, who: str, behind: Behind, durable: bool) -> Change:
         """By what there is, or by a subscription of its own."""
@@ -175,19 +186,19 @@ class Demand:
         id = removed.get("objectId", {})
         if id.get("@class") != "ConsumerId":
             return NOTHING
-        return self._without(_consumer(id), durable=False)
+        return self._without(_consumer(id))
 
     def forgotten(self, removed: Document) -> Change:
         """A durable subscription was deleted there."""
         nameless = {**removed, "clientId": ""}  # as some brokers tell of its consumers
-        change = self._without(_subscription(removed), durable=True)
-        return change if change != NOTHING else self._without(_subscription(nameless), durable=True)
+        change = self._without(_subscription(removed))
+        return change if change != NOTHING else self._without(_subscription(nameless))
 
-    def _without(self, consumer: str, *, durable: bool) -> Change:
+    def _without(self, who: str) -> Change:
         changes = []
         for each in list(self.wanted.values()):
-            if each.durable is durable and consumer in each.consumers:
-                del each.consumers[consumer]
+            if who in each.consumers:
+                del each.consumers[who]
                 changes.append(self._left_with(each))
         return Change.all_of(changes)
 
@@ -238,20 +249,18 @@ class Demand:
         return terms.consumer_priority_base - (len(path) + 1 if len(path) > 1 else 0)
 
 
-def any_of(selectors: Iterable[str | None]) -> str | None:
-    """A selector that takes what any of these takes; None, which takes all, if one of them is that."""
-    different = list(dict.fromkeys(selectors))
-    if not different or None in different:
-        return None
-    return different[0] if len(different) == 1 else " OR ".join(f"({each})" for each in different)
-
-
 def _consumer(id: Document) -> str:
     return f"{id.get('connectionId', '')}:{id.get('sessionId', '')}:{id.get('value', '')}"
 
 
 def _subscription(info: Document) -> str:
-    return f"{info.get('clientId', '')}:{info.get('subscriptionName', '')}"
+    return f"durable:{info.get('clientId', '')}:{info.get('subscriptionName', '')}"
+
+
+def _who(info: Document) -> str:
+    """The durable subscription that is consumed, or else the consumer."""
+    named = info.get("subscriptionName") is not None
+    return _subscription(info) if named else _consumer(info.get("consumerId", {}))
 
 
 def _origins(info: Document) -> frozenset[str]:

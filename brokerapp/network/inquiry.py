@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 from brokerapp.broker import Broker
-from brokerapp.delivery import entry_of
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.choosing import Wants
 from brokerapp.engine.crossing import Verdict
@@ -14,6 +13,7 @@ from brokerapp.engine.destination_map import matches
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
+from brokerapp.entries import entry_of
 from brokerapp.errors import RequestRefused
 from brokerapp.network.connections import Connections
 from brokerapp.network.demand import Wanted

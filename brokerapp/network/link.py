@@ -8,10 +8,11 @@ import ssl
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from brokerapp.errors import BrokerError, ProtocolError
+from brokerapp.errors import BrokerError, ConfigurationRefused, ProtocolError
 from brokerapp.message import escape, unescape
+from brokerapp.network.address import Address
 from brokerapp.network.dialect import SLUICE, Dialect, dialect_of
-from brokerapp.network.terms import Address
+from brokerapp.network.websocket import Tunnel
 from brokerapp.stomp.frames import Frame, FrameParser, Run, encode
 from brokerapp.stomp.session import BRIDGE_HEADER
 
@@ -37,18 +38,38 @@ class LinkLost(BrokerError):
     code = "link-lost"
 
 
-async def dial(name: str, address: Address) -> Link:
-    """A connection to where a broker listens, which is not open yet. Raises LinkLost."""
+async def dial(
+    name: str, address: Address, trust: Callable[[], ssl.SSLContext] = ssl.create_default_context
+) -> Link:  # fmt: skip
+    """A connection to where a broker listens, which is not open yet; `trust` says whose certificates are believed.
+
+    Raises LinkLost.
+    """
     link = Link(name)
-    context = ssl.create_default_context() if address.tls else None
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            await asyncio.get_running_loop().create_connection(lambda: link, address.host, address.port, ssl=context)
+            await _connect(link, address, trust() if address.tls else None)
     except TimeoutError as error:
         raise LinkLost(f"no connection within {CONNECT_SECONDS:g} s") from error
     except OSError as error:
         raise LinkLost(error.strerror or str(error)) from error
+    except ConfigurationRefused as error:
+        raise LinkLost(str(error)) from error
     return link
+
+
+async def _connect(link: Link, address: Address, tls: ssl.SSLContext | None) -> None:
+    connecting = asyncio.get_running_loop().create_connection
+    if not address.websocket:
+        await connecting(lambda: link, address.host, address.port, ssl=tls)
+        return
+    tunnel = Tunnel(link, address)
+    transport, _ = await connecting(lambda: tunnel, address.host, address.port, ssl=tls)
+    try:
+        await tunnel.opened
+    except BaseException:
+        transport.abort()
+        raise
 
 
 class Link(asyncio.Protocol):
@@ -140,6 +161,10 @@ class Link(asyncio.Protocol):
             return
         self._transport.write(b"\n")
         self._beat = self._loop.call_later(HEART_BEAT_MS / 1000, self._on_beat)
+
+    def later(self, seconds: float, call: Callable[[], None]) -> None:
+        """Do this then, if the connection lasts so long."""
+        self._loop.call_later(seconds, lambda: self.lost.done() or call())
 
     def close(self, why: str = "closed") -> None:
         """End the connection."""

@@ -10,35 +10,16 @@ from urllib.parse import parse_qsl
 
 from brokerapp.destination import Destination
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.network.address import MAX_PORT, Address, address_of
 from brokerapp.network.definition import NetworkConnector
 from brokerapp.network.group import Group, group_of
 from brokerapp.network_path import UNLIMITED
 
-#: Where ActiveMQ listens unless told otherwise, and where it does so for STOMP.
-DEFAULT_PORT, STOMP_PORT = 61616, 61613
 #: `scheme:(uri,uri)?options`, the parentheses being optional around one.
 _DISCOVERY = re.compile(r"(static|masterslave):(?://)?(?:\((?P<list>[^()]*)\)|(?P<one>[^()?]*))(?:\?(?P<options>.*))?")
-_ADDRESS = re.compile(r"(?P<scheme>[a-z+]+)://(?P<host>\[[^\]]+\]|[^:/?]+)(?::(?P<port>[0-9]{1,5}))?(?:[/?].*)?")
-#: Schemes of a remote broker at which STOMP is spoken: plain, and over TLS.
-PLAIN = frozenset({"tcp", "nio", "stomp", "stomp+nio", "auto", "auto+nio"})
-TLS = frozenset({"ssl", "nio+ssl", "stomp+ssl", "stomp+nio+ssl", "auto+ssl", "auto+nio+ssl"})
 #: Largest of what connectors say in numbers: a day; longer than any path of brokers; messages that one bridge holds,
 #: which may wait in the memory of the other broker; and what makes a delay grow too fast to mean anything.
 MAX_MS, MAX_BROKERS, MAX_PREFETCH, MAX_MULTIPLIER = 24 * 3_600_000, 1_000, 1_000_000, 1_000
-_PORTS = range(1, 65_536)
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where a remote broker listens."""
-
-    host: str
-    port: int
-    tls: bool = False
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'ssl' if self.tls else 'tcp'}://{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +52,7 @@ class Terms:
     dynamically_included: tuple[Destination, ...] = ()
     statically_included: tuple[Destination, ...] = ()
     excluded: tuple[Destination, ...] = ()
+    forced_durable: tuple[Destination, ...] = ()  #: of what is included: any consumer is served as a durable one
     auto_start: bool = True
     dynamic_only: bool = False
     decrease_network_consumer_priority: bool = True
@@ -92,6 +74,17 @@ class Terms:
     destination_filter: str | None = None
     user_name: str | None = None
     password: str | None = field(default=None, repr=False)
+    remote_user_name: str | None = None  #: in place of the former
+    remote_password: str | None = field(default=None, repr=False)
+    advisory_for_failed_forward: bool = False
+    use_compression: bool = False
+
+    @property
+    def login(self) -> tuple[str, str] | None:
+        """User and password at the other broker; None: it is not told any."""
+        if self.remote_user_name is not None:
+            return self.remote_user_name, self.remote_password or ""
+        return None if self.user_name is None else (self.user_name, self.password or "")
 
 
 def _yes(text: str) -> bool:
@@ -149,7 +142,24 @@ ATTRIBUTES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "destinationFilter": ("destination_filter", _text),
     "userName": ("user_name", _text),
     "password": ("password", _text),
+    "remoteUserName": ("remote_user_name", _text),
+    "remotePassword": ("remote_password", _text),
+    "advisoryForFailedForward": ("advisory_for_failed_forward", _yes),
+    "useCompression": ("use_compression", _yes),
 }
+#: Attributes that change nothing here, and why.
+WITHOUT_EFFECT: Mapping[str, str] = {
+    "syncDurableSubs": "durable subscriptions are compared whenever a bridge begins",
+    "checkDuplicateMessagesOnDuplex": "what is handed over twice is known again in both directions",
+    **dict.fromkeys(
+        ("advisoryPrefetchSize", "advisoryAckPercentage"), "a bridge acknowledges no advisories: they are pushed"
+    ),
+    "dispatchAsync": "a bridge holds up nobody who sends",
+    **dict.fromkeys(("gcDestinationViews", "gcSweepTime"), "there are no views of JMX here"),
+    **dict.fromkeys(("useBrokerNamesAsIdSeed", "clientIdToken"), "the ids of a bridge's connections are fixed"),
+}
+#: What may be said behind the name of an included topic: whoever consumes it is served as a durable subscriber.
+FORCE_DURABLE = "forceDurable"
 #: Attributes that set two.
 _BOTH_TTLS = "networkTTL"
 _OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
@@ -163,7 +173,7 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 
 
 def terms_of(connector: NetworkConnector) -> tuple[Terms, list[str]]:
-    """A connector's terms, and the attributes and options of its uri that nobody knows.
+    """A connector's terms, and the attributes and options of its uri and destinations that nobody knows.
 
     Raises ConfigurationRefused, which names what is wrong.
     """
@@ -173,20 +183,31 @@ def terms_of(connector: NetworkConnector) -> tuple[Terms, list[str]]:
         addresses, in_turn, options = _where(connector)
     terms = Terms(
         connector.name, addresses, group, in_turn, _reconnecting(connector, options),
-        connector.dynamically_included, connector.statically_included, connector.excluded,
+        connector.dynamically_included, connector.statically_included, connector.excluded, _forced(connector),
     )  # fmt: skip
     given = dict(connector.options)
     if _BOTH_TTLS in given:
         both = given.pop(_BOTH_TTLS)
         given = {"messageTTL": both, "consumerTTL": both} | given
     known, unknown = {}, [name for name in options if name not in _OPTIONS]
+    listed = (*connector.dynamically_included, *connector.statically_included, *connector.excluded)
+    unknown += [f"{each}?{name}" for each in listed for name in each.options if name != FORCE_DURABLE]
     for name, text in given.items():
         if name in ATTRIBUTES:
             target, read = ATTRIBUTES[name]
             known[target] = _read(connector, name, text, read)
-        else:
+        elif name not in WITHOUT_EFFECT:
             unknown.append(name)
     return replace(terms, **known), unknown
+
+
+def _forced(connector: NetworkConnector) -> tuple[Destination, ...]:
+    included = (*connector.dynamically_included, *connector.statically_included)
+    return tuple(
+        each
+        for each in included
+        if FORCE_DURABLE in each.options and _read(connector, FORCE_DURABLE, each.options[FORCE_DURABLE], _yes)
+    )
 
 
 def _where(connector: NetworkConnector) -> tuple[tuple[Address, ...], bool, dict[str, str]]:
@@ -209,20 +230,10 @@ def _address(connector: NetworkConnector, uri: str) -> Address:
     if address is None:
         raise ConfigurationRefused(
             f"networkConnector {connector.name}: {uri!r} is not where a broker can be reached; "
-            f"expected static:(tcp://host:port,...), masterslave:(...) or tcp://host:port, port at most {_PORTS[-1]}"
+            f"expected static:(tcp://host:port,...), masterslave:(...) or tcp://host:port, port at most {MAX_PORT}; "
+            "ssl:// is with TLS, ws:// and wss:// pass where http does"
         )
     return address
-
-
-def address_of(uri: str) -> Address | None:
-    """Where STOMP is spoken, as a uri has it; None for any other."""
-    found = _ADDRESS.fullmatch(uri)
-    if found is None or found["scheme"] not in PLAIN | TLS:
-        return None
-    port = int(found["port"] or (STOMP_PORT if found["scheme"].startswith("stomp") else DEFAULT_PORT))
-    if port not in _PORTS:
-        return None
-    return Address(found["host"].strip("[]"), port, found["scheme"] in TLS)
 
 
 def _reconnecting(connector: NetworkConnector, options: Mapping[str, str]) -> Reconnecting:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -13,12 +14,14 @@ from brokerapp.clock import now_ms
 from brokerapp.engine.crossing import Tally
 from brokerapp.network import loopback
 from brokerapp.network.activemq import ask_name
+from brokerapp.network.address import Address
 from brokerapp.network.batches import Batches
 from brokerapp.network.bridge import Bridge, BridgeNumbers, prefix_of
 from brokerapp.network.dialect import ACTIVEMQ
 from brokerapp.network.link import Link, LinkLost, dial
+from brokerapp.network.names import inbound, outbound
 from brokerapp.network.outbox import OneByOne, Outbox
-from brokerapp.network.terms import Address, Terms
+from brokerapp.network.terms import Terms
 from brokerapp.network_stats import WayState
 from brokerapp.stomp.endpoint import Endpoint
 from brokerapp.stomp.frames import Frame
@@ -27,6 +30,8 @@ from brokerapp.stomp.session import BRIDGE_HEADER, DUPLEX_HEADER, WAY_HEADER
 
 logger = logging.getLogger(__name__)
 
+#: What makes that by which other brokers are believed, where they speak TLS.
+Trust = Callable[[], ssl.SSLContext]
 #: What the two directions are called.
 OUT, IN = "out", "in"
 
@@ -43,14 +48,15 @@ class Counts:
 class Way:
     """To the first of these addresses that answers, in turn. `endpoint` is where bridges consume from their own broker.
 
-    `told` hears of each pair of links that begins (True) and ends.
+    `told` hears of each pair of links that begins (True) and ends; `trust` is what TLS is spoken with.
     """
 
     def __init__(
-        self, endpoint: Endpoint, terms: Terms, addresses: Sequence[Address], told: Callable[[Way, bool], None]
+        self, endpoint: Endpoint, terms: Terms, addresses: Sequence[Address], told: Callable[[Way, bool], None],
+        trust: Trust = ssl.create_default_context,
     ) -> None:  # fmt: skip
         self.terms, self.addresses = terms, addresses
-        self.broker, self._endpoint, self._told = endpoint.broker.name, endpoint, told
+        self.broker, self._endpoint, self._told, self._trust = endpoint.broker.name, endpoint, told, trust
         self.state = WayState.STOPPED
         self.remote = ""  #: the name of the broker it leads to, when that is known
         self.connected_to: Address | None = None
@@ -82,8 +88,10 @@ class Way:
             self.attempts, self.last_error = 0, ""
             self._task = asyncio.create_task(self._keep(), name=f"network {self.terms.name}")
 
-    async def stop(self) -> None:
-        """Take the bridges down; what they held goes back."""
+    async def stop(self, *, for_good: bool = False) -> None:
+        """Take the bridges down; what they held goes back. Nothing is kept for them then if it is for good."""
+        for each in self.bridges if for_good else ():
+            each.leave()
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -152,10 +160,10 @@ class Way:
 
     async def _dial(self, address: Address) -> Link:
         terms = self.terms
-        link = await dial(terms.name, address)
-        login = {"login": terms.user_name, "passcode": terms.password or ""} if terms.user_name is not None else {}
+        link = await dial(terms.name, address, self._trust)
+        login = dict(zip(("login", "passcode"), terms.login, strict=True)) if terms.login is not None else {}
         duplex = {DUPLEX_HEADER: "true"} if terms.duplex else {}
-        id = f"{terms.name}_{self.broker}_outbound"
+        id = outbound(terms.name, self.broker)
         way = {WAY_HEADER: " ".join(map(str, self.addresses))}
         await link.open({BRIDGE_HEADER: self.broker, "client-id": id, **way, **duplex, **login})
         if not link.remote:
@@ -168,7 +176,7 @@ class Way:
         link = Link(name)
         self.own = loopback.connect(link, self._endpoint)
         self.own.client.bridge, self.own.client.tally = self.remote, self.counts.here
-        await link.open({BRIDGE_HEADER: self.broker, "client-id": f"{name}_{self.remote}_inbound_{self.broker}"})
+        await link.open({BRIDGE_HEADER: self.broker, "client-id": inbound(name, self.remote, self.broker)})
         return link
 
     async def _outbox(self, remote: Link) -> Outbox:

@@ -63,6 +63,11 @@ class Guests:
 
     # -- consumers
 
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._guests)
+
     def consume(self, session: str, id: int, key: int, name: str, facts: dict[str, Any]) -> None:
         """A consumer of another node begins to consume a log, or goes on here."""
         log = self._broker.queues.get(name)

@@ -23,15 +23,15 @@ BEATS = 5
 class Membership:
     """Of the node of this name. It is a member from `join` until `leave`.
 
-    `unrivalled`: nobody else can use the store, so it is never taken for dead.
+    `unrivalled`: nobody else can use the store, so it is never taken for dead. `about`: what other nodes read of it.
     """
 
     def __init__(
         self, store: RedisStore, name: str, host: str, timeout_ms: int, homes: Homes, *, unrivalled: bool = False,
-        tls: LinkTls | None = None,
+        tls: LinkTls | None = None, about: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self._store, self.name, self._host, self._timeout_ms, self._homes = store, name, host, timeout_ms, homes
-        self._unrivalled = unrivalled
+        self._unrivalled, self._about = unrivalled, about or {}
         self.session = homes.me
         self.silences = Silences(self.session, timeout_ms / 1000)
         self._links = Links(self.session, homes, tls)
@@ -55,7 +55,8 @@ class Membership:
         self._links.secret = await self._store.secret()
         self._homes.open(self._links)
         await self._links.listen(self._host)
-        last = await self._store.claim(self.session, self.name, {"link": self._links.address}, self._timeout_ms)
+        about = {**self._about, "link": self._links.address}
+        last = await self._store.claim(self.session, self.name, about, self._timeout_ms)
         self._beat_at = asyncio.get_running_loop().time()
         await self._expel_the_dead()
         self._latest = await self._members()

@@ -30,18 +30,12 @@ from brokerapp.actions import (
 from brokerapp.connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
 from brokerapp.message import escape, unescape
-from brokerapp.network_path import (
-    CONSUMERS_HEADER,
-    PATH_HEADER,
-    SUPPRESS_HEADER,
-    TO_HEADER,
-    TTL_HEADER,
-    read_path,
-)
+from brokerapp.network_path import KEEP_HEADER, PATH_HEADER, read_path
 from brokerapp.stomp.frames import QUOTES, Frame, Run, encode
 from brokerapp.stomp.naming import NO_NAMES, SEND_TYPE, Naming, names_own
 from brokerapp.stomp.runs import AckFrames
 from brokerapp.stomp.send_headers import is_counted, number_of, priority_of, properties_of, with_jms_setters
+from brokerapp.stomp.subscribe_headers import options_of, subscription_name
 from brokerapp.transformations import error_in
 
 SERVER = "Sluice/0.1.0"
@@ -52,7 +46,6 @@ ACK_MODES = frozenset({"auto", "client", "client-individual"})
 ACK_HEADER = {"1.0": "message-id", "1.1": "message-id", "1.2": "id"}
 #: Longest number in a heart-beat header: eleven days.
 HEART_BEAT_DIGITS = 9
-ACTIVEMQ_OPTION = "activemq."
 #: By which a bridge says whose it is, in CONNECT and CONNECTED.
 BRIDGE_HEADER = "sluice-broker"
 #: By which a broker of a cluster says what it was told of that, in CONNECT.
@@ -62,18 +55,11 @@ DUPLEX_HEADER = "sluice-duplex"
 #: By which it says which of its ways to there this is: while one lasts it has no other connection.
 WAY_HEADER = "sluice-way"
 MESSAGE_ID, USER_ID = "message-id", "JMSXUserID"
-#: What only a bridge says when it subscribes.
-CROSSING_HEADERS = (TO_HEADER, TTL_HEADER, PATH_HEADER, CONSUMERS_HEADER, SUPPRESS_HEADER)
-#: Headers that name a durable subscription, the first that is there counts: Artemis' two, and ActiveMQ's.
-SUBSCRIPTION_NAMES = ("durable-subscription-name", "durable-subscriber-name", "activemq.subscriptionName")
 
 _TO_ESCAPE = re.compile(r"[\\:\n\r]")
 _BETWEEN_RECEIPTS = "\n\n\0\nRECEIPT\nreceipt-id:"
 #: Escapes, of which 1.1 does not know the one of the carriage return: it stands there as it is.
 _ESCAPE = re.compile(rb"\\.")
-#: Artemis' bytes that a consumer may hold unacknowledged. What counts here are messages, so only 0 means something:
-#: one at a time.
-WINDOW = "consumer-window-size"
 
 
 class State(StrEnum):
@@ -221,30 +207,21 @@ class StompSession:
             raise RequestRefused("browser:true needs STOMP 1.1 or later")
         destination = self._naming.to_consume(destination, headers)
         ack_mode = headers.get("ack", "auto")
-        options = {
-            name[len(ACTIVEMQ_OPTION) :]: value
-            for name, value in headers.items()
-            if name.startswith(ACTIVEMQ_OPTION) and name[len(ACTIVEMQ_OPTION) :] not in CROSSING_HEADERS
-        }
-        if (name := _subscription_name(headers)) is not None:
-            options["subscriptionName"] = name
-        if WINDOW in headers and not number_of(headers, WINDOW):
-            options.setdefault("prefetchSize", "1")
-        if self.bridge is not None:
-            options |= {name: headers[name] for name in CROSSING_HEADERS if name in headers}
         return Subscribe(
             id,
             destination,
             ack_mode if ack_mode in ACK_MODES else "auto",
             headers.get("selector") or None,
             browser,
-            options,
+            options_of(headers, of_bridge=self.bridge is not None),
             headers.get("receipt"),
             headers.get("transformation"),
         )
 
     def _unsubscribe(self, headers: dict[str, str], _frame: Frame) -> Action:
-        id, name = headers.get("id"), _subscription_name(headers)
+        id, name = headers.get("id"), subscription_name(headers)
+        if self.bridge is not None and KEEP_HEADER in headers:
+            return Unsubscribe(None, None, None, headers.get("receipt"), read_path(headers[KEEP_HEADER]))
         if id is None and name is None and (self.version != "1.0" or "destination" not in headers):
             raise RequestRefused("UNSUBSCRIBE without an id header")
         destination = headers.get("destination")
@@ -352,11 +329,6 @@ def error_frame(error: BrokerError, receipt: str | None, version: str) -> bytes:
     if receipt is not None:
         headers["receipt-id"] = receipt
     return encode("ERROR", headers, text.encode(), version=version)
-
-
-def _subscription_name(headers: dict[str, str]) -> str | None:
-    """The name of a durable subscription, if it is about one."""
-    return next((headers[each] for each in SUBSCRIPTION_NAMES if each in headers), None)
 
 
 def _heart_beat(text: str, limits: ConnectionLimits) -> tuple[int, int]:

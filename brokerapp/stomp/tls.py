@@ -72,6 +72,18 @@ def _context(protocol: int, stores: TlsStores, options: TlsOptions) -> ssl.SSLCo
     return context
 
 
+def client_context(stores: TlsStores) -> ssl.SSLContext:
+    """What a bridge speaks TLS with to another broker: it believes the `trustStore`, or else whom the system does, and
+    shows the certificate of the `keyStore`, if there is one. Raises ConfigurationRefused.
+    """
+    context = ssl.create_default_context() if stores.trust_store is None else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    for certificate in _certificates(stores.trust_store) if stores.trust_store is not None else ():
+        context.load_verify_locations(cadata=certificate.public_bytes(Encoding.PEM).decode())
+    if stores.key_store is not None:
+        _load_identity(context, stores.key_store, stores.key)
+    return context
+
+
 def _load_identity(context: ssl.SSLContext, store: KeyStore, key: KeyStore | None) -> None:
     """Put the broker's key and certificates into the context."""
     content = _read(store)

@@ -17,11 +17,10 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 from django.utils import timezone
 
-from brokerapp.errors import RequestRefused, StoreUnavailable
-from console import moments, zones
+from brokerapp.errors import RequestRefused
+from console import due, moments, zones
 from console.alerts import webhook
 from console.models import AlertDelivery, AlertFiring, AlertRule
-from console.workers import ask
 
 logger = logging.getLogger(__name__)
 
@@ -61,16 +60,7 @@ def plan(rule: AlertRule, firing: AlertFiring, event: str, now: datetime) -> Non
 
 def ask_for_due(now: datetime) -> None:
     """Ask workers for what is to be sent now."""
-    due = AlertDelivery.objects.filter(state=State.QUEUED, due__lte=now).order_by("due")[:MAX_AT_ONCE]
-    for delivery in due:
-        # It is due again when this worker is lost; the condition keeps two askers apart.
-        taken = AlertDelivery.objects.filter(pk=delivery.pk, state=State.QUEUED, due=delivery.due)
-        if taken.update(due=now + timedelta(seconds=LOST)):
-            try:
-                ask(TASK, delivery.pk)
-            except StoreUnavailable as error:
-                logger.warning("an alert waits for a worker: %s", error)
-                return
+    due.ask_for(AlertDelivery.objects.filter(state=State.QUEUED), "due", TASK, now, LOST, MAX_AT_ONCE)
 
 
 def deliver(delivery_id: int) -> str:
@@ -109,10 +99,11 @@ def _note(delivery: AlertDelivery) -> None:
 
 def _failed(delivery: AlertDelivery, reason: str) -> None:
     delivery.detail = reason[:500]
-    if delivery.attempts > len(RETRIES):
+    next_due = due.again(delivery.attempts, RETRIES, timezone.now())
+    if next_due is None:
         delivery.state = State.FAILED
     else:
-        delivery.due = timezone.now() + timedelta(seconds=RETRIES[delivery.attempts - 1])
+        delivery.due = next_due
 
 
 def document_of(delivery: AlertDelivery) -> dict[str, Any]:

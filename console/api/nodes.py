@@ -26,6 +26,7 @@ class NodeOut(Schema):
     listeners: list[dict[str, Any]]
     trace: dict[str, Any]
     store: dict[str, Any]
+    homes: dict[str, Any]
 
 
 @operation(router, "GET", "", Verb.SEE, response=list[NodeOut])

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from brokerapp.cluster.status import ClusterStatus
 from brokerapp.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.snapshot import DestinationStats, NodeStatus
 from console.rights import Sees, everything
@@ -88,6 +89,12 @@ class Picture:
     nodes: tuple[NodeStatus, ...] = ()
     routing: int = 0  #: version of the definitions in force
     trouble: str = "The first numbers have not come yet."
+
+    @property
+    def cluster(self) -> ClusterStatus | None:
+        """The cluster of the broker, in brief; None: it is in none, or no node says."""
+        told = next((each.cluster for each in self.nodes if each.cluster), None)
+        return ClusterStatus.from_json(told) if told else None
 
     def of_kind(self, kind: Kind) -> list[DestinationStats]:
         """All queues, or all topics."""

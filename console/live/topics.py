@@ -21,6 +21,7 @@ from console.access import AnyUser, Verb, visible
 from console.alerts import showing
 from console.analyses import is_readable
 from console.connections import connections_of
+from console.homes import home_of
 from console.listing import COLUMNS, row_of, visible_of
 from console.live.frames import Cells
 from console.live.graph_cells import graph_cells
@@ -92,7 +93,9 @@ def overview_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> C
         "consumers": figures.counted(totals.consumers, "consumer"),
         "queues": figures.counted(totals.queues, "queue"),
         "topics": figures.counted(totals.topics, "topic"),
-        "attention_html": render_to_string("console/parts/attention.html", {"findings": found[:6], "more": found[6:]}),
+        "attention_html": render_to_string(
+            "console/parts/attention.html", {"findings": found[:6], "more": found[6:], "cluster": picture.cluster}
+        ),
         "nodes_html": render_to_string(
             "console/parts/nodes.html", {"nodes": [NodeFacts(each) for each in picture.nodes]}
         ),
@@ -120,7 +123,8 @@ def destination_cells(picture: Picture, topic: Topic, sees: Sees = everything) -
     stats = picture.stats.get(destination)
     if stats is None or not sees(destination):
         return {"gone": True}
-    return {**numbers_of(picture, stats), "mark": chart_mark(mark_of(picture, stats))}
+    home = home_of(picture.nodes, destination)
+    return {**numbers_of(picture, stats), "home": home, "mark": chart_mark(mark_of(picture, stats))}
 
 
 def numbers_of(picture: Picture, stats: DestinationStats) -> Cells:
@@ -174,7 +178,7 @@ def subscribers_cells(picture: Picture, topic: Topic, knows: Knows = everything)
 
 def topology_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
     """Bridges and their states; whether the page that names a shape is to be drawn anew."""
-    found = drawn(settings.SLUICE.broker_name, picture.nodes, None, sees is everything)
+    found = drawn(settings.SLUICE.broker_name, picture.nodes, picture.cluster, sees is everything)
     return {**found.cells, "changed": bool(topic.argument) and found.shape != topic.argument}
 
 

@@ -153,12 +153,9 @@ class Beans:
             yield Bean(self.name_of_producer(each), "producer", each)
 
     def _connectors(self) -> Iterator[Bean]:
-        seen = set()
-        for each in self.reading.node.listeners if self.reading.node else ():
-            if each["connector"] not in seen:
-                seen.add(each["connector"])
-                keys = {"connector": "clientConnectors", "connectorName": encoded(each["connector"])}
-                yield Bean(self.name(**keys), "connector", each)
+        for each in self.reading.connectors:
+            keys = {"connector": "clientConnectors", "connectorName": encoded(each["connector"])}
+            yield Bean(self.name(**keys), "connector", each)
 
     def _connections(self) -> Iterator[Bean]:
         for view in ("clientId", "remoteAddress"):

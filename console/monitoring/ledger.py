@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination, Kind
@@ -69,6 +70,17 @@ class Reading:
     def accepted_connections(self) -> int:
         """How many were made since the nodes started, likewise."""
         return self._of_connectors("accepted") if self._sees is everything else len(self.peers)
+
+    @property
+    def connectors(self) -> list[dict[str, Any]]:
+        """The connectors by name, each as its first address, with the connections it has at all nodes."""
+        found: dict[str, dict[str, Any]] = {}
+        for node in self.nodes:
+            for each in {each["connector"]: each for each in reversed(node.listeners)}.values():
+                known = found.setdefault(each["connector"], {**each, "connections": 0, "refused": 0})
+                for count in ("connections", "refused"):
+                    known[count] += each[count]
+        return list(found.values())
 
     def _of_connectors(self, field: str) -> int:
         by_connector = {

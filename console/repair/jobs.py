@@ -251,12 +251,22 @@ def cells(argument: str, rows: Sequence[str], sees: Callable[[Destination], bool
     return {f"{job.id}#{name}": text for job in found for name, text in cells_of(job).items()}
 
 
+def _share(job: Job) -> float:
+    """How much of it is done with, 0 to 1: what was looked at and is not wanted, and what is dealt with."""
+    if job.state == State.DONE:
+        return 1.0
+    if job.is_selection:
+        seen = job.done + job.failed
+    else:  # at most a step's messages are planned ahead
+        seen = job.scanned - job.outcomes.filter(outcome__in=JobOutcome.WAITING).count()
+    return max(0.0, min(1.0, seen / job.expected)) if job.expected else 0.0
+
+
 def cells_of(job: Job) -> dict[str, Any]:
     """How one job stands, in texts."""
-    dealt = job.done + job.failed
-    seen = job.scanned if not job.is_selection else dealt
-    share = 1.0 if job.state == State.DONE else min(1.0, seen / job.expected) if job.expected else 0.0
+    dealt, share = job.done + job.failed, _share(job)
     seconds = ((job.finished or timezone.now()) - job.started).total_seconds() if job.started else 0.0
+    is_moving = job.state in (State.QUEUED, State.RUNNING) and seconds >= 1 and 0 < share < 1
     return {
         "state": job.state,
         "label": State(job.state).label,
@@ -268,6 +278,7 @@ def cells_of(job: Job) -> dict[str, Any]:
         "has_failed": bool(job.failed),
         "speed": figures.rate(dealt / seconds) if seconds >= 1 and not job.is_final else "–",
         "took": figures.span(seconds),
+        "left": f"about {figures.span(seconds / share * (1 - share))} to go" if is_moving else "",
         "note": job.note,
         "final": job.is_final,
     }

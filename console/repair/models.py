@@ -93,7 +93,8 @@ class JobOutcome(models.Model):
         REFUSED = "refused", "Refused"
         UNKNOWN = "unknown", "Not known"
 
-    #: What may be tried again.
+    #: What is not over yet; what may be tried again.
+    WAITING = frozenset({Outcome.PLANNED, Outcome.UNDER_WAY})
     FAILED = frozenset({Outcome.HELD, Outcome.GONE, Outcome.REFUSED, Outcome.UNKNOWN})
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="outcomes")
@@ -107,6 +108,11 @@ class JobOutcome(models.Model):
         ordering = ["seq"]
         constraints = [models.UniqueConstraint(fields=["job", "seq"], name="one_outcome_for_each_message")]
         indexes = [models.Index(fields=["job", "outcome", "seq"])]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is known what became of it."""
+        return self.outcome not in self.WAITING
 
 
 class Edit(models.Model):

@@ -6,21 +6,17 @@ again is asked for with the next look at all reports.
 
 from __future__ import annotations
 
-import logging
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 
-from brokerapp.errors import StoreUnavailable
+from console import due
 from console.access import Verb, may, roles_of
 from console.reports.content import places_of
 from console.reports.mail import EditionMail
 from console.reports.models import Edition, Report
-from console.workers import ask
-
-logger = logging.getLogger(__name__)
 
 TASK = "console.mail_edition"
 Mail, State = Edition.Mail, Edition.State
@@ -48,15 +44,7 @@ def recipients(report: Report) -> list[str]:
 
 def ask_for_due(now: datetime) -> None:
     """Ask workers for what is to be sent now."""
-    for edition in Edition.objects.filter(mail=Mail.DUE, mail_due__lte=now):
-        # It is due again when this worker is lost; the condition keeps two askers apart.
-        taken = Edition.objects.filter(pk=edition.pk, mail=Mail.DUE, mail_due=edition.mail_due)
-        if taken.update(mail_due=now + timedelta(seconds=LOST)):
-            try:
-                ask(TASK, edition.pk)
-            except StoreUnavailable as error:
-                logger.warning("a report waits for a worker: %s", error)
-                return
+    due.ask_for(Edition.objects.filter(mail=Mail.DUE), "mail_due", TASK, now, LOST)
 
 
 def deliver(edition_id: int) -> str:
@@ -98,7 +86,8 @@ def _told(edition: Edition) -> tuple[list[str], str]:
 
 def _failed(edition: Edition, reason: str) -> None:
     edition.mail_detail = reason[:500]
-    if edition.mail_attempts > len(RETRIES):
+    next_due = due.again(edition.mail_attempts, RETRIES, timezone.now())
+    if next_due is None:
         edition.mail = Mail.FAILED
     else:
-        edition.mail_due = timezone.now() + timedelta(seconds=RETRIES[edition.mail_attempts - 1])
+        edition.mail_due = next_due

@@ -82,11 +82,15 @@ def _of_virtual_topics(definitions: Definitions, stats: Stats) -> Iterator[Orpha
         queue = Destination.queue(name)
         numbers = stats[queue]
         if numbers.ConsumerCount == 0:
-            grows = f"{counted(numbers.QueueSize, 'message')} wait" if numbers.QueueSize else "It is empty"
+            grows = _waiting(numbers.QueueSize) if numbers.QueueSize else "It is empty"
             yield Orphan(
                 Sort.UNREAD, name, f"{grows}, and every message to its topic adds a copy. Start a consumer, or delete"
                 " the queue.", destination=queue, urgent=bool(numbers.QueueSize),
             )  # fmt: skip
+
+
+def _waiting(count: int) -> str:
+    return f"{counted(count, 'message')} {'waits' if count == 1 else 'wait'}"
 
 
 def _has_composite(definitions: Definitions, topic: str) -> bool:
@@ -183,7 +187,7 @@ def _dead_target(
     name = f"{title} → {target.name}"
     if target.is_queue:
         held = present.QueueSize if present is not None else 0
-        sentence = f"{counted(held, 'message')} wait there" if held else "Nothing is there yet"
+        sentence = f"{_waiting(held)} there" if held else "Nothing is there yet"
         yield Orphan(
             Sort.DEAD_TARGET, name, f"{sentence}, and nobody consumes. Start a consumer, or take the target away.",
             composite.id, target if present is not None else None, urgent=bool(held),

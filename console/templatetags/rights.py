@@ -33,7 +33,7 @@ class RightNode(template.Node):
     def render(self, context: template.Context) -> str:
         """The control; or it, out of use and saying why; or nothing."""
         verb = Verb[self._verb.resolve(context).upper()]
-        destination = self._of.resolve(context) if self._of else None
+        destination = (self._of.resolve(context) or None) if self._of else None
         if may(context["user"], verb, destination):
             return self.nodelist.render(context)
         if not self._label:

@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
-from brokerapp.cluster.status import ClusterStatus
+from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
 from brokerapp.errors import BrokerError
 from console.gateway import gateway
 from console.topology.drawn import MEMBER_MOODS
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRow:
+    """One broker of it."""
+
+    stats: MemberStatus
+
+    @property
+    def mood(self) -> str:
+        """How its state is coloured."""
+        return MEMBER_MOODS[self.stats.state]
+
+    @property
+    def is_self(self) -> bool:
+        """Whether it is this broker."""
+        return self.stats.state is MemberState.SELF
+
+    @property
+    def since(self) -> datetime | None:
+        """When it came into its state; None: it is this one, or was never tried."""
+        return datetime.fromtimestamp(self.stats.since_ms / 1000, UTC) if self.stats.since_ms else None
 
 
 def cluster_now() -> ClusterStatus | None:
@@ -20,5 +44,5 @@ def cluster_now() -> ClusterStatus | None:
 
 def cluster_context(cluster: ClusterStatus | None) -> dict[str, Any]:
     """What the part about the cluster shows."""
-    members = [(each, MEMBER_MOODS[each.state]) for each in cluster.members] if cluster else []
-    return {"cluster": cluster, "members": members}
+    members = [MemberRow(each) for each in cluster.members] if cluster else []
+    return {"cluster": cluster, "members": members, "master": next((m for m in members if m.stats.is_master), None)}

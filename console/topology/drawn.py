@@ -16,6 +16,7 @@ from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
 from brokerapp.network_stats import BridgeStats, ConnectorStats, IncomingStats, NetworkStats, WayState, WayStats
 from brokerapp.snapshot import NodeStatus
 from console import figures
+from console.homes import Standing, standing_of
 
 Cells = dict[str, Any]
 #: How a way's state is coloured: good, look, act or off.
@@ -108,6 +109,7 @@ class Drawn:
 
     broker: str
     nodes: Sequence[NodeStatus]
+    standings: dict[str, Standing]  #: of the nodes, by their sessions
     connectors: list[ConnectorCard]
     incoming: list[IncomingRow]
     boxes: list[Box]
@@ -132,6 +134,7 @@ class Drawn:
                 for each in self.connectors
             ],
             [(each.stats.broker, each.stats.connection) for each in self.incoming],
+            [each.name for each in self.boxes if each.in_cluster],
         ]
         return f"{zlib.crc32(json.dumps(said).encode()):08x}"
 
@@ -143,7 +146,8 @@ class Drawn:
         parts = [(row.key, row.cells) for row in rows]
         parts += [(key, cells) for row in rows for key, _, cells in row.bridges]
         parts += [(row.key, row.cells) for row in self.incoming]
-        parts += [(line.key, line.cells) for box in self.boxes for line in box.lines if line.kind != "cluster"]
+        parts += [(f"n{node}", {"mood": each.mood, "homes": each.says}) for node, each in self.standings.items()]
+        parts += [(line.key, line.cells) for box in self.boxes for line in box.lines]
         for key, cells in parts:
             found |= {f"{key}#{name}": value for name, value in cells.items()}
         return found
@@ -164,7 +168,8 @@ def drawn(
         for number, (_, network) in enumerate(networks)
         for place, each in enumerate(network.incoming)
     ]
-    return Drawn(broker, nodes, cards, incoming, _boxes(cards, incoming, cluster))
+    standings = {each.node: standing_of(each, sees_all) for each in nodes}
+    return Drawn(broker, nodes, standings, cards, incoming, _boxes(cards, incoming, cluster))
 
 
 def card_of(stats: ConnectorStats, sees_all: bool = True, node: str = "", key: str = "0.0") -> ConnectorCard:
@@ -252,7 +257,7 @@ def _lines_of(card: ConnectorCard, row: WayRow) -> Iterator[Line]:
 
 
 def _member_line(member: MemberStatus) -> Line:
-    says = str(member.state) if member.state is not MemberState.UP else f"up, {figures.whole(member.taken)} taken"
+    says = f"{figures.whole(member.taken)} taken" if member.state is MemberState.UP else str(member.state)
     return Line(f"m{member.name}", "cluster", "both", "cluster", "", {"mood": MEMBER_MOODS[member.state], "says": says})
 
 

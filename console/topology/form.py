@@ -8,7 +8,7 @@ from typing import Any
 
 from brokerapp.destination import Destination
 from brokerapp.errors import InvalidDestination, RequestRefused
-from brokerapp.network.definition import SECRETS
+from brokerapp.network.definition import SECRETS, written
 from brokerapp.network.terms import ATTRIBUTES, Terms
 
 #: The lists of destinations: field, ActiveMQ's name, what it does.
@@ -37,9 +37,13 @@ EXPLAINED = {
     "staticBridge": "only what is included statically crosses",
     "excludeStatic": "exclusion holds for what is included statically, too",
     "alwaysSyncSend": "non-persistent messages are confirmed, too",
+    "useCompression": "bodies are compressed on their way, where they get shorter",
+    "advisoryForFailedForward": "listeners are told of messages that the other broker refuses",
     "destinationFilter": "advisories that are heard, instead of those of all consumers",
 }
 _ACCOUNT = ("userName", "password")
+#: Another account for the other broker, which a file may give: the form leaves it as it is.
+_LEFT_ALONE = ("remoteUserName", "remotePassword")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,9 @@ class Form:
     @staticmethod
     def read(data: Mapping[str, str], former: Mapping[str, Any] | None = None) -> Form:
         """What was posted; the name of one there is stays."""
-        options = {name: data.get(f"option-{name}", "").strip() for name in ATTRIBUTES if name not in _ACCOUNT}
+        options = {
+            name: data.get(f"option-{name}", "").strip() for name in ATTRIBUTES if name not in _ACCOUNT + _LEFT_ALONE
+        }
         made = Form(
             former["name"] if former else data.get("name", "").strip(), data.get("uri", "").strip(),
             {field: data.get(field, "").replace("\r\n", "\n") for field, _, _ in LISTS},
@@ -94,7 +100,8 @@ class Form:
     def definition(self, former: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """As NetworkConnector.to_json has it; what the form does not show stays. Raises RequestRefused."""
         kept = dict(former.get("options", {})) if former else {}
-        options = {name: value for name, value in kept.items() if name not in ATTRIBUTES} | self.options
+        kept = {name: value for name, value in kept.items() if name not in ATTRIBUTES or name in _LEFT_ALONE}
+        options = kept | self.options
         if self.user:
             options["userName"] = self.user
         if self.password or (self.has_password and self.user):
@@ -118,7 +125,7 @@ class Form:
         """Every property with what is set."""
         defaults = {each.name: each.default for each in fields(Terms)}
         found = []
-        others = {name: "" for name in ATTRIBUTES if name not in EXPLAINED and name not in _ACCOUNT}
+        others = {name: "" for name in ATTRIBUTES if name not in (*EXPLAINED, *_ACCOUNT, *_LEFT_ALONE)}
         for name, explanation in (EXPLAINED | others).items():
             default = defaults[ATTRIBUTES[name][0]]
             text = "" if default is None else str(default).lower() if isinstance(default, bool) else str(default)
@@ -134,6 +141,6 @@ class Form:
 def _destinations(field: str, text: str) -> Iterator[str]:
     for line in filter(None, map(str.strip, text.splitlines())):
         try:
-            yield str(Destination.parse(line))
+            yield written(Destination.parse(line))
         except InvalidDestination as wrong:
             raise RequestRefused(f"{field.replace('_', ' ')}: {wrong}") from wrong

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -38,6 +39,8 @@ def connections(request: HttpRequest) -> HttpResponse:
         "nodes": picture.nodes,
         "trouble": trouble,
         "part": "console/parts/connections.html",
+        "stomp_host": settings.SLUICE.bind,
+        "stomp_port": settings.SLUICE.stomp_port,
     }
     return _rendered(request, "console/connections.html", context)
 

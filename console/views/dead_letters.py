@@ -6,6 +6,7 @@ import time
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
@@ -14,6 +15,7 @@ from console.access import Verb, may, needs, visible
 from console.dead_letters import BARS, histogram
 from console.repair.jobs import FEW
 from console.repair.models import Job
+from console.seen_as import look_of
 from console.surveying import survey_for
 
 #: Times that the trend can show, in words and seconds.
@@ -44,11 +46,13 @@ def dead_letters(request: HttpRequest) -> HttpResponse:
     keys = {"count": lambda each: -each.count, "first": lambda each: min(each.times, default=0)}
     if order in keys:
         wanted.sort(key=keys[order])
+    page = Paginator(wanted, PAGE).get_page(request.GET.get("page"))
     seen_ms = request.session.get(SEEN, 0)
-    request.session[SEEN] = now_ms
+    if look_of(request.user) is None:
+        request.session[SEEN] = now_ms
     context = {
-        "survey": found, "total": len(wanted), "text": text, "order": order, "window": window,
-        "rows": [_row(request, each, since_ms, now_ms, seen_ms) for each in wanted[:PAGE]],
+        "survey": found, "page": page, "query": _url(text, order, window)[1:], "text": text, "order": order,
+        "window": window, "rows": [_row(request, each, since_ms, now_ms, seen_ms) for each in page],
         "windows": [(label, _url(text, order, name), name == window) for name, label, _ in WINDOWS],
         "orders": [(label, _url(text, name, window), name == order) for name, label in ORDERS],
         "trend": _bars(histogram(found.times, since_ms, now_ms), WIDTH, HEIGHT),

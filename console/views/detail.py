@@ -24,6 +24,7 @@ from console.assets import PLOTLY_STYLES
 from console.chart import chart_of
 from console.destinations import existing
 from console.gateway import gateway
+from console.homes import home_of, node_of
 from console.listing import COLUMNS
 from console.live.picture import Picture
 from console.live.topics import numbers_of
@@ -55,6 +56,7 @@ def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
         "destination": destination,
         "stats": stats,
         "numbers": numbers,
+        "home": home_of(picture.nodes, destination),
         "is_starred": str(destination) in stars_of(request.user),
         "tab": tab,
         "tabs": [(each, label) for each, (label, kinds, _) in TABS.items() if kind in kinds],
@@ -96,7 +98,11 @@ def _oldest(stats: DestinationStats) -> str:
 
 
 def _consumers(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:
-    return {"consumers": consumers_of(peers_now(), stats.destination)}
+    nodes = picture.nodes
+    found = consumers_of(peers_now(), stats.destination)
+    return {
+        "consumers": [(peer, each, node_of(nodes, peer.stats.id)) for peer, each in found], "several": len(nodes) > 1,
+    }  # fmt: skip
 
 
 def _producers(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:

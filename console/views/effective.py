@@ -52,14 +52,17 @@ def effective_rights(request: HttpRequest) -> HttpResponse:
     }  # fmt: skip
     if holder is not None:
         page = _destinations(holder, request)
-        open_to = effective.pages(holder)
+        rights, open_to = effective.by_verb(holder), effective.pages(holder)
         context |= {
             "page": page,
             "all_url": page.url(q="", show=""),
             "holder_words": list(dict.fromkeys(map(accounts.words, holder.grants))),
             "sees_any": any(grant.allows(Verb.SEE) for grant in holder.grants),
-            "rows": [(each, effective.cells(holder, each)) for each in page.rows],
-            "effective": effective.by_verb(holder),
+            "rows": [
+                (each, [(LABELS[verb], cell) for verb, cell in effective.cells(holder, each)]) for each in page.rows
+            ],
+            "held": [(verb, places) for verb, places in rights if places],
+            "lacked": [verb for verb, places in rights if not places],
             "pages": open_to,
             "pages_open": sum(may for _, may in open_to),
             "minutes": seen_as.MINUTES,
@@ -108,8 +111,8 @@ def begin(request: HttpRequest) -> HttpResponse:
     try:
         with audit.recording(request, "see console as", f"{kind} {name}") as change:
             holder = effective.find(kind, name, scopes.split())
-            until = seen_as.begin(request.session, holder)
-            change.after = {"as": holder.words, "minutes": seen_as.MINUTES, "until": round(until)}
+            seen_as.begin(request.session, holder)
+            change.after = {"as": holder.words, "minutes": seen_as.MINUTES}
     except BrokerError as error:
         messages.error(request, str(error))
         return redirect(_page_of(request.POST))

@@ -36,8 +36,10 @@ def listing(request: HttpRequest) -> HttpResponse:
     """Jobs on queues that one may browse, newest first."""
     sees = visible(request.user, Verb.BROWSE)
     chip = request.GET.get("show", "") if request.GET.get("show", "") in CHIPS else ""
-    page = int(text) if (text := request.GET.get("page", "1")).isdecimal() and len(text) < 6 else 1
-    found = [job for job in Job.objects.filter(CHIPS[chip][1])[:LOOKED_AT] if sees(job.source)]
+    page = int(asked) if (asked := request.GET.get("page", "1")).isdecimal() and len(asked) < 6 else 1
+    text = request.GET.get("q", "").strip()
+    holds = Q(name__icontains=text) | Q(queue__icontains=text) | Q(asked_by__icontains=text)
+    found = [job for job in Job.objects.filter(CHIPS[chip][1], holds)[:LOOKED_AT] if sees(job.source)]
     start = (max(1, page) - 1) * PAGE
     shown = found[start : start + PAGE]
     return render(
@@ -45,10 +47,11 @@ def listing(request: HttpRequest) -> HttpResponse:
         "console/jobs.html",
         {
             "rows": [(job, jobs.cells_of(job)) for job in shown],
-            "chips": [(label, _url(show=name), name == chip) for name, (label, _) in CHIPS.items()],
+            "chips": [(label, _url(show=name, q=text), name == chip) for name, (label, _) in CHIPS.items()],
             "chip": chip,
-            "previous": _url(show=chip, page=page - 1) if page > 1 else "",
-            "next": _url(show=chip, page=page + 1) if len(found) > start + PAGE else "",
+            "text": text,
+            "previous": _url(show=chip, q=text, page=page - 1) if page > 1 else "",
+            "next": _url(show=chip, q=text, page=page + 1) if len(found) > start + PAGE else "",
         },
     )
 

@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST
+from django_htmx.http import trigger_client_event
 
 from console import saved_views, stars
 from console.access import Verb, needs
@@ -20,7 +21,8 @@ def star(request: HttpRequest) -> HttpResponse:
     is_starred = stars.toggle(request.user, subject)
     if request.htmx:
         context = {"subject": subject, "called": stars.name_of(subject), "is_starred": is_starred}
-        return render(request, "console/parts/star.html", context)
+        response = render(request, "console/parts/star.html", context)
+        return trigger_client_event(response, "starred", {"by": 1 if is_starred else -1})  # the chip counts it
     return redirect(stars.list_with(subject))
 
 

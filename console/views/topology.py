@@ -32,12 +32,14 @@ DONE = {"start": "is started", "stop": "is stopped"}
 @needs(Verb.SEE)
 def topology(request: HttpRequest) -> HttpResponse:
     """The picture, the connectors, bridges of others, the cluster, and the nodes."""
-    picture, cluster = mirror().current(), cluster_now()
+    picture = mirror().current()
     sees_all = visible(request.user) is everything
-    found = drawn(settings.SLUICE.broker_name, picture.nodes, cluster, sees_all)
+    found = drawn(settings.SLUICE.broker_name, picture.nodes, picture.cluster, sees_all)
     context = {
         "drawn": found, "trouble": picture.trouble, "sees_all": sees_all,
-        "nodes": [NodeFacts(each) for each in picture.nodes], **cluster_context(cluster),
+        "nodes": [NodeFacts(each) for each in picture.nodes],
+        "standings": [(NodeFacts(each), found.standings[each.node]) for each in picture.nodes],
+        **cluster_context(cluster_now()),
     }  # fmt: skip
     return render(request, "console/topology/topology.html", context)
 

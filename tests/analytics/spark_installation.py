@@ -88,10 +88,11 @@ class Installation:
         self.send("analyse", run_id, request, **options)
         return run_id
 
-    def restart_server(self) -> None:
-        """What the supervisor does when it ended."""
-        self.server.wait(30)
+    def restart_server(self) -> int:
+        """What the supervisor does when it ended; how it did."""
+        code = self.server.wait(30)
         self.server = self.start_server()
+        return code
 
     def told(self, run_id: str) -> list[tuple[str, dict]]:
         rows = map(json.loads, self.store.lrange(TOLD, 0, -1))

@@ -44,7 +44,7 @@ def ask(spark, archive, events):
     """Carry out a job: its findings, tables by name."""
     from analytics.events import read_events
 
-    def carry_out(job, window=WINDOW, **parameters):
+    def carry_out(job, window=WINDOW, began_us=None, **parameters):
         steps = []
 
         def collect(title, frame):
@@ -54,7 +54,7 @@ def ask(spark, archive, events):
         def read(*windows):
             return events if windows == (WINDOW,) else read_events(spark, archive, *windows)
 
-        found = job.run(Question(window, read, parameters, traffic.DEFINITIONS), collect)
+        found = job.run(Question(window, read, parameters, traffic.DEFINITIONS, began_us=began_us), collect)
         assert len(steps) == job.STEPS
         return found, {table.name: table.rows.to_pylist() for table in found.tables}
 
@@ -349,6 +349,15 @@ def test_weeks_are_compared_with_the_same_hours(ask):
     assert rows[traffic.TOPIC]["change"] == pytest.approx(1 / traffic.WEEK_EARLIER - 1, abs=0.15)
     assert "more than a week before" in found.sentence
     assert [trace["name"] for trace in found.charts[0][1]["data"]] == ["now", "a week before"]
+
+
+def test_a_week_of_which_a_part_was_recorded_is_drawn_from_there_on(ask):
+    from analytics.jobs import weeks as job
+
+    found, _ = ask(job, began_us=WINDOW.since_us - traffic.WEEK_US + traffic.HOUR_US)
+    now, before = (trace["y"] for trace in found.charts[0][1]["data"])
+    assert None not in now
+    assert (before[:60], None in before[60:]) == ([None] * 60, False)
 
 
 def test_orphans_are_what_nobody_reads_and_what_never_matched(ask):

@@ -1,5 +1,6 @@
 """A real worker and a real Spark server: runs come to their end, whatever end that is."""
 
+import re
 import resource
 import signal
 import time
@@ -33,6 +34,17 @@ def nothing_left_running(installation):
     yield
     for run_id in installation.under_way():
         installation.send("cancel", run_id)
+
+
+def test_spark_is_warmed_up_before_anybody_asks_and_nothing_is_left_of_it(installation):
+    log = installation.data / "celery.log"
+    told = wait_until(
+        lambda: re.search(r"analytics\.tasks\.warm_up\[\S+ (succeeded|raised).*", log.read_text()), PATIENCE
+    )
+    assert told[1] == "succeeded", told[0]
+    assert "not warmed up" not in log.read_text()
+    assert not list((installation.data / "spark" / "scratch").glob("warm-up-*"))
+    assert not (installation.data / "results").exists()
 
 
 def test_an_analysis_of_an_archive_that_does_not_exist_says_so(installation):
@@ -141,7 +153,7 @@ def test_an_analysis_that_takes_too_long_is_stopped_and_says_so(installation):
 
 def test_an_analysis_that_does_not_stop_when_its_time_is_over_is_killed_and_that_is_told(installation):
     before = both_children(installation.worker.pid)
-    run_id = installation.analyse({"kind": "endless"}, soft_time_limit=60, time_limit=4)
+    run_id = installation.analyse({"kind": "stubborn"}, soft_time_limit=2, time_limit=4)
     state, info = installation.end_of(run_id)
     assert (state, info["reason"]) == (
         "failed", "It did not stop when its time was over, and was killed after 4 seconds.",
@@ -193,16 +205,12 @@ def test_a_disk_that_is_full_where_spark_spills_fails_the_run_and_the_next_one_w
     assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
 
 
-def test_a_server_that_dies_fails_its_run_with_the_reason_and_the_next_run_works(installation):
-    hungry = installation.analyse({"kind": "hungry"})
-    installation.restart_server()
-    state, info = installation.end_of(hungry)
-    assert (state, info["reason"].partition(" (")[0]) == ("failed", "Spark ran out of memory")
-    killed = installation.analyse({"kind": "endless"})
-    installation.wait_for_work(killed)
-    installation.server.kill()
-    installation.restart_server()
-    state, info = installation.end_of(killed)
+def test_a_server_ends_when_it_is_asked_to_its_run_fails_with_the_reason_and_the_next_run_works(installation):
+    stopped = installation.analyse({"kind": "endless"})
+    installation.wait_for_work(stopped)
+    installation.server.terminate()
+    assert installation.restart_server() in (143, -signal.SIGTERM)
+    state, info = installation.end_of(stopped)
     assert (state, info["reason"].partition(".")[0]) == ("failed", "The Spark server stopped while the analysis ran")
     assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
 
@@ -219,6 +227,8 @@ def test_a_worker_that_is_killed_whole_says_when_it_is_back_that_its_runs_are_lo
     assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
 
 
-def test_the_server_ends_when_it_is_asked_to(installation):
-    installation.server.terminate()
-    assert installation.server.wait(20) in (143, -signal.SIGTERM)
+def test_a_server_without_memory_dies_and_its_run_fails_with_the_reason(installation):
+    hungry = installation.analyse({"kind": "hungry"})
+    assert installation.server.wait(PATIENCE) != 0
+    state, info = installation.end_of(hungry)
+    assert (state, info["reason"].partition(" (")[0]) == ("failed", "Spark ran out of memory")

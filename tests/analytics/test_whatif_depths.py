@@ -1,12 +1,14 @@
 """What would wait: the closed form is what a queue does that is served step by step; and how fast it is served."""
 
 from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from analytics.depths import Course
-from analytics.whatif.comparison import standing_by_name
+from analytics.whatif import report
+from analytics.whatif.comparison import Target, standing_by_name
 from analytics.whatif.depths import Standing, changed, predicted, service
 from analytics.whatif.tallies import Buckets, Series, parts
 
@@ -65,3 +67,16 @@ def test_what_waited_is_told_by_bucket_at_all_brokers_together():
     assert found["queue://q"].before == 7
     assert list(found["queue://q"].depths) == [8, 6]
     assert list(found["queue://q"].came) == [5, 0]
+
+
+def test_what_waits_is_drawn_from_the_bucket_in_which_the_record_begins():
+    came, waits = np.array([0, 5, 5]), np.array([0, 5, 9])
+    keeps = Target("queue://a", Series(came, came), Series(came, came), 0.0, waits, waits * 2)
+    topic = Target("topic://b", Series(came, came), Series(came, came), 0.0, waits[:0], waits[:0])
+    comparison = SimpleNamespace(targets=[topic, keeps], buckets=Buckets(600, 60, 3))
+    _, figure = report.chart(comparison, since_us=660_000_000)
+    drawn = {trace["name"]: trace["y"] for trace in figure["data"]}
+    assert drawn == {"queue://a, today": [5, 9], "queue://a": [10, 18]}
+    assert {trace["x"][0] for trace in figure["data"]} == {"1970-01-01T00:11:00Z"}
+    empty = Target("queue://a", Series(came, came), Series(came, came), 0.0, waits * 0, waits * 0)
+    assert report.chart(SimpleNamespace(targets=[topic, empty], buckets=Buckets(600, 60, 3)), 0) is None

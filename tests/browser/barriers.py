@@ -10,14 +10,17 @@ RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "be
 COLOURS = {"runOnly": ["color-contrast"]}
 #: Said of axe's findings: of what is in order it need not list every element, which takes it most of the time.
 BRIEFLY = {"resultTypes": ["violations"]}
+#: What of a page is judged: all, or what is not the same on each.
+WHOLE: dict = {"include": [["html"]]}
+OWN: dict = WHOLE | {"exclude": [[".rail"], ["header.bar"]]}
 AXE = Axe()
 
 
-def barriers(page: Page, options: dict = RULES) -> str:
-    """What axe says against the page as it stands; nothing where all is well."""
+def barriers(page: Page, options: dict = RULES, part: dict = WHOLE) -> str:
+    """What axe says against the page, or a part of it, as it stands; nothing where all is well."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.axe_script)
-    found = page.evaluate("options => axe.run(document, options)", options | BRIEFLY)["violations"]
+    found = page.evaluate("([part, options]) => axe.run(part, options)", [part, options | BRIEFLY])["violations"]
     return "\n".join(
         f"{each['id']}: {each['help']}: {[node['html'][:160] for node in each['nodes'][:4]]}" for each in found
     )

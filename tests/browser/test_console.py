@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -131,6 +132,26 @@ def test_plotly_draws_under_the_policy(page_of, site):
     page.mouse.move(mark["x"] + 1, mark["y"] + 1)
     page.mouse.click(mark["x"] + mark["width"] / 2, mark["y"] + mark["height"] / 2)
     page.wait_for_url(re.compile(r"/queues/quiet/\?from=\d+&to=\d+$"))  # what it was about, at the same window
+
+
+def test_the_legend_of_a_chart_shows_and_hides_what_it_names(page_of, site):
+    run = finished_run(site)
+    kept = site.environment.results / run / "result.json"
+    result = json.loads(kept.read_text())
+    lines = result["charts"][0]["figure"]["data"]
+    lines.append(lines[0] | {"name": "a week before", "line": {"dash": "dot"}})
+    kept.write_text(json.dumps(result))
+    page = page_of("viewer")
+    page.goto(f"{site.url}/analytics/runs/{run}/")
+    drawn, entries = page.locator(".scatterlayer .trace"), page.locator(".figure-legend").get_by_role("button")
+    expect(entries).to_have_text(["quiet", "a week before"])
+    expect(entries.nth(1).locator(".key-dotted")).to_have_count(1)
+    expect(drawn).to_have_count(2)
+    entries.nth(1).click()
+    expect(entries.nth(1)).to_have_attribute("aria-pressed", "false")
+    expect(drawn).to_have_count(1)
+    entries.nth(1).press("Enter")
+    expect(drawn).to_have_count(2)
 
 
 def test_a_narrow_screen_shows_all_of_it_without_scrolling_sideways(page_of, site, client):

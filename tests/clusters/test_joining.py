@@ -15,7 +15,7 @@ from brokerapp.cluster.status import MemberState
 from brokerapp.cluster.terms import ClusterTerms, Member
 from brokerapp.config import Authentication, Grant, User, default_config
 from brokerapp.destination import Destination
-from brokerapp.network.terms import Address
+from brokerapp.network.address import Address
 from brokerapp.store.embedded import EmbeddedStore
 from tests.faults.processes import free_port
 from tests.protocol.clients import RawClient, StompClient

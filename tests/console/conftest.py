@@ -37,20 +37,21 @@ def db(db):
 @pytest.fixture
 def console(running_broker, broker, settings, tmp_path) -> Iterator:
     """The console's parts that live in the process, opened on the broker and closed after the test."""
-    _point_at(settings, running_broker.redis_url, running_broker.name, tmp_path)
+    point_at(settings, running_broker.redis_url, running_broker.name, tmp_path)
     yield broker
-    _close()
+    close_console()
 
 
 @pytest.fixture
 def lonely_console(settings, tmp_path) -> Iterator[None]:
     """A console whose store does not answer."""
-    _point_at(settings, f"unix://{tmp_path}/nothing.sock", "nobody", tmp_path)
+    point_at(settings, f"unix://{tmp_path}/nothing.sock", "nobody", tmp_path)
     yield
-    _close()
+    close_console()
 
 
-def _point_at(settings, redis_url: str, broker: str, data) -> None:
+def point_at(settings, redis_url: str, broker: str, data) -> None:
+    """Have the console be that of this broker."""
     settings.SLUICE = replace(settings.SLUICE, redis_url=redis_url, broker_name=broker, data=data)
     settings.CHANNEL_LAYERS = {
         "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [redis_url]}}
@@ -61,7 +62,8 @@ def _point_at(settings, redis_url: str, broker: str, data) -> None:
     app.amqp._producer_pool = None
 
 
-def _close() -> None:
+def close_console() -> None:
+    """End what it has opened."""
     close_notices()
     close_mirror()
     close_gateway()

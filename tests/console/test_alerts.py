@@ -15,6 +15,7 @@ from django.utils import timezone
 from brokerapp.destination import Destination
 from brokerapp.errors import RequestRefused
 from brokerapp.snapshot import DestinationStats, NodeStatus
+from console import due
 from console.alerts import sending, showing, webhook
 from console.alerts.judging import judge
 from console.live.picture import Picture, first, ticked, troubled
@@ -36,7 +37,7 @@ def nothing_remembered():
 def asked(monkeypatch) -> list:
     """Deliveries that workers were asked for; the test is the worker."""
     found = []
-    monkeypatch.setattr(sending, "ask", lambda task, delivery: found.append(delivery))
+    monkeypatch.setattr(due, "ask", lambda task, delivery: found.append(delivery))
     return found
 
 
@@ -239,7 +240,7 @@ def test_a_name_that_stands_for_another_machine_by_now_is_not_sent_to(receiver, 
 
 def test_one_worker_at_a_time_attempts_a_delivery_and_one_that_is_lost_is_followed_by_another(db, monkeypatch):
     said = []
-    monkeypatch.setattr(sending, "ask", lambda *_: said.append("asked again"))
+    monkeypatch.setattr(due, "ask", lambda *_: said.append("asked again"))
     rule(hold=0, mail="ada@example.org")
     looks(11)
     delivery = AlertDelivery.objects.get()

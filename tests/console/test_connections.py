@@ -210,3 +210,10 @@ def test_a_star_on_a_client_holds_whatever_the_id_of_its_connection():
         ("second", "client://second", True)
     ]
     assert [(label, count) for label, count, _, is_on in page.chips if is_on] == [("Starred", 1)]
+
+
+def test_nobody_connected_leads_to_a_way_to_connect(browser_of, console, settings):
+    until(lambda: not peers_now(), "nobody is connected")
+    text = browser_of("viewer").get(reverse("connections")).content.decode()
+    assert f'stomp.Connection12([("127.0.0.1", {settings.SLUICE.stomp_port})])' in text
+    assert 'data-copy="snippet"' in text

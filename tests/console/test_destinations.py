@@ -1,5 +1,6 @@
 """Lists of queues and topics, one destination, and what an admin does to it."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -130,7 +131,8 @@ def test_a_star_is_mine_alone_and_brings_its_chip(browser_of, shop):
     assert mine.post(star, {"subject": "queue://shop.b"}).status_code == 302
     assert names_on(mine.get(reverse("queues"), {"show": "starred"})) == ["shop.b"]
     assert names_on(other.get(reverse("queues"), {"show": "starred"})) == []
-    mine.post(star, {"subject": "queue://shop.b"})
+    unstarred = mine.post(star, {"subject": "queue://shop.b"}, headers={"HX-Request": "true"})
+    assert json.loads(unstarred["HX-Trigger"]) == {"starred": {"by": -1}}  # by which the chip counts on
     assert names_on(mine.get(reverse("queues"), {"show": "starred"})) == []
 
 

@@ -1,6 +1,7 @@
 """What somebody may do in effect; the console as they see it, for an admin who changes nothing meanwhile."""
 
 import time
+from dataclasses import replace
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -74,8 +75,8 @@ def test_the_page_tells_verbs_pages_and_destinations(admin, two_queues):
     make_user("support", "orders.>", name="sam")
     response = admin.get(reverse("effective"), {"kind": "user", "name": "sam"})
     rows = {str(destination): dict(cells) for destination, cells in response.context["rows"]}
-    assert rows["queue://orders.eu"][Verb.BROWSE] == "yes"
-    assert rows["queue://bills"][Verb.SEE] == "no"
+    assert rows["queue://orders.eu"]["Browse"] == "yes"
+    assert rows["queue://bills"]["See"] == "no"
     assert "See the console as sam" in response.content.decode()
     only = admin.get(reverse("effective"), {"kind": "user", "name": "sam", "show": "seen", "sort": "-browse"})
     assert [each.name for each in only.context["page"].rows] == ["orders.eu"]
@@ -83,6 +84,8 @@ def test_the_page_tells_verbs_pages_and_destinations(admin, two_queues):
 
 
 def test_the_console_is_seen_as_its_user_sees_it_marked_on_every_page(admin, two_queues):
+    editor = admin.get(reverse("new-definition", kwargs={"kind": "virtualTopic"})).content.decode()
+    assert "You see the console as" not in editor
     sam = make_user("support", "orders.>", name="sam")
     Star.objects.create(user=sam, subject="queue://orders.eu")
     page = look(admin, "user", "sam").content.decode()
@@ -91,7 +94,8 @@ def test_the_console_is_seen_as_its_user_sees_it_marked_on_every_page(admin, two
     assert "orders.eu" in listed
     assert "bills" not in listed
     assert admin.get(reverse("queues"), {"show": "starred"}).context["page"].total == 1
-    assert admin.get(reverse("users")).status_code == 403
+    shut = admin.get(reverse("users"))
+    assert (shut.status_code, reverse("stop-seeing-as") in shut.content.decode()) == (403, True)  # there is a way out
     assert reverse("users") not in admin.get(reverse("palette"), {"q": "users"}).content.decode()
 
 
@@ -135,6 +139,15 @@ def test_it_ends_by_itself_and_with_the_right(admin, lonely_console, monkeypatch
     Assignment.objects.filter(user__username="admin").update(role="operator")
     assert admin.get(reverse("send")).status_code != 403  # an operator again, and no more than that
     assert admin.get(reverse("audit")).status_code == 403
+
+
+def test_the_second_factor_of_who_looks_counts_and_not_that_of_whom_they_see(admin, lonely_console, settings):
+    make_user("support", name="sam")
+    look(admin, "user", "sam")
+    settings.IDENTITY = replace(settings.IDENTITY, second_factor=frozenset({"support"}))
+    assert admin.get(reverse("queues")).status_code == 200
+    settings.IDENTITY = replace(settings.IDENTITY, second_factor=frozenset({"admin"}))
+    assert admin.get(reverse("queues"))["Location"] == reverse("mfa_activate_totp")
 
 
 def test_who_looks_logs_out_as_themselves(admin, lonely_console):

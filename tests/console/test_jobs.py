@@ -97,6 +97,22 @@ def test_a_paused_job_goes_on_at_its_place_and_a_cancelled_one_leaves_the_rest(n
     assert bodies(f"{name}.to") == list("0123")
 
 
+def test_progress_is_what_is_done_with_and_not_what_was_looked_at(name, monkeypatch):
+    monkeypatch.setattr(work, "_step_size", lambda job: 1)  # all ten are looked at at once, five wait to be dealt with
+    job = jobs.start(Wish("move", queue(name), queue(f"{name}.to"), selector="parity = 'odd'"), "ada")
+    shares, real = [], work._step
+
+    def step(job, rows):
+        count = real(job, rows)
+        job.refresh_from_db()
+        shares.append((jobs.cells_of(job)["progress"], job.scanned))
+        return count
+
+    monkeypatch.setattr(work, "_step", step)
+    finish(job)
+    assert shares == [(0.6, 10), (0.7, 10), (0.8, 10), (0.9, 10), (1.0, 10)]
+
+
 def killed_after_the_step(monkeypatch):
     """The worker ends between the broker's answer and its note of it."""
 

@@ -2,7 +2,11 @@
 
 from django.urls import reverse
 
+from brokerapp.destination import Destination
+from brokerapp.snapshot import NodeStatus
+from console.gateway import gateway
 from console.models import AuditEntry
+from console.nodes import gauges_of
 from tests.console.conftest import waiting_tasks
 
 
@@ -42,3 +46,28 @@ def test_what_needs_the_broker_shows_a_page_with_a_reference_when_it_is_away(adm
     assert "The broker cannot be reached" in text
     assert "Reference" in text
     assert "Traceback" not in text
+
+
+def test_memory_and_store_have_gauges_of_the_fullest_node():
+    store = {"used": 50, "message_limit": 200, "machine": 1000, "temp_used": 5, "temp_limit": 10}
+    nodes = [
+        NodeStatus("a", "b", 0, 0, store=store, memory={"used": 10, "limit": 100}),
+        NodeStatus("c", "b", 0, 0, store=store, memory={"used": 90, "limit": 100}),
+    ]
+    assert {each.label: each.percent for each in gauges_of(nodes)} == {
+        "Memory": 90, "Store": 25, "Store, of the machine's memory": 5, "Temporary store": 50,
+    }  # fmt: skip
+    assert gauges_of([NodeStatus("a", "b", 0, 0)]) == []
+
+
+def test_a_window_without_traffic_says_so_and_offers_a_test_message(browser_of, console, seen):
+    console.send("/queue/left.alone", "1", "2", "3", "4")
+    seen("left.alone", gateway().depth(Destination.queue("left.alone")))
+    an_hour_of_1970 = {"from": 3600, "to": 7200}
+    operator, viewer = browser_of("operator"), browser_of("viewer")
+    page = operator.get(reverse("queue", kwargs={"name": "left.alone"}), an_hour_of_1970)
+    assert page.context["chart"]["quiet"]
+    assert "/send/?to=%2Fqueue%2Fleft.alone" in page.content.decode()
+    text = viewer.get(reverse("overview"), an_hour_of_1970).content.decode()
+    assert "No traffic in this window." in text
+    assert "Send a test message" not in text

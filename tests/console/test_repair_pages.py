@@ -240,6 +240,18 @@ def test_dead_letters_are_grouped_by_cause_and_origin(browser_of, dead):
     assert len(found) == 3
 
 
+def test_groups_of_dead_letters_come_in_pages(admin, console, dead, monkeypatch):
+    monkeypatch.setattr("console.views.dead_letters.PAGE", 1)
+    console.send("/queue/ActiveMQ.DLQ", "put there by hand")
+
+    def page(number: int):
+        return admin.get(reverse("dlq"), {"page": number, "sort": "count"}).context["page"]
+
+    until(lambda: page(1).paginator.count > 1, "two groups")
+    assert page(1)[0] != page(2)[0]
+    assert "sort=count&amp;page=2" in text(admin.get(reverse("dlq"), {"sort": "count"}))
+
+
 def test_without_dead_letters_that_is_good_news(admin, console, monkeypatch):
     monkeypatch.setattr("console.surveying.is_dead_letter_queue", lambda stats: False)
     assert "Nothing has failed" in text(admin.get(reverse("dlq")))

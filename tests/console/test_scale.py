@@ -188,12 +188,17 @@ def _csrf(browser: requests.Session) -> str:
     return next(each.value for each in browser.cookies if each.name.startswith("sluice_csrf_"))
 
 
-def test_the_web_process_does_not_grow_with_what_it_has_shown(crowded_store, running_broker, store_url, tmp_path):
+def test_the_web_process_does_not_grow_with_what_it_has_shown(
+    crowded_store, running_broker, store_url, tmp_path, migrated
+):
     paths = (
         "/queues/?sort=-QueueSize&size=100", "/queues/?page=50&size=100", "/routing/", "/find?q=orders",
         MESSAGES_PAGE, f"{MESSAGES_PAGE}?end=1", f"{MESSAGES_PAGE}?selector=region+%3D+%27nowhere%27",
     )  # fmt: skip
-    with served(tmp_path, REDIS_URL=store_url, SLUICE_BROKER=running_broker.name) as web, requests.Session() as browser:
+    with (
+        served(tmp_path, migrated, REDIS_URL=store_url, SLUICE_BROKER=running_broker.name) as web,
+        requests.Session() as browser,
+    ):
         browser.get(f"{web.url}/login/")
         form = {"username": "admin", "password": PASSWORD, "csrfmiddlewaretoken": _csrf(browser)}
         assert browser.post(f"{web.url}/login/", form).url == f"{web.url}/"

@@ -129,7 +129,7 @@ def test_a_form_keeps_what_it_does_not_show_and_a_password_that_is_not_typed():
 
 def test_the_form_has_every_property_there_is():
     shown = {each.name for each in Form().properties}
-    assert shown == ATTRIBUTES.keys() - {"userName", "password"}
+    assert shown == ATTRIBUTES.keys() - {"userName", "password", "remoteUserName", "remotePassword"}
     assert EXPLAINED.keys() <= shown
 
 

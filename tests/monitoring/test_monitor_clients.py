@@ -54,7 +54,7 @@ class Endpoint:
 
 
 @pytest.fixture(scope="module")
-def endpoint(running_broker, tmp_path_factory) -> Iterator[Endpoint]:
+def endpoint(running_broker, tmp_path_factory, migrated) -> Iterator[Endpoint]:
     """The process, on the module's broker, with a user for monitors and two messages to count."""
     data = tmp_path_factory.mktemp("monitor")
     variables = {
@@ -62,7 +62,7 @@ def endpoint(running_broker, tmp_path_factory) -> Iterator[Endpoint]:
         "SLUICE_BROKER": running_broker.name, "DJANGO_SETTINGS_MODULE": "console.settings",
         "DATABASE_URL": f"sqlite:///{data}/console.sqlite3",
     }  # fmt: skip
-    make_database(variables, _USER)
+    make_database(migrated, variables, _USER)
     log = data / "monitor.log"
     with log.open("w") as output:
         server = subprocess.Popen(

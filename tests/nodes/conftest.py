@@ -11,6 +11,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -149,6 +150,17 @@ class SeveralNodes:
             self.stop(name)
 
 
+@contextmanager
+def several_nodes(redis_url: str, *names: str, **told: Any) -> Iterator[SeveralNodes]:
+    """A broker of these nodes, whose configuration says this."""
+    several = SeveralNodes(redis_url, **told)
+    try:
+        several.start(*names)
+        yield several
+    finally:
+        several.end()
+
+
 @pytest.fixture(scope="session")
 def redis_url(tmp_path_factory) -> Iterator[str]:
     """A store for all brokers of the run."""
@@ -159,12 +171,8 @@ def redis_url(tmp_path_factory) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def broker(redis_url) -> Iterator[SeveralNodes]:
     """A broker of two nodes, `a` and `b`."""
-    several = SeveralNodes(redis_url)
-    try:
-        several.start("a", "b")
+    with several_nodes(redis_url, "a", "b") as several:
         yield several
-    finally:
-        several.end()
 
 
 @pytest.fixture

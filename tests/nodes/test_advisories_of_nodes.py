@@ -5,19 +5,15 @@ import queue
 
 import pytest
 
-from tests.nodes.conftest import SeveralNodes
+from tests.nodes.conftest import several_nodes
 from tests.protocol.running_node import until
 
 
 @pytest.fixture
 def broker(redis_url):
     """A broker of two nodes, which may be crashed."""
-    several = SeveralNodes(redis_url)
-    try:
-        several.start("a", "b")
+    with several_nodes(redis_url, "a", "b") as several:
         yield several
-    finally:
-        several.end()
 
 
 class Listener:

@@ -5,7 +5,7 @@ import pytest
 from brokerapp.network_stats import WayState
 from brokerapp.nodes.concerned import other_concerned
 from brokerapp.nodes.members import NETWORK, Member, Members
-from tests.nodes.conftest import OneNode, SeveralNodes
+from tests.nodes.conftest import OneNode, several_nodes
 from tests.protocol.networking import to
 from tests.protocol.running_node import until
 
@@ -23,23 +23,15 @@ def test_all_members_agree_who_has_the_network_connectors_and_hand_requests_ther
 @pytest.fixture
 def broker(redis_url):
     """A broker of two nodes, which may be crashed."""
-    several = SeveralNodes(redis_url)
-    try:
-        several.start("a", "b")
+    with several_nodes(redis_url, "a", "b") as several:
         yield several
-    finally:
-        several.end()
 
 
 @pytest.fixture
 def other(redis_url):
     """Another broker."""
-    several = SeveralNodes(redis_url)
-    try:
-        several.start("only")
+    with several_nodes(redis_url, "only") as several:
         yield several["only"]
-    finally:
-        several.end()
 
 
 def connectors_at(node: OneNode) -> dict[str, bool]:

@@ -4,7 +4,7 @@ import pytest
 
 from brokerapp.destination import Destination
 from brokerapp.errors import DestinationNotFound
-from tests.nodes.conftest import SeveralNodes
+from tests.nodes.conftest import several_nodes
 from tests.protocol.running_node import until
 
 #: Milliseconds without use after which an auto-created destination goes.
@@ -15,12 +15,8 @@ LONG, SHORT = "60000", "300"
 @pytest.fixture(scope="module")
 def broker(redis_url):
     """Two nodes, `a` and `b`, of a broker that removes what clients made and nobody uses."""
-    several = SeveralNodes(redis_url, auto_destroy_after=UNUSED_MS)
-    try:
-        several.start("a", "b")
+    with several_nodes(redis_url, "a", "b", auto_destroy_after=UNUSED_MS) as several:
         yield several
-    finally:
-        several.end()
 
 
 def returning(client_id: str, window: str = LONG) -> dict[str, str]:
@@ -186,9 +182,7 @@ def test_one_that_is_used_again_in_time_stays_and_one_that_is_emptied_goes_after
 
 @pytest.mark.scenario("L22", "L23")
 def test_one_that_holds_a_message_stays_also_when_all_nodes_begin_anew_and_empty_ones_go_then(redis_url, name):
-    several = SeveralNodes(redis_url, auto_destroy_after=60_000)
-    try:
-        several.start("a", "b")
+    with several_nodes(redis_url, "a", "b", auto_destroy_after=60_000) as several:
         for each in ("empty", "kept"):
             sender = several["b"].client()
             sender.send(f"/queue/{name}.{each}", each, persistent="true")
@@ -201,5 +195,3 @@ def test_one_that_holds_a_message_stays_also_when_all_nodes_begin_anew_and_empty
         until(lambda: stored(several, f"queue://{name}.empty") is None, "nothing is in it")
         assert several["b"].bodies(f"{name}.kept") == ["kept"]
         assert stored(several, f"queue://{name}.admin")["declared"]
-    finally:
-        several.end()

@@ -6,7 +6,7 @@ import time
 import pytest
 import stomp
 
-from tests.nodes.conftest import SeveralNodes
+from tests.nodes.conftest import several_nodes
 from tests.protocol.running_node import until
 
 #: Messages that are sent at least, and how many restarts there are meanwhile.
@@ -97,12 +97,8 @@ class Consumer(Worker):
 
 @pytest.fixture
 def broker(redis_url):
-    several = SeveralNodes(redis_url)
-    try:
-        several.start("a", "b")
+    with several_nodes(redis_url, "a", "b") as several:
         yield several
-    finally:
-        several.end()
 
 
 @pytest.mark.parametrize("ending", ["stop", "crash"])

@@ -5,19 +5,15 @@ import time
 import pytest
 
 from brokerapp.node import DRAIN_SECONDS
-from tests.nodes.conftest import TIMEOUT_MS, SeveralNodes
+from tests.nodes.conftest import TIMEOUT_MS, several_nodes
 from tests.protocol.running_node import until
 
 
 @pytest.fixture
 def broker(redis_url):
     """A broker of two nodes for one test, which may do to them what it likes."""
-    several = SeveralNodes(redis_url)
-    try:
-        several.start("a", "b")
+    with several_nodes(redis_url, "a", "b", scheduler_support=True) as several:
         yield several
-    finally:
-        several.end()
 
 
 def hold(broker, client, queue, count=6):
@@ -45,6 +41,33 @@ def test_when_a_home_leaves_consumers_go_on_and_keep_what_they_hold(broker, clie
 
 
 @pytest.mark.scenario("K01", "D08", "D10")
+def test_when_a_home_leaves_groups_and_an_exclusive_queue_stay_with_who_holds_some_of_them(broker, client, name):
+    grouped, exclusive = broker.queue_at("b", name), broker.queue_at("b", f"{name}.only")
+    takers, sender = [client("a") for _ in range(3)], client("a")
+    for taker in takers:
+        taker.subscribe(f"/queue/{grouped}", id="g", ack="client-individual")
+        taker.subscribe(f"/queue/{exclusive}", id="x", ack="client-individual", **{"activemq.exclusive": "true"})
+
+    def send(numbers):
+        for number in numbers:
+            sender.send(f"/queue/{grouped}", str(number), persistent="true", JMSXGroupID=f"g{number % 4}")
+            sender.send(f"/queue/{exclusive}", str(number), persistent="true")
+
+    def taken(count):
+        until(lambda: sum(taker.messages.qsize() for taker in takers) == count, "all are given out")
+        found = [(place, each) for place, taker in enumerate(takers) for each in taker.take(taker.messages.qsize())]
+        groups = {(each.headers["JMSXGroupID"], place) for place, each in found if each.headers["subscription"] == "g"}
+        return groups, {place for place, each in found if each.headers["subscription"] == "x"}
+
+    send(range(4))
+    owners, [only] = taken(8)
+    assert len(owners) == 4
+    broker.stop("b")
+    until(lambda: broker.members() == {"a"}, "b left")
+    send(range(4, 8))
+    assert taken(8) == (owners, {only})
+
+
 def test_when_a_home_is_killed_consumers_go_on_and_keep_what_they_hold(broker, client, name):
     queue = broker.queue_at("b", name)
     keeper, held = hold(broker, client, queue)
@@ -63,7 +86,11 @@ def test_when_a_home_is_killed_consumers_go_on_and_keep_what_they_hold(broker, c
 def test_what_consumers_of_a_killed_node_held_comes_back_flagged_and_nothing_else(broker, client, name):
     queue = broker.queue_at("b", name)
     hold(broker, client, queue)
+    client("a").send(f"/queue/{name}.later", "due", persistent="true", AMQ_SCHEDULED_DELAY="1000")
     broker.crash("a")
+    late = client("b")  # what was to be sent later by the node that is gone is sent by the other
+    late.subscribe(f"/queue/{name}.later")
+    assert late.bodies() == ["due"]
     other = client("b")
     other.subscribe(f"/queue/{queue}", ack="client-individual")
     messages = other.take(6)

@@ -2,6 +2,8 @@
 
 import pytest
 
+from brokerapp.stomp import frames
+from tests.protocol.clients import RawClient
 from tests.protocol.running_node import until
 
 
@@ -35,6 +37,23 @@ def test_a_backlog_is_consumed_from_another_node_in_order(broker, client, name, 
     taker.subscribe(f"/queue/{queue}", prefetch=100)
     assert taker.bodies(1200) == [str(number) for number in range(1200)]
     until(lambda: broker.depth(queue) == 0, "all is acknowledged")
+
+
+@pytest.mark.parametrize("home", ["a", "b"])
+def test_acks_that_come_at_once_are_worth_as_many_further_messages(broker, client, name, home):
+    queue, sender = broker.queue_at(home, name), client("a")
+    for number in range(60):
+        sender.send(f"/queue/{queue}", str(number), wait=number == 59, persistent="true")
+    taker = RawClient(broker["b"].port)
+    headers = {"destination": f"/queue/{queue}", "id": "s", "ack": "client-individual", "activemq.prefetchSize": "20"}
+    taker.tell("SUBSCRIBE", headers)
+    for first in range(0, 60, 20):
+        messages = [taker.hear() for _ in range(20)]
+        assert [each.body.decode() for each in messages] == [str(first + number) for number in range(20)]
+        taker.write(b"".join(frames.encode("ACK", {"id": each.headers["ack"]}, b"") for each in messages))
+    until(lambda: broker.depth(queue) == 0, "all is acknowledged")
+    until(lambda: broker[home].depth(queue) == 0, "their home knows")
+    taker.close()
 
 
 def test_consumers_on_both_nodes_share_a_queue(broker, client, name):

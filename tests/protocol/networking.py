@@ -49,6 +49,14 @@ def bridged(node: RunningNode) -> bool:
     return bool(node.look(lambda: node.node.network.all[0].bridges))
 
 
+@contextmanager
+def duplex_pair(store, **config: object) -> Iterator[tuple[RunningNode, RunningNode]]:
+    """Two brokers, of which the first one has a duplex bridge to the second."""
+    with running(store, **config) as second, running(store, to(second.port, duplex="true"), **config) as first:
+        until(lambda: bridged(first), "the bridge")
+        yield first, second
+
+
 def destinations_of(node: RunningNode) -> list[str]:
     """What its bridges consume, here and there."""
     return [str(each) for bridge in bridges_of(node) for each in node.look(lambda bridge=bridge: bridge.destinations)]

@@ -6,7 +6,8 @@ import asyncio
 import glob
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
@@ -14,10 +15,12 @@ import uvloop
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.config import BrokerConfig
+from brokerapp.config.reader import parse_config
 from brokerapp.definitions import Definitions, VirtualDestination
 from brokerapp.destination import Destination
 from brokerapp.node import Node
 from brokerapp.snapshot import BrowsedMessage, DestinationStats
+from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.store.redis import RedisStore
 from brokerapp.wiring import authenticator, node_config
 
@@ -128,6 +131,14 @@ class RunningNode:
     def depth(self, queue: str) -> int:
         """Messages in a queue, in flight included."""
         return self.numbers(Destination.queue(queue)).QueueSize
+
+
+@contextmanager
+def node_of(xml: str, store: EmbeddedStore) -> Iterator[RunningNode]:
+    """A node of the broker that this configuration file describes."""
+    node = RunningNode(parse_config(xml, {}), store.url)
+    yield node
+    node.stop()
 
 
 def until(condition: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:

@@ -4,9 +4,8 @@ import itertools
 
 import pytest
 
-from brokerapp.config.reader import parse_config
 from brokerapp.destination import Destination
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import node_of, until
 
 SIZE = 1024
 #: Messages a limited queue has room for, about.
@@ -36,9 +35,8 @@ XML = f"""\
 
 @pytest.fixture(scope="module")
 def node(store):
-    running = RunningNode(parse_config(XML, {}), store.url)
-    yield running
-    running.stop()
+    with node_of(XML, store) as running:
+        yield running
 
 
 def create(connect, topic):

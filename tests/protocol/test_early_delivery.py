@@ -7,11 +7,10 @@ import queue
 
 import pytest
 
-from brokerapp.config.reader import parse_config
 from brokerapp.destination import Destination
 from brokerapp.engine.marks import OPEN
 from tests.protocol.conftest import stopped
-from tests.protocol.running_node import RunningNode, named, until
+from tests.protocol.running_node import named, node_of, until
 
 LIMIT = 4096
 XML = f"""\
@@ -30,9 +29,8 @@ SHORT = 0.3  # seconds in which what must not come would have come
 
 @pytest.fixture(scope="module")
 def node(store):
-    running = RunningNode(parse_config(XML, {}), store.url)
-    yield running
-    running.stop()
+    with node_of(XML, store) as running:
+        yield running
 
 
 @pytest.fixture

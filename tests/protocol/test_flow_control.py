@@ -7,11 +7,10 @@ from dataclasses import replace
 import pytest
 
 from brokerapp import flow_control, quotas
-from brokerapp.config.reader import parse_config
 from brokerapp.definitions import PolicyEntry
 from brokerapp.destination import Destination, Kind
 from brokerapp.stomp.frames import encode
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import node_of, until
 
 SIZE = 1024
 #: Messages of that size a limited queue has room for, about.
@@ -46,9 +45,8 @@ XML = f"""\
 
 @pytest.fixture(scope="module")
 def node(store):
-    running = RunningNode(parse_config(XML, {}), store.url)
-    yield running
-    running.stop()
+    with node_of(XML, store) as running:
+        yield running
 
 
 def send_to(destination, number, **headers):

@@ -7,7 +7,7 @@ from brokerapp.definitions import Composite, Leg, VirtualTopic
 from brokerapp.destination import Destination
 from brokerapp.stomp.frames import encode
 from tests.protocol.clients import PATIENCE, RawClient
-from tests.protocol.running_node import RunningNode
+from tests.protocol.running_node import RunningNode, node_of
 from tests.protocol.websocket_client import WebSocketClient
 
 XML = """\
@@ -44,12 +44,9 @@ XML = """\
 
 
 @pytest.fixture(scope="module")
-def node(store, tmp_path_factory):
-    file = tmp_path_factory.mktemp("guarded") / "activemq.xml"
-    file.write_text(XML)
-    running = RunningNode(read_config(file), store.url)
-    yield running
-    running.stop()
+def node(store):
+    with node_of(XML, store) as running:
+        yield running
 
 
 @pytest.fixture

@@ -10,7 +10,9 @@ from brokerapp.definitions import Definitions, PolicyEntry
 from brokerapp.destination import Destination
 from brokerapp.strategies import NetworkBridgeFilter
 from tests.protocol.clients import StompClient
-from tests.protocol.networking import bridged, start, to
+from tests.protocol.networking import (
+    duplex_pair,
+)
 from tests.protocol.running_node import RunningNode, until
 
 #: What crossed may go back to where its consumer is now.
@@ -20,12 +22,8 @@ BACK = PolicyEntry(Destination.queue(">"), network_bridge_filter=NetworkBridgeFi
 @pytest.fixture(scope="module")
 def pair(store) -> Iterator[tuple[RunningNode, RunningNode]]:
     """A and B; A has a duplex bridge to B."""
-    b = start(store, definitions=Definitions(policies=(BACK,)))
-    a = start(store, to(b.port, duplex="true"), definitions=Definitions(policies=(BACK,)))
-    until(lambda: bridged(a), "the bridge")
-    yield a, b
-    a.stop()
-    b.stop()
+    with duplex_pair(store, definitions=Definitions(policies=(BACK,))) as both:
+        yield both
 
 
 @pytest.fixture

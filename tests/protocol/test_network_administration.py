@@ -10,19 +10,22 @@ from brokerapp.config import Authentication, Grant, User
 from brokerapp.destination import Destination
 from brokerapp.errors import DefinitionRefused, RequestRefused
 from brokerapp.network_stats import ConnectorStats, NetworkStats, WayState
-from tests.protocol.networking import QUICK, bridged, running, start, to, wait_for_demand
+from tests.protocol.networking import (
+    QUICK,
+    bridged,
+    duplex_pair,
+    running,
+    to,
+    wait_for_demand,
+)
 from tests.protocol.running_node import RunningNode, until
 
 
 @pytest.fixture(scope="module")
 def pair(store) -> Iterator[tuple[RunningNode, RunningNode]]:
     """A and B; A has a duplex bridge to B."""
-    b = start(store)
-    a = start(store, to(b.port, duplex="true"))
-    until(lambda: bridged(a), "the bridge")
-    yield a, b
-    a.stop()
-    b.stop()
+    with duplex_pair(store) as both:
+        yield both
 
 
 def stats_of(node: RunningNode) -> NetworkStats:

@@ -18,6 +18,7 @@ from tests.protocol.networking import (
     bridged,
     bridges_of,
     destinations_of,
+    duplex_pair,
     start,
     to,
     wait_for_demand,
@@ -29,12 +30,8 @@ from tests.protocol.running_node import RunningNode, until
 @pytest.fixture(scope="module")
 def pair(store) -> Iterator[tuple[RunningNode, RunningNode]]:
     """A and B; A has a duplex bridge to B."""
-    b = start(store)
-    a = start(store, to(b.port, duplex="true"))
-    until(lambda: bridged(a), "the bridge")
-    yield a, b
-    a.stop()
-    b.stop()
+    with duplex_pair(store) as both:
+        yield both
 
 
 @pytest.fixture

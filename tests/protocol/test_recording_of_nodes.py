@@ -99,9 +99,8 @@ def test_what_a_bridge_passes_on_is_recorded_at_both_ends_under_one_id(store):
         consumer.take()
 
         def told(node):
-            rows = [row for row in recorded(store, node.name) if row["destination"] == "queue://far"]
-            rows.sort(key=lambda row: (row["ts"], KINDS.index(row["kind"])))
-            return rows, [row["kind"] for row in rows if row["kind"] != "depth"]
+            rows = journey(store, node.name, "queue://far")
+            return rows, [row["kind"] for row in rows]
 
         passed_on = ["enqueue", "forward", "dispatch", "bridge_forward", "ack"]
         until(lambda: told(here)[1] == passed_on, "what happened here")
@@ -110,6 +109,32 @@ def test_what_a_bridge_passes_on_is_recorded_at_both_ends_under_one_id(store):
         assert len({row["consumer"] for row in told(here)[0] if row["kind"] in passed_on[2:]}) == 1
         for client in (consumer, sender):
             client.connection.disconnect()
+
+
+def test_what_another_broker_does_not_take_is_recorded_with_what_becomes_of_it(store):
+    with running(store) as node:
+        bridge, sender = StompClient(node.port, "1.2", **{"sluice-broker": "far"}), StompClient(node.port, "1.2")
+        bridge.subscribe("/queue/far", ack="client-individual")
+        sender.send("/queue/far", "a", persistent="true")
+        [message] = bridge.take()
+        bridge.nack(message)
+
+        def told():
+            return journey(store, node.name, "queue://far")
+
+        until(lambda: len(told()) >= 5, "what happened")
+        assert [row["kind"] for row in told()] == ["enqueue", "forward", "dispatch", "bridge_refuse", "dead_letter"]
+        refused, dead = told()[3:]
+        assert refused["consumer"] == dead["consumer"] != ""
+        assert (refused["reason"], "NACK" in dead["reason"]) == (None, True)
+        for client in (bridge, sender):
+            client.connection.disconnect()
+
+
+def journey(store, broker: str, destination: str) -> list[dict]:
+    """What happened to messages there, in order."""
+    rows = [row for row in recorded(store, broker) if row["destination"] == destination and row["kind"] != "depth"]
+    return sorted(rows, key=lambda row: (row["ts"], KINDS.index(row["kind"])))
 
 
 async def _record(admin, policy):

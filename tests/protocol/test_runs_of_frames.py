@@ -2,10 +2,9 @@
 
 import pytest
 
-from brokerapp.config.reader import parse_config
 from brokerapp.destination import Destination
 from brokerapp.stomp.frames import encode
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import node_of, until
 
 SIZE, ROOM, BURST = 1024, 10, 30
 BODY = b"x" * SIZE
@@ -21,9 +20,8 @@ XML = f"""\
 
 @pytest.fixture(scope="module")
 def node(store):
-    running = RunningNode(parse_config(XML, {}), store.url)
-    yield running
-    running.stop()
+    with node_of(XML, store) as running:
+        yield running
 
 
 def burst(destination, numbers, **headers):

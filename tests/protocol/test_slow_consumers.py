@@ -4,9 +4,8 @@ import time
 
 import pytest
 
-from brokerapp.config.reader import parse_config
 from brokerapp.destination import Destination
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import node_of, until
 
 XML = """\
 <broker xmlns="http://activemq.apache.org/schema/core" brokerName="slow">
@@ -53,9 +52,8 @@ XML = """\
 
 @pytest.fixture(scope="module")
 def node(store):
-    running = RunningNode(parse_config(XML, {}), store.url)
-    yield running
-    running.stop()
+    with node_of(XML, store) as running:
+        yield running
 
 
 def publish(connect, topic, *messages):

@@ -5,9 +5,8 @@ import time
 
 import pytest
 
-from brokerapp.config import read_config
 from brokerapp.statistics import DATED, ENDED
-from tests.protocol.running_node import RunningNode
+from tests.protocol.running_node import RunningNode, node_of
 
 XML = """<broker xmlns="http://activemq.apache.org/schema/core" brokerName="counting">
   <plugins>
@@ -25,12 +24,9 @@ XML = """<broker xmlns="http://activemq.apache.org/schema/core" brokerName="coun
 
 
 @pytest.fixture(scope="module")
-def node(store, tmp_path_factory):
-    file = tmp_path_factory.mktemp("counting") / "activemq.xml"
-    file.write_text(XML)
-    running = RunningNode(read_config(file), store.url)
-    yield running
-    running.stop()
+def node(store):
+    with node_of(XML, store) as running:
+        yield running
 
 
 @pytest.fixture

@@ -5,11 +5,10 @@ import queue
 
 import pytest
 
-from brokerapp.config.reader import parse_config
 from brokerapp.destination import Destination
 from brokerapp.stomp.frames import encode
 from tests.protocol.conftest import stopped
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import node_of, until
 
 SIZE, ROOM = 1024, 10
 LIMIT = SIZE * ROOM
@@ -24,9 +23,8 @@ XML = f"""\
 
 @pytest.fixture(scope="module")
 def node(store):
-    running = RunningNode(parse_config(XML, {}), store.url)
-    yield running
-    running.stop()
+    with node_of(XML, store) as running:
+        yield running
 
 
 def send(name, number, persistent="false"):

@@ -193,6 +193,8 @@ class Chart {
       element("rect", { class: "brush", x: left, y: MARGIN.top, width: right - left, height: height - MARGIN.top - MARGIN.bottom }, this.svg);
     }
     this.cross(width, height);
+    const quiet = this.host.closest("section").querySelector("[data-chart-quiet]");
+    if (quiet) quiet.hidden = this.largest(2) > 0 || this.largest(3) > 0;
   }
 
   times(height) {

@@ -74,6 +74,18 @@ document.addEventListener("toggle", (event) => {
   fetch(seen, { method: "POST", headers: { "X-CSRFToken": document.querySelector(".bar [name=csrfmiddlewaretoken]").value } });
 }, true);
 
+// A part of a page that the server refused: the sentence of the page that says so, where other notes stand.
+document.addEventListener("htmx:responseError", (event) => {
+  const page = new DOMParser().parseFromString(event.detail.xhr.responseText, "text/html");
+  const sentence = page.querySelector("main h1 + p")?.textContent ?? "The server did not do this: load the page again.";
+  const note = document.createElement("div");
+  note.className = "note note-error";
+  note.setAttribute("role", "alert");
+  note.textContent = sentence;
+  document.querySelector("main > .note[role=alert]")?.remove();
+  document.getElementById("main").prepend(note);
+});
+
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") {
     for (const menu of document.querySelectorAll(".menu[open]")) {

@@ -80,6 +80,12 @@ function look() {
   }
 }
 
+// A star that is given or taken away is counted by its chip.
+document.addEventListener("starred", (event) => {
+  const count = document.querySelector('.chips a[href*="show=starred"] b');
+  if (count) count.textContent = (Number(count.textContent.replaceAll(",", "")) + event.detail.by).toLocaleString("en");
+});
+
 setInterval(look, LOOK_EVERY);
 document.addEventListener("htmx:afterSettle", showSelection);
 showSelection();

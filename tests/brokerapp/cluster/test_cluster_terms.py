@@ -6,7 +6,7 @@ from brokerapp.cluster.terms import ClusterTerms, Member, differences, read_memb
 from brokerapp.config import BrokerConfig, export_config
 from brokerapp.config.reader import parse_config
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.network.terms import Address
+from brokerapp.network.address import Address
 
 MEMBERS = (Member("W", Address("w", 61616)), Member("X", Address("::1", 61613, tls=True)))
 BROKER = '<broker xmlns="http://activemq.apache.org/schema/core" xmlns:sluice="urn:sluice" brokerName="{}" {}/>'
@@ -47,6 +47,7 @@ def test_without_brokers_there_is_no_cluster_and_a_master_is_reported():
         ("W", "", "'W' is not NAME=tcp://HOST:PORT"),
         ("W=http://w:1", "", "is not NAME=tcp://HOST:PORT"),
         ("W=tcp://w:99999", "", "is not NAME=tcp://HOST:PORT"),
+        ("W=tcp://w:0", "", "is not NAME=tcp://HOST:PORT"),
         ("W=tcp://w:1,W=tcp://x:2", "", "names W twice"),
         ("X=tcp://x:1", "", "does not name this broker, W"),
         ("W=tcp://w:1", "Z", "clusterMaster=Z is none of clusterBrokers"),

@@ -10,7 +10,7 @@ from brokerapp.cluster.recording import Recording
 from brokerapp.cluster.terms import Member
 from brokerapp.destination import Destination
 from brokerapp.named_subscription import NamedSubscription
-from brokerapp.network.terms import Address
+from brokerapp.network.address import Address
 
 DURABLE = Change.of_subscription(NamedSubscription("me", "all", (Destination.topic("news"),), None))
 GONE = Change(DURABLE.name, False, DURABLE.attributes)

@@ -6,13 +6,13 @@ from types import SimpleNamespace
 import pytest
 
 from brokerapp.config import NetworkConnector
+from brokerapp.network.address import Address
 from brokerapp.network.connections import Connections
 from brokerapp.network.link import LinkLost, dial
-from brokerapp.network.terms import Address
 from brokerapp.network_stats import WayState
 from tests.faults.processes import free_port
 
-ENDPOINT = SimpleNamespace(broker=SimpleNamespace(name="here"))
+ENDPOINT = SimpleNamespace(broker=SimpleNamespace(name="here", durables=()))
 
 
 @pytest.fixture

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from brokerapp.destination import Destination
+from brokerapp.network.address import Address
 from brokerapp.network.demand import MAX_ORIGINS, NOTHING, Change, Demand
-from brokerapp.network.terms import Address, Terms
+from brokerapp.network.terms import Terms
 
 TERMS = Terms("bridge", (Address("b", 1),), decrease_network_consumer_priority=False)
 CLASSES = {"queue": "ActiveMQQueue", "topic": "ActiveMQTopic", "temp-queue": "ActiveMQTempQueue"}
@@ -222,3 +223,24 @@ def test_a_subscription_for_several_is_told_of_all_of_them():
     for number in range(3, MAX_ORIGINS + 4):
         found.started(consumer(number))
     assert wanted.origins == frozenset()
+
+
+def test_where_that_is_forced_any_consumer_of_a_topic_is_served_as_a_durable_one_while_it_is_there():
+    found = demand(forced_durable=(Destination.topic("f.>"), Destination.queue("f.>")))
+    [forced] = found.started(consumer(1, "topic://f.a")).begin
+    assert forced.durable
+    assert not found.started(consumer(2, "topic://plain")).begin[0].durable
+    assert not found.started(consumer(3, "queue://f.a")).begin[0].durable
+    assert found.durable == {"f.a"}
+    assert found.started(consumer(4, "topic://f.a", subscriptionName="s", clientId="x")) == NOTHING
+    assert found.stopped(gone(1)) == NOTHING
+    assert found.forgotten({"clientId": "x", "subscriptionName": "s"}).end == (forced,)
+
+
+def test_what_is_kept_for_durable_subscribers_that_are_away_is_known_whether_it_is_consumed_or_not():
+    asleep = consumer(1, "topic://t", subscriptionName="s", active=False)
+    assert demand(dynamic_only=True, excluded=(Destination.topic("t"),)).durable == set()
+    for only in (False, True):
+        found = demand(dynamic_only=only)
+        found.started(asleep)
+        assert found.durable == {"t"}

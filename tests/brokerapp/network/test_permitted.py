@@ -7,8 +7,9 @@ import pytest
 from brokerapp.config.reader import parse_config
 from brokerapp.definitions import VirtualTopic
 from brokerapp.destination import Destination
+from brokerapp.network.address import Address
 from brokerapp.network.permitted import refusal, twice
-from brokerapp.network.terms import Address, Terms
+from brokerapp.network.terms import Terms
 
 TERMS = Terms("bridge", (Address("b", 1),))
 QUEUE, TOPIC = Destination.queue, Destination.topic

@@ -3,8 +3,10 @@
 import pytest
 
 from brokerapp.config import NetworkConnector
+from brokerapp.destination import Destination
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.network.terms import Address, Reconnecting, address_of, terms_of
+from brokerapp.network.address import Address, address_of
+from brokerapp.network.terms import WITHOUT_EFFECT, Reconnecting, terms_of
 
 
 def connector(uri="static:(tcp://a:1)", **options):
@@ -30,7 +32,7 @@ def test_a_uri_names_brokers(uri, addresses):
     assert terms(uri).addresses == tuple(Address(host, port) for host, port in addresses)
 
 
-@pytest.mark.parametrize("text", ["tcp://a:1", "ssl://[::1]:5"])
+@pytest.mark.parametrize("text", ["tcp://a:1", "ssl://[::1]:5", "ws://a:1", "wss://a:1/stomp"])
 def test_an_address_is_written_as_it_is_read(text):
     assert str(address_of(text)) == text
 
@@ -97,3 +99,31 @@ def test_delays_grow_to_their_limit():
     waits = Reconnecting(100, 1000)
     assert [waits.delay_ms(failures) for failures in (1, 2, 3, 5, 10**6)] == [100, 200, 400, 1000, 1000]
     assert Reconnecting(100, 1000, exponential=False).delay_ms(9) == 100
+
+
+def test_the_other_broker_may_want_another_login():
+    assert terms().login is None
+    assert terms(userName="u", password="p").login == ("u", "p")
+    assert terms(userName="u", password="p", remoteUserName="far").login == ("far", "")
+    assert terms(remoteUserName="far", remotePassword="q").login == ("far", "q")
+
+
+def test_an_included_topic_may_say_that_all_are_served_as_durable_subscribers():
+    listed = [Destination.parse(each) for each in ("topic://a?forceDurable=true", "topic://b?forceDurable=false")]
+    found, unknown = terms_of(NetworkConnector("n", "tcp://a:1", dynamically_included=tuple(listed)))
+    assert (found.forced_durable, unknown) == ((Destination.topic("a"),), [])
+    strange = (Destination.parse("queue://q?colour=blue"),)
+    assert terms_of(NetworkConnector("n", "tcp://a:1", statically_included=strange))[1] == ["queue://q?colour"]
+    wrong = (Destination.parse("topic://t?forceDurable=perhaps"),)
+    with pytest.raises(ConfigurationRefused, match="forceDurable='perhaps': true or false"):
+        terms_of(NetworkConnector("n", "tcp://a:1", statically_included=wrong))
+
+
+def test_what_changes_nothing_here_is_known_all_the_same():
+    assert terms_of(connector(**dict.fromkeys(WITHOUT_EFFECT, "x")))[1] == []
+
+
+@pytest.mark.parametrize("uri", ["http://a:1", "https://a:1", "static:(http://a:1)"])
+def test_http_is_refused_with_what_passes_where_it_does(uri):
+    with pytest.raises(ConfigurationRefused, match="ws:// and wss:// pass where http does"):
+        terms(uri)

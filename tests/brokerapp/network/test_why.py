@@ -6,8 +6,9 @@ import pytest
 
 from brokerapp.destination import Destination
 from brokerapp.engine.crossing import Verdict
+from brokerapp.network.address import Address
 from brokerapp.network.demand import Wanted
-from brokerapp.network.terms import Address, Terms
+from brokerapp.network.terms import Terms
 from brokerapp.network.why import Facts, reason
 from brokerapp.network_stats import WayState
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from brokerapp.delivery import entry_of
 from brokerapp.engine.places import by_urgency
+from brokerapp.entries import entry_of
 from brokerapp.message import Message
 from brokerapp.store import DISCARDED, Limits, Unit
 from tests.brokerapp.store.committing import Session, used

@@ -1,0 +1,43 @@
+"""Address: where a broker is reached that speaks STOMP, as uris say it. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from brokerapp.connector import CARRIERS
+
+#: Where ActiveMQ listens unless told otherwise, and where it does so for STOMP.
+DEFAULT_PORT, STOMP_PORT = 61616, 61613
+_URI = re.compile(
+    r"(?P<scheme>[a-z+]+)://(?P<host>\[[^\]]+\]|[^:/?]+)(?::(?P<port>[0-9]{1,5}))?(?P<path>/[^?]*)?(?:\?.*)?"
+)
+MAX_PORT = 65_535
+#: How addresses are written that lead to a broker.
+_WRITTEN = {(False, False): "tcp", (True, False): "ssl", (False, True): "ws", (True, True): "wss"}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a remote broker listens, and how STOMP's bytes travel there."""
+
+    host: str
+    port: int
+    tls: bool = False
+    websocket: bool = False
+    path: str = ""  #: of a WebSocket, which a server in front may go by
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{_WRITTEN[self.tls, self.websocket]}://{host}:{self.port}{self.path}"
+
+
+def address_of(uri: str, default_port: int = DEFAULT_PORT) -> Address | None:
+    """Where STOMP is spoken, as a uri has it; None for any other."""
+    found = _URI.fullmatch(uri)
+    if found is None or found["scheme"] not in CARRIERS:
+        return None
+    port = int(found["port"] or (STOMP_PORT if found["scheme"].startswith("stomp") else default_port))
+    carrier = CARRIERS[found["scheme"]]
+    path = (found["path"] or "").rstrip("/") if carrier.websocket else ""
+    return Address(found["host"].strip("[]"), port, *carrier, path) if 0 < port <= MAX_PORT else None

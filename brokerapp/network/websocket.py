@@ -1,0 +1,129 @@
+"""WebSocket: STOMP's bytes of a link in WebSocket messages, which pass where nothing but HTTP does.
+
+    asyncio's transport <--> Tunnel <--> Link
+
+To the socket it is the protocol, to the link it is the transport.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from websockets.client import ClientProtocol
+from websockets.frames import Frame, Opcode
+from websockets.http11 import Response
+from websockets.protocol import State
+from websockets.typing import Subprotocol
+from websockets.uri import parse_uri
+
+from brokerapp.network.address import Address
+
+_DATA = frozenset({Opcode.TEXT, Opcode.BINARY, Opcode.CONT})
+_STOMP = Subprotocol("v12.stomp")
+#: The package tells of every connection; here the connectors do.
+_logger = logging.getLogger("websockets.client")
+_logger.setLevel(logging.WARNING)
+
+
+class Tunnel(asyncio.Protocol):
+    """One connection. `opened` is done when the other end has agreed, or fails with OSError."""
+
+    def __init__(self, link: asyncio.Protocol, address: Address) -> None:
+        self._link = link
+        self._protocol = ClientProtocol(
+            parse_uri(str(address)), subprotocols=[_STOMP], max_size=None, logger=_logger
+        )  # fmt: skip
+        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    # -- asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport: asyncio.Transport = transport  # type: ignore[assignment]
+        self._protocol.send_request(self._protocol.connect())
+        self._flush()
+
+    def data_received(self, data: bytes) -> None:
+        self._protocol.receive_data(data)
+        said: list[bytes] = []
+        for event in self._protocol.events_received():
+            if isinstance(event, Response):
+                self._agreed()
+            elif isinstance(event, Frame) and event.opcode in _DATA:
+                said.append(event.data)
+        if said:
+            self._link.data_received(b"".join(said))
+        self._flush()
+
+    def _agreed(self) -> None:
+        if self._protocol.state is State.OPEN:
+            self._link.connection_made(self)  # type: ignore[arg-type]
+            self.opened.set_result(None)
+        elif not self.opened.done():
+            self.opened.set_exception(OSError(f"it speaks no WebSocket: {self._protocol.handshake_exc}"))
+
+    def eof_received(self) -> None:
+        self._protocol.receive_eof()
+        self._flush()
+
+    def pause_writing(self) -> None:
+        self._link.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._link.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.opened.done():
+            self.opened.set_exception(exc or ConnectionResetError("it closed the connection"))
+        elif self.opened.exception() is None:
+            self._link.connection_lost(exc)
+
+    def _flush(self) -> None:
+        """Write what there is to say: bytes, and nothing when that was all for ever."""
+        pieces = self._protocol.data_to_send()
+        if self._transport.is_closing():
+            return
+        if data := b"".join(pieces):
+            self._transport.write(data)
+        if b"" in pieces:
+            self._transport.close()
+
+    # -- the link's side: a transport
+
+    def write(self, data: bytes) -> None:
+        """Whole frames, as one message: brokers read them as a stream."""
+        if not self.is_closing():
+            self._protocol.send_binary(data)
+            self._flush()
+
+    def close(self) -> None:
+        """Say good-bye, and wait for no answer."""
+        if self._protocol.state is State.OPEN:
+            self._protocol.send_close()
+            self._flush()
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Cut the connection."""
+        self._transport.abort()
+
+    def is_closing(self) -> bool:
+        """Whether nothing can be written any more."""
+        return self._protocol.state is not State.OPEN or self._transport.is_closing()
+
+    def pause_reading(self) -> None:
+        """Take no more for now."""
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Take more again."""
+        self._transport.resume_reading()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """When to call pause_writing and resume_writing."""
+        self._transport.set_write_buffer_limits(high, low)
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """What is known of the socket."""
+        return self._transport.get_extra_info(name, default)

@@ -1,0 +1,16 @@
+"""Joining: one selector for several consumers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+#: Selectors that become one; instead of more everything is taken, which costs less than asking so many.
+MAX_JOINED = 32
+
+
+def any_of(selectors: Iterable[str | None]) -> str | None:
+    """A selector that takes what any of these takes; None, which takes all, if one of them is that, or for too many."""
+    different = list(dict.fromkeys(selectors))
+    if not different or None in different or len(different) > MAX_JOINED:
+        return None
+    return different[0] if len(different) == 1 else " OR ".join(f"({each})" for each in different)

@@ -1,0 +1,54 @@
+"""A broker of a cluster is one node: who would be another one is told so when it starts, and nothing else happens."""
+
+from dataclasses import replace
+
+import pytest
+
+from brokerapp.cluster.terms import ClusterTerms, Member
+from brokerapp.config import default_config
+from brokerapp.errors import ConfigurationRefused
+from brokerapp.network.terms import Address
+from brokerapp.node import Node
+from brokerapp.nodes.company import CLUSTERED, check_company
+from brokerapp.store.embedded import EmbeddedStore
+from brokerapp.wiring import node_config
+from tests.protocol.running_node import RunningNode
+
+TERMS = ClusterTerms((Member("W", Address("127.0.0.1", 1)), Member("X", Address("127.0.0.1", 2))))
+
+
+@pytest.mark.parametrize(
+    ("is_named", "clustered", "others"),
+    [(False, True, {}), (True, False, {}), (True, False, {"b": {"link": "b:1"}, "c": {CLUSTERED: False}})],
+)
+def test_one_node_of_a_cluster_and_several_of_a_broker_that_is_in_none_may_be(is_named, clustered, others):
+    check_company("a", is_named, clustered, others)
+
+
+@pytest.mark.parametrize(
+    ("is_named", "clustered", "others", "why"),
+    [
+        (True, True, {}, "--node a: .* told of a cluster"),
+        (False, True, {"b": {}, "c": {}}, "other nodes of this one are running: b, c"),
+        (True, False, {"n1": {CLUSTERED: True}}, "node a cannot join node n1"),
+    ],
+)
+def test_several_of_a_broker_that_is_in_one_may_not_be(is_named, clustered, others, why):
+    with pytest.raises(ConfigurationRefused, match=why):
+        check_company("a", is_named, clustered, others)
+
+
+def test_a_node_that_is_told_of_no_cluster_does_not_join_one_whose_broker_is_in_one(tmp_path):
+    with EmbeddedStore(tmp_path) as store:
+        running = RunningNode(replace(default_config("X", 0), cluster=TERMS), store.url)
+        try:
+
+            async def join() -> None:
+                wanted = node_config(default_config("X", 0), store.url)
+                await Node(replace(wanted, node="second")).start()
+
+            with pytest.raises(ConfigurationRefused, match="node second cannot join node"):
+                running.do(join)
+            assert running.look(lambda: running.node.broker.homes.others) == []
+        finally:
+            running.stop()
