@@ -86,7 +86,7 @@ def analyse(self: Task, run_id: str, request: Mapping[str, Any]) -> str | None:
     except AnalysisFailed as error:
         _tell(run_id, "failed", reason=str(error))
         if isinstance(error, SparkStopped):
-            warm_up.apply_async(expires=WARM_LIMIT)
+            _have_warmed_up(current_app)
         raise
 
 
@@ -121,8 +121,10 @@ def warm_up(self: Task) -> None:
     from analytics.session import SparkUnavailable
     from analytics.warming import warm_up
 
+    began = time.monotonic()
     try:
         warm_up(Environment.read())
+        log.info("Spark is warmed up: it took %.1f s", time.monotonic() - began)
     except SparkUnavailable as error:
         raise self.retry(countdown=WARM_AGAIN, exc=error) from None
     except AnalysisFailed as error:
@@ -206,7 +208,12 @@ def _worker_started(sender: Any, **_: Any) -> None:
     """What a worker of this name had before it ended is lost: the console is told at once, not after a long silence."""
     if _does_analyses(sender.app):
         sender.app.send_task(STARTED, args=[sender.hostname, time.time()], queue="default")
-        warm_up.apply_async(expires=WARM_LIMIT)
+        _have_warmed_up(sender.app)
+
+
+def _have_warmed_up(app: Any) -> None:
+    if Environment.read().warms_up:
+        app.send_task(warm_up.name, queue="spark", expires=WARM_LIMIT)
 
 
 def _does_analyses(app: Any) -> bool:

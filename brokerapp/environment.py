@@ -65,6 +65,8 @@ class Environment:
     console_url: str = "http://localhost:8000"
     #: Seconds an analysis may take.
     analysis_seconds: int = 15 * 60
+    #: Whether Spark is warmed up when it has started, before anybody asks.
+    warms_up: bool = True
     #: Analyses that run at once: in all, and for one person.
     analyses_at_once: int = 2
     analyses_of_one: int = 1
@@ -101,6 +103,7 @@ class Environment:
             spark_remote=variables.get("SPARK_REMOTE", ""),
             result_days=int(variables.get("SLUICE_RESULT_DAYS", 90)),
             analysis_seconds=int(variables.get("SLUICE_ANALYSIS_SECONDS", 15 * 60)),
+            warms_up=variables.get("SLUICE_WARM_UP", "1") != "0",
             analyses_at_once=int(variables.get("SLUICE_ANALYSES", 2)),
             analyses_of_one=int(variables.get("SLUICE_ANALYSES_OF_ONE", 1)),
         )

@@ -31,6 +31,7 @@ def pytest_configure() -> None:
     """
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["SLUICE_WARM_UP"] = "0"  # most installations of tests are asked nothing
     gc.disable()
 
 

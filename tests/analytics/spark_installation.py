@@ -41,6 +41,7 @@ class Installation:
             "SLUICE_BROKER": BROKER,
             "SLUICE_SPARK_PORT": str(free_port()),
             "SPARK_MASTER": "local[2]",
+            "SLUICE_WARM_UP": "1",
             "REDIS_URL": store_url,
             # Compiling well pays off after minutes only; this halves the time of a cold server.
             "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",

@@ -60,7 +60,7 @@ def test_an_analysis_runs_on_a_cluster_behind_a_server_elsewhere(cluster, tmp_pa
         "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1", "PYTHONPATH": str(PROJECT),
     }  # fmt: skip
     remote = f"sc://localhost:{port}/;token={token(Environment.read(server))}"
-    installation = Installation(data, store_url, server, SPARK_REMOTE=remote)
+    installation = Installation(data, store_url, server, SPARK_REMOTE=remote, SLUICE_WARM_UP="0")
     try:
         run_id = installation.analyse(REQUEST)
         state, info = installation.end_of(run_id)

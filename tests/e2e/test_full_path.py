@@ -208,6 +208,31 @@ def test_a_draft_that_was_tried_on_recorded_traffic_does_what_was_foretold(sluic
     expect(live).to_have_text(str(foretold), timeout=ANALYSIS_SECONDS * 1000)
 
 
+TRIED = """<broker xmlns="http://activemq.apache.org/schema/core">
+  <destinationInterceptors><virtualDestinationInterceptor><virtualDestinations>
+    <compositeQueue name="desk.in"><forwardTo>
+      <filteredDestination queue="desk.eu" selector="region = 'eu'"/>
+    </forwardTo></compositeQueue>
+  </virtualDestinations></virtualDestinationInterceptor></destinationInterceptors>
+</broker>"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_file_is_tried_on_recorded_traffic_from_a_terminal(sluice):
+    send(sluice, "/queue/desk.in", 3, region="eu")
+    send(sluice, "/queue/desk.in", 2, region="us")
+    file = sluice.folder / "tried.xml"
+    file.write_text(TRIED)
+    told = json.loads(sluice.run("brokerctl", "--json", "whatif", str(file), "--since", "1h"))
+    [targets] = [each for each in told["tables"] if each["file"] == "targets.parquet"]
+    columns = [each["name"] for each in targets["columns"]]
+    found = {row[0]: dict(zip(columns, row, strict=True)) for row in targets["rows"]}
+    assert (found["queue://desk.eu"]["today"], found["queue://desk.eu"]["draft"]) == (0, 3)
+    assert found["queue://desk.in"]["today"] == 5
+    assert "queue://desk.eu" not in destinations(sluice)  # nothing was sent, nothing changed
+
+
 def connected(sluice: Installation) -> stomp.Connection12:
     """A client of the broker, logged in as the admin."""
     connection = stomp.Connection12([("127.0.0.1", sluice.stomp)])
