@@ -19,8 +19,8 @@ APT_INSTALL = echo "installing with apt-get:" && $(APT) update && $(APT) install
 
 FOR ?= 120
 T ?= tests
-# Processes that share the tests: what one waits for, the other uses.
-N ?= 2
+# Processes that share the tests. Most tests wait half of their time: so many keep two cores busy.
+N ?= 4
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 14
@@ -33,7 +33,7 @@ run: setup ## start everything on this machine and keep it running until Ctrl-C
 demo: setup ## run a small order business against a running Sluice (FOR=120 seconds)
 	@$(PYTHON) manage.py demo --seconds $(FOR)
 
-test: setup browser clients activemq ## all tests, or a part of them (T=tests/supervisor), by two processes (N=0: by this one); it says which took longest
+test: setup browser clients activemq ## all tests, or a part of them (T=tests/supervisor), by four processes (N=0: by this one); it says which took longest
 	@$(PYTHON) -m pytest -n $(N) --dist loadscope --no-loadscope-reorder --durations=15 $(T) || {
 	  echo "what failed, again by itself: a deadline missed while others worked is no fault, anything else fails again"
 	  $(PYTHON) -m pytest --last-failed --last-failed-no-failures none $(T)

@@ -11,6 +11,8 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
     ("tests/e2e/",),
     # Six nodes that are killed and stand still: more than half of the time it waits.
     ("tests/chaos/",),
+    # A console that is served, and a browser.
+    ("tests/browser/",),
     # A session of Spark in the tests' own process.
     (
         "tests/analytics/test_whatif_replay.py",
@@ -20,11 +22,10 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
         "tests/analytics/test_view.py",
         "tests/analytics/test_versions.py",
     ),
-    # Spark in processes of its own: a server with its worker, then a cluster.
-    ("tests/analytics/test_tasks.py", "tests/analytics/test_cluster.py"),
-    # A console that is served, and a browser.
-    ("tests/browser/",),
     ("tests/faults/",),
+    # Spark in processes of its own: a server with its worker; and later a cluster.
+    ("tests/analytics/test_tasks.py",),
+    ("tests/analytics/test_cluster.py",),
     ("tests/supervisor/",),
 )
 

@@ -95,7 +95,8 @@ class Shares:
                 for name in _present(destination):
                     setattr(part, name, 0)
                 parts[""] = total(part, [parts[""]]) if "" in parts else part
-                self._broker.stats.changed.add(self._broker.stats.of(destination))
+                if (known := self._broker.stats.find(destination)) is not None:
+                    self._broker.stats.changed.add(known)
 
     def forget(self, destinations: Iterable[Destination]) -> None:
         """These are deleted."""

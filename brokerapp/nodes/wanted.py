@@ -53,8 +53,9 @@ class Wanted:
 
     def linked(self, session: str) -> None:
         """A node hears us from now on: say all of it."""
-        rows = [(log.name, list(self._own(log))) for log in self._broker.queues if self._own(log)]
-        self._homes.tell(session, Word.WANTED, 0, True, rows)
+        own = {log.name: wanted for log in self._broker.queues if (wanted := self._own(log))}
+        self._told |= own
+        self._homes.tell(session, Word.WANTED, 0, True, [(name, list(wanted)) for name, wanted in own.items()])
 
     def _news(self, log: MessageLog) -> Row | None:
         """What others do not know yet."""

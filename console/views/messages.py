@@ -39,6 +39,8 @@ def messages(request: HttpRequest, name: str) -> HttpResponse:
     queue = Destination.queue(name)
     if request.GET.get("at"):
         return _at(request, queue)
+    if request.htmx and request.htmx.target == "selector-state":
+        return render(request, "console/parts/selector_state.html", _state(request, queue))
     context = _list(request, queue)
     if request.htmx and request.htmx.target == "follow":
         return render(request, "console/parts/followed.html", context)
@@ -82,6 +84,18 @@ def body(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     response = HttpResponse(shown.body, content_type="application/octet-stream")
     response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=file)
     return response
+
+
+def _state(request: HttpRequest, queue: Destination) -> dict:
+    """Whether what is typed is a selector that may be asked for, told while one types; nothing is looked for."""
+    selector = request.GET.get("selector", "").strip()
+    try:
+        check_selector(request.user, selector, queue)
+    except SelectorSyntaxError as wrong:
+        return {"problem": f"At position {wrong.position}: {wrong.reason}"}
+    except RequestRefused as refused:
+        return {"problem": str(refused)}
+    return {"is_good": bool(selector)}
 
 
 def _list(request: HttpRequest, destination: Destination) -> dict:

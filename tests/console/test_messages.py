@@ -79,6 +79,17 @@ def test_a_wrong_selector_is_shown_with_the_place_and_the_reason(admin, orders):
     assert f"At position {wrong.position}" in response.content.decode()
 
 
+@pytest.mark.parametrize(
+    ("selector", "said"), [("region = 'us'", "A selector."), ("region = 'us", "At position 9"), ("", "")]
+)
+def test_a_selector_is_judged_while_one_types_and_nothing_is_looked_for(selector, said, admin, orders, monkeypatch):
+    monkeypatch.setattr(gateway(), "browse", None)
+    typing = {"HX-Request": "true", "HX-Target": "selector-state"}
+    response = admin.get(reverse("messages", kwargs={"name": "orders"}), {"selector": selector}, headers=typing)
+    assert said in (text := response.content.decode().strip())
+    assert bool(said) == bool(text)
+
+
 def test_a_message_opens_beside_the_list_under_its_own_address(admin, orders):
     row = admin.get(url()).context["rows"][1]
     address = reverse("message", kwargs={"name": "orders", "seq": row.message.seq})

@@ -1,9 +1,15 @@
-"""What all nodes must know, and for whom one waits until they do."""
+"""What all nodes must know, and for whom one waits until they do; what they counted together."""
 
 from types import SimpleNamespace
 
+from brokerapp.definitions import VirtualTopic
+from brokerapp.destination import Destination
 from brokerapp.nodes.known import Known
+from brokerapp.nodes.shares import total
+from brokerapp.nodes.wanted import Wanted
 from brokerapp.nodes.words import Word
+from brokerapp.selectors import compile_selector
+from brokerapp.snapshot import DestinationStats
 
 
 def test_nobody_waits_for_a_node_that_left_before_the_logs_followed():
@@ -15,3 +21,61 @@ def test_nobody_waits_for_a_node_that_left_before_the_logs_followed():
     known.answered("there", 1, "")
     known.ask(["left"], Word.LOGS, ([],), answers.append)
     assert answers == ["", ""]
+
+
+def wanting(*consumers):
+    """What a node knows to be wanted, whose one queue has these consumers; the queue, and what others are told."""
+    queue = Destination.queue("Consumer.c.news.x")
+    log = SimpleNamespace(name=str(queue), destination=queue)
+    topics = (VirtualTopic(name="news.>", prefix="Consumer.*.", selector_aware=True),)
+    broker = SimpleNamespace(
+        queues=[log], topology=SimpleNamespace(definitions=SimpleNamespace(virtual_destinations=topics))
+    )
+    said, found = [], list(consumers)
+    homes = SimpleNamespace(
+        others=["b"],
+        abroad=SimpleNamespace(consumers=lambda _log: found),
+        known=SimpleNamespace(ask=lambda _sessions, _word, facts, _then: said.append(facts)),
+        tell=lambda _session, _word, _id, *facts: said.append(facts),
+    )
+    return Wanted(broker, homes), log, found, said
+
+
+def test_a_node_that_was_told_what_is_wanted_as_it_came_is_told_when_that_ends():
+    consumer = SimpleNamespace(guest_of="", condition=compile_selector("a = 1"))
+    wanted, log, consumers, said = wanting(consumer)
+    wanted.linked("b")
+    assert said.pop() == (True, [(log.name, ["a = 1"])])
+    wanted.changed(log)
+    assert said == []
+    consumers.clear()
+    wanted.changed(log)
+    assert said == [(False, [(log.name, [])])]
+
+
+def test_what_is_wanted_at_a_node_counts_until_it_is_gone():
+    wanted, log, _, _ = wanting()
+    wanted.heard("b", 1, False, [(log.name, ["a = 1", None])])
+    assert wanted.conditions(log) == {compile_selector("a = 1"), None}
+    wanted.heard("b", 2, True, [])
+    assert wanted.conditions(log) == set()
+    wanted.heard("c", 3, False, [(log.name, [None])])
+    wanted.forget("c")
+    assert wanted.conditions(log) == set()
+
+
+def test_of_what_several_nodes_counted_the_sums_the_least_and_the_greatest_are_told():
+    topic = Destination.topic("t")
+    own = DestinationStats(topic, EnqueueCount=0, ConsumerCount=1)
+    one = DestinationStats(topic, EnqueueCount=2, MinMessageSize=5, MaxMessageSize=9, ConsumerCount=2, QueueSize=7)
+    two = DestinationStats(topic, EnqueueCount=1, MinMessageSize=3, MaxMessageSize=3, InFlightCount=4)
+    found = total(own, [one, two])
+    assert (found.EnqueueCount, found.MinMessageSize, found.MaxMessageSize) == (3, 3, 9)
+    assert (found.ConsumerCount, found.InFlightCount, found.QueueSize) == (3, 4, 0)
+    assert own.EnqueueCount == 0
+
+
+def test_of_a_queue_its_home_alone_knows_who_consumes_it():
+    queue = Destination.queue("q")
+    own, other = DestinationStats(queue, ConsumerCount=3), DestinationStats(queue, ConsumerCount=1, ProducerCount=2)
+    assert (total(own, [other]).ConsumerCount, total(own, [other]).ProducerCount) == (3, 2)

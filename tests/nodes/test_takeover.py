@@ -18,7 +18,7 @@ def broker(redis_url):
 
 def hold(broker, client, queue, count=6):
     """A queue with `count` messages, of which a consumer on `a` holds the first three."""
-    keeper = client("a")
+    keeper = client("a", **{"client-id": queue})
     keeper.subscribe(f"/queue/{queue}", ack="client-individual", prefetch=3)
     for number in range(count):
         keeper.send(f"/queue/{queue}", str(number), persistent="true")
@@ -114,6 +114,7 @@ def test_a_node_that_stood_still_is_fenced_and_what_it_held_was_given_to_others(
     other = client("b")
     other.send(f"/queue/{away}", "late", persistent="true")
     other.subscribe(f"/queue/{queue}", ack="client-individual")
+    client("b", **{"client-id": queue})  # nobody has that id any more
     messages = other.take(6)
     assert {("0", True), ("1", True), ("2", True)} <= set(flagged(messages))
     assert sorted(each.body for each in messages) == [str(number) for number in range(6)]
