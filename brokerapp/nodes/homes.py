@@ -163,11 +163,15 @@ class Homes:
         going = self._stop_what_goes(members)
         await self._broker.committer.barrier()
         gone = [session for session in self.others if session not in members]
+        known = set(self.others)
         self._take(members)
         for log in going:
             self._leave(log)
         for session in gone:
             self._forget(session)
+        for session in [each for each in self.others if each not in known]:  # it may be linked for a while already
+            self.known.say_listeners(session)
+            self._elsewhere.linked(session)
         for log in self._broker.queues:
             self._find_home(log)
         for session in self.others:

@@ -2,6 +2,7 @@
 
 import threading
 
+from brokerapp.destination import Destination
 from brokerapp.nodes.words import Word
 from tests.nodes.conftest import OneNode
 
@@ -45,3 +46,20 @@ def test_a_consumer_of_which_a_node_tells_before_it_knows_of_an_epoch_waits_for_
 
     broker["b"].look(tell)
     assert answered.wait(10)
+
+
+def test_a_node_that_was_linked_before_it_was_a_member_knows_who_began_to_listen_in_between(broker, client, name):
+    homes = broker["a"].node.broker.homes
+    [other] = homes.others
+    broker["a"].look(homes.others.clear)
+    listener = client("a")
+    listener.subscribe(f"/topic/{name}")
+    assert not broker["b"].look(lambda: list(_listeners_elsewhere(broker["b"], name)))
+    broker["a"].do(lambda: homes.follow(homes.members))
+    assert homes.others == [other]
+    client("b").send(f"/topic/{name}", "news")
+    assert listener.bodies() == ["news"]
+
+
+def _listeners_elsewhere(node: OneNode, topic: str):
+    return node.node.broker.homes.known.listeners_elsewhere(Destination.topic(topic))
