@@ -279,13 +279,24 @@ class Durables:
         else:
             self._discard_log(durable)
 
+    def moved(self, log: MessageLog) -> None:
+        """A log is at home here now, or no more: since when nobody consumes it is not known here from before."""
+        durable = self.known(log.name)
+        if durable is None:
+            return
+        durable.offline_since_ms = clock.now_ms()
+        self._only_persistent(durable)
+        if not (log.away or log.consumers or durable.subscription.durable):
+            self.parted(durable)
+
     def _note_topics(self, durable: Durable) -> None:
         for topic in durable.subscription.topics:
             self._broker.subscribing.note_subscribers(topic)
 
     def _only_persistent(self, durable: Durable) -> None:
         """Without keepDurableSubsActive one that is offline keeps persistent messages only."""
-        only = not (durable.active or self._broker.settings.keep_durable_subs_active)
+        may_be_active = durable.active or durable.log.away  # of one at home elsewhere that node knows
+        only = not (may_be_active or self._broker.settings.keep_durable_subs_active)
         if durable.feed.persistent_only != only:
             durable.feed.persistent_only = only
             self._broker.topology.plans.clear()

@@ -103,8 +103,9 @@ class PeersDesk:
         return found
 
     async def offline(self) -> dict[str, int]:
-        """The durable subscriptions nobody consumes, by the name of their log: since when, ms since the epoch."""
-        return {each.log.name: each.offline_since_ms for each in self._broker.durables if not each.active}
+        """The durable subscriptions at home here that nobody consumes, by log: since when, ms since the epoch."""
+        here = (each for each in self._broker.durables if not (each.active or each.log.away))
+        return {each.log.name: each.offline_since_ms for each in here}
 
     async def close_connection(self, id: str) -> None:
         """End a connection: what it holds goes back, its client is told why."""

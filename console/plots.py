@@ -68,7 +68,7 @@ def words(figure: Mapping[str, Any]) -> str:
     if traces[0].get("type") == "bar":
         return _of_bars(traces, _unit(figure, "xaxis"))
     unit = _unit(figure, "yaxis")
-    told = [f"{each.get('name') or 'the line'} {_range(each)}" for each in traces]
+    told = [f"{short(each.get('name')) or 'the line'} {_range(each)}" for each in traces]
     return f"{figures.counted(len(traces), 'line')} over time{unit}: {_listed(told)}."
 
 

@@ -113,12 +113,14 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.stomp.runs",
     ),
     "brokerapp.stomp.naming": (*VALUES, "brokerapp.engine"),
+    "brokerapp.stomp.compression": ("brokerapp.errors",),
     "brokerapp.stomp.send_headers": ("brokerapp.errors", "brokerapp.message"),
     "brokerapp.stomp.subscribe_headers": ("brokerapp.network_path", "brokerapp.stomp.send_headers"),
     "brokerapp.stomp.session": (
         "brokerapp.connector", "brokerapp.errors", "brokerapp.message", "brokerapp.actions", "brokerapp.stomp.frames",
-        "brokerapp.stomp.naming", "brokerapp.stomp.runs", "brokerapp.stomp.send_headers",
-        "brokerapp.stomp.subscribe_headers", "brokerapp.transformations", "brokerapp.network_path",
+        "brokerapp.stomp.compression", "brokerapp.stomp.naming", "brokerapp.stomp.runs",
+        "brokerapp.stomp.send_headers", "brokerapp.stomp.subscribe_headers", "brokerapp.transformations",
+        "brokerapp.network_path",
     ),
     "brokerapp.stomp.endpoint": (*PARTS_OF_CORE, "brokerapp.stomp"),
     "brokerapp.stomp.heart_beats": (),
@@ -155,6 +157,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.network_path", "brokerapp.network.link", "brokerapp.network.outbox", "brokerapp.stomp",
     ),
     "brokerapp.network.loopback": ("brokerapp.stomp",),
+    "brokerapp.network.intake": ("brokerapp.network", "brokerapp.network_path", "brokerapp.stomp"),
     "brokerapp.network.bridge": (*VALUES, "brokerapp.network", "brokerapp.stomp"),
     "brokerapp.network.way": (*VALUES, "brokerapp.clock", "brokerapp.engine", "brokerapp.network", "brokerapp.stomp"),
     "brokerapp.network.connections": (*VALUES, "brokerapp.network", "brokerapp.stomp"),
@@ -254,6 +257,7 @@ PURE = (
     "brokerapp.cluster.status", "brokerapp.cluster.passing",
     "brokerapp.network.definition", "brokerapp.network.group", "brokerapp.network.terms", "brokerapp.network.demand",
     "brokerapp.network.dialect", "brokerapp.network.permitted", "brokerapp.network.why",
+    "brokerapp.network.address", "brokerapp.network.names", "brokerapp.stomp.compression",
     "brokerapp.network.telling", "brokerapp.cluster.terms", "brokerapp.cluster.record",
 )  # fmt: skip
 

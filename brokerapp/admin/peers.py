@@ -30,8 +30,8 @@ class Peers:
     async def offline(self) -> dict[str, int]:
         """Since when nobody consumes a durable subscription, by the name of its log; milliseconds since the epoch."""
         since: dict[str, int] = {}
-        for told in await self._ask_each("offline"):  # the last consumer may have been at any of them
-            since |= {log: max(at, since.get(log, at)) for log, at in told.items()}
+        for told in await self._ask_each("offline"):
+            since |= told
         return since
 
     async def close(self, id: str) -> None:

@@ -8,7 +8,7 @@ is told what exists already. Advisory topics, their consumers and their messages
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from brokerapp.advisories import documents
@@ -273,6 +273,14 @@ class Advisories:
         name, about = self._existing.bridges[key]
         document = documents.bridge_info(name, str(about["remoteIp"]))
         self._tell(topics.NETWORK_BRIDGE, lambda: document, lambda: {"started": started, **about})
+
+    def forward_failed(self, headers: Mapping[str, str], body: bytes, cause: str) -> None:
+        """Another broker refused a message, which a bridge has as a MESSAGE of these headers."""
+        destination = Destination.parse(headers["destination"])
+        head = "".join(f"{escape(name)}:{escape(value)}\n" for name, value in headers.items())
+        message = Message(headers["message-id"], head.encode(), body, headers.get("persistent") == "true")
+        document = documents.message_document(message, destination, with_body=True)
+        self._tell(topics.FORWARD_FAILURE, lambda: document, lambda: {"cause": cause})
 
     # -- what exists already, for whoever starts to listen
 

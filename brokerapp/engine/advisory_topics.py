@@ -17,6 +17,8 @@ ALL = PREFIX + ">"
 CONNECTION, MASTER_BROKER, NETWORK_BRIDGE = (
     f"{PREFIX}{each}" for each in ("Connection", "MasterBroker", "NetworkBridge")
 )
+#: A message that another broker refused (advisoryForFailedForward of a network connector).
+FORWARD_FAILURE = f"{NETWORK_BRIDGE}.ForwardFailure"
 #: A destination that comes to exist, or ceases to.
 OF_KIND = {
     Kind.QUEUE: PREFIX + "Queue",

@@ -43,10 +43,11 @@ class _Record:
 
 @dataclass(slots=True)
 class _Batch:
-    """A transaction that is being committed."""
+    """A transaction that is being filled, or committed."""
 
     name: str
     messages: dict[str, PassedOn] = field(default_factory=dict)  #: by ack
+    unanswered: set[str] = field(default_factory=set)  #: acks of those that ActiveMQ may still refuse
 
 
 class Batches:
@@ -120,9 +121,17 @@ class Batches:
             batch.messages[message.ack] = message
             size += len(message.body)
         within = {"transaction": batch.name}
+        batch.unanswered.update(batch.messages)
         self._target.send("BEGIN", within)
         for each in batch.messages.values():
             self._target.send("SEND", {**each.headers, **within, "receipt": self._prefix + each.ack}, each.body)
+
+    def _answered(self, batch: _Batch, ack: str) -> None:
+        """ActiveMQ took a message, or not. The record must name none that it refused: commit when all are answered."""
+        batch.unanswered.discard(ack)
+        if batch.unanswered:
+            return
+        within = {"transaction": batch.name}
         ids = [each.id for each in batch.messages.values() if each.sure]
         if ids:
             self._take_away(within)
@@ -140,11 +149,13 @@ class Batches:
                 del self._records[name]
 
     def confirmed(self, receipt: str) -> None:
-        """Of a COMMIT: all in it is done with. Of an ACK at the source: that is stored there. Else of a SEND."""
+        """Of a SEND: ActiveMQ took it. Of a COMMIT: all in it is done with. Of an ACK at the source: that is stored."""
         if receipt in self._forgetting:
             name, ids = self._forgetting.pop(receipt)
             if (record := self._records.get(name)) is not None:
                 record.open.difference_update(ids)
+        elif self._batch is not None and receipt in self._batch.unanswered:
+            self._answered(self._batch, receipt)
         elif self._batch is not None and receipt == self._batch.name:
             batch, self._batch = self._batch, None
             ids = [each.id for each in batch.messages.values() if each.sure]
@@ -161,6 +172,8 @@ class Batches:
 
     def refused(self, receipt: str) -> str | None:
         """One message of the transaction, which is committed without it, or the transaction."""
-        if self._batch is None or receipt not in self._batch.messages:
+        if self._batch is None or receipt not in self._batch.unanswered:
             return None
-        return self._batch.messages.pop(receipt).ack
+        ack = self._batch.messages.pop(receipt).ack
+        self._answered(self._batch, ack)
+        return ack

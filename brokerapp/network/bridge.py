@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from brokerapp.destination import Destination, Kind
 from brokerapp.network.demand import Change, Demand, Wanted
+from brokerapp.network.intake import Intake
 from brokerapp.network.link import Link
-from brokerapp.network.names import durable
 from brokerapp.network.outbox import Outbox, PassedOn
 from brokerapp.network.terms import Terms
-from brokerapp.network_path import CONSUMERS_HEADER, KEEP_HEADER, SUPPRESS_HEADER, UNLIMITED, write_path
+from brokerapp.network_path import UNLIMITED
+from brokerapp.stomp.compression import packed
 from brokerapp.stomp.frames import Frame
 from brokerapp.transformations import ADVISORY_JSON
 
@@ -27,8 +28,6 @@ logger = logging.getLogger(__name__)
 
 #: Seconds that a consumer has to be back after a broken link, where any is served as a durable one (forceDurable).
 FORCED_SECONDS = 60.0
-#: Names of durable subscriptions that fit into one frame's header; with more of them none is taken away.
-MAX_KEPT = 1_000
 #: The subscription by which a bridge hears of consumers.
 DEMAND = "demand"
 _CONSUMERS, _TEMPORARIES = "ActiveMQ.Advisory.Consumer.", ("ActiveMQ.Advisory.TempQueue", "ActiveMQ.Advisory.TempTopic")
@@ -56,6 +55,18 @@ class BridgeNumbers:
     refused: int = 0  #: messages for temporary destinations that were gone
 
 
+@dataclass(slots=True)
+class _UnderWay:
+    """A message that the target has not confirmed yet."""
+
+    subscription: str
+    size: int  #: bytes of its body
+    told: Frame | None  #: the message, where somebody wants to hear of it if it is refused
+
+
+_NOTHING = _UnderWay("", 0, None)
+
+
 class Bridge:
     """Moves messages from `source` to `target`; `here` and `there` are the names of the brokers at them."""
 
@@ -69,11 +80,13 @@ class Bridge:
         self.demand = Demand(terms, here, there)
         self.numbers = numbers
         self._prefix = prefix_of(name)
-        #: Ack id of what the target has not confirmed yet -> subscription, bytes of its body.
-        self._under_way: dict[str, tuple[str, int]] = {}
-        self._durables: set[str] = set()  # subscriptions
+        #: By ack id.
+        self._under_way: dict[str, _UnderWay] = {}
         self._heard_of = 0  # advisories
-        self._ending: dict[str, Wanted] = {}  # subscriptions that are over when all theirs is confirmed
+        self.intake = Intake(source, here, there, terms, self._prefix, self._forward)
+        #: Told of what the target refused: the message and the reason, where that is wished for; a sentence, always.
+        self.told_refused: Callable[[Frame, str], None] = lambda _message, _why: None
+        self.complained: Callable[[str], None] = lambda _sentence: None
 
     def start(self) -> None:
         """Consume what is wanted anyway, and hear of who consumes at the target."""
@@ -137,72 +150,34 @@ class Bridge:
             self._forget_others()
 
     def _forget_others(self) -> None:
-        keep = [durable(self.here, topic) for topic in sorted(self.demand.durable)]
-        if self._source.dialect.knows_rivals and len(keep) <= MAX_KEPT:
-            self._source.send("UNSUBSCRIBE", {"id": "-", KEEP_HEADER: write_path(keep)})
+        self.intake.keep(self.demand.durable)
 
     def leave(self) -> None:
         """For good: nothing is to be kept for it any more."""
-        for each in self.demand.wanted.values():
-            if each.durable:
-                self._source.unsubscribe(self._prefix + each.id)
-        if self._source.dialect.knows_rivals:
-            self._source.send("UNSUBSCRIBE", {"id": "-", KEEP_HEADER: ""})
+        self.intake.leave(list(self.demand.wanted.values()))
 
     def _follow(self, change: Change) -> None:
         """What comes begins before it takes over from what goes."""
         for each in change.begin:
-            self._subscribe(each)
+            self.intake.begin(each)
         for each in change.end:
-            self._end(each)
+            self.intake.end(each)
+        self._unsubscribe_idle()
         if self._source.dialect.knows_rivals:
             for each in change.other:
-                self._subscribe(each)
-
-    def _end(self, wanted: Wanted) -> None:
-        """Pass on nothing more for it. It is unsubscribed when what is on its way is confirmed: else that came back."""
-        self._ending[self._prefix + wanted.id] = wanted
-        self._unsubscribe_idle()
+                self.intake.begin(each)
 
     def _unsubscribe_idle(self) -> None:
-        busy = {subscription for subscription, _ in self._under_way.values()}
-        for id in [id for id in self._ending if id not in busy]:
-            wanted = self._ending.pop(id)
-            self._source.unsubscribe(id)
-            if wanted.durable:
-                self._source.send("UNSUBSCRIBE", {"id": "-", "activemq.subscriptionName": self._durable_name(wanted)})
-
-    def _subscribe(self, wanted: Wanted) -> None:
-        headers = {
-            "ack": "client-individual",
-            "activemq.prefetchSize": str(self.terms.prefetch_size),
-            "activemq.priority": str(wanted.priority),
-            CONSUMERS_HEADER: write_path(sorted(wanted.origins)),
-            SUPPRESS_HEADER: str(self._suppresses(wanted)).lower(),
-            **self._source.dialect.subscribing(self.there, self.terms.message_ttl, wanted.path, wanted.selector),
-        }
-        if wanted.durable:
-            self._durables.add(self._prefix + wanted.id)
-            headers["activemq.subscriptionName"] = self._durable_name(wanted)
-        self._source.subscribe(self._prefix + wanted.id, wanted.destination.stomp, self._forward, headers)
-
-    def _suppresses(self, wanted: Wanted) -> bool:
-        """Whether it is to stand aside where another bridge serves its consumer."""
-        if wanted.destination.is_queue:
-            return self.terms.suppress_duplicate_queue_subscriptions
-        return self.terms.suppress_duplicate_topic_subscriptions
-
-    def _durable_name(self, wanted: Wanted) -> str:
-        return durable(self.here, wanted.destination.name)
+        self.intake.unsubscribe_idle(lambda: {each.subscription for each in self._under_way.values()})
 
     # -- messages
 
     def _forward(self, frame: Frame) -> None:
         headers, ack = frame.headers, frame.headers["ack"]
-        if headers["subscription"] in self._ending:
+        if self.intake.is_ending(headers["subscription"]):
             return  # it goes back when that is unsubscribed
         path = self._source.dialect.path_of(headers)
-        if headers["subscription"] in self._durables and not self._may_cross(path):
+        if self.intake.is_durable(headers["subscription"]) and not self._may_cross(path):
             self.numbers.dropped_by_ttl += self.there not in path
             self._source.ack([ack])
             return
@@ -210,10 +185,14 @@ class Bridge:
         own = {name: value for name, value in own.items() if name not in _OF_DELIVERY}
         goes_to = self._goes_to(headers)
         passed_on = self._target.dialect.sending({"destination": goes_to, **own}, (*path, self.here))
+        body = frame.body
+        if self.terms.use_compression and self._target.dialect.knows_rivals:
+            passed_on, body = packed(passed_on, body)
         sure = headers.get("persistent") == "true" or self.terms.always_sync_send
         id = f"{headers['destination']} {headers['message-id']}"
-        self._under_way[ack] = headers["subscription"], len(frame.body)
-        self._outbox.send(PassedOn(ack, id, passed_on, frame.body, sure))
+        told = frame if self.terms.advisory_for_failed_forward else None
+        self._under_way[ack] = _UnderWay(headers["subscription"], len(frame.body), told)
+        self._outbox.send(PassedOn(ack, id, passed_on, body, sure))
 
     def _goes_to(self, headers: Mapping[str, str]) -> str:
         """Where a message belongs at the target: a queue of an address is to be called by its full name there."""
@@ -233,14 +212,13 @@ class Bridge:
     def _done(self, acks: Sequence[str], receipt: str | None) -> None:
         """The target has what the source knows by these; the receipt is wanted when the source has forgotten it."""
         for each in acks:
-            subscription, size = self._under_way.pop(each, ("", 0))
+            sent = self._under_way.pop(each, _NOTHING)
             self.numbers.forwarded += 1
-            self.numbers.forwarded_bytes += size
-            if (wanted := self.demand.wanted.get(subscription.removeprefix(self._prefix))) is not None:
+            self.numbers.forwarded_bytes += sent.size
+            if (wanted := self.demand.wanted.get(sent.subscription.removeprefix(self._prefix))) is not None:
                 wanted.forwarded += 1
         self._source.ack(acks, receipt)
-        if self._ending:
-            self._unsubscribe_idle()
+        self._unsubscribe_idle()
 
     def confirmed(self, receipt: str) -> bool:
         """What this receipt is for was done; whether it was this bridge that asked for it."""
@@ -252,24 +230,36 @@ class Bridge:
     def refused(self, frame: Frame) -> bool:
         """The target does not take what this is about; whether it was this bridge that sent it.
 
-        What was for a temporary destination that is gone has nowhere to go any more. Anything else stays at the source
-        and is tried again by the next bridge: this one ends.
+        What was for a temporary destination that is gone has nowhere to go any more. Else its destination is set aside:
+        it stays at the source, while all others cross. Where it was more than one message the bridge ends, and the next
+        one tries again.
         """
         receipt, reason = frame.headers.get("receipt-id", ""), frame.headers.get("message", "")
         if not receipt.startswith(self._prefix):
             return False
         ack = self._outbox.refused(receipt.removeprefix(self._prefix))
-        subscription, _ = self._under_way.pop(ack, ("", 0)) if ack is not None else ("", 0)
-        wanted = self.demand.wanted.get(subscription.removeprefix(self._prefix))
-        if ack is None or wanted is None or not wanted.destination.is_temporary:
-            self._target.close(f"{self.there} does not take a message: {reason}")
+        if ack is None:
+            self._target.close(f"{self.there} does not take messages: {reason}")
             return True
-        logger.warning("%s: %s does not take a message: %s", self.name, self.there, reason)
+        sent = self._under_way.pop(ack, _NOTHING)
         self.numbers.refused += 1
-        self._source.send("NACK", {"id": ack})
-        if self._ending:
-            self._unsubscribe_idle()
+        if sent.told is not None:
+            self.told_refused(sent.told, reason)
+        wanted = self.demand.wanted.get(sent.subscription.removeprefix(self._prefix))
+        if wanted is not None and wanted.destination.is_temporary:
+            logger.warning("%s: %s does not take a message: %s", self.name, self.there, reason)
+            self._source.send("NACK", {"id": ack})
+        elif wanted is not None:
+            self._set_aside(wanted, reason)
+        self._unsubscribe_idle()
         return True
+
+    def _set_aside(self, wanted: Wanted, reason: str) -> None:
+        if wanted.id not in self.intake.aside:
+            said = f"{self.there} takes nothing of {wanted.destination}, which stays here for now: {reason}"
+            logger.warning("network connector %s: %s", self.terms.name, said)
+            self.complained(said)
+        self.intake.set_aside(wanted, reason)
 
     @property
     def under_way(self) -> int:

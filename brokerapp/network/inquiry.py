@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from brokerapp.broker import Broker
@@ -62,7 +63,7 @@ class Inquiry:
         own = [each for each in _subscriptions(way) if _takes_in(each, target)]
         serving = [each for each in own if log is None or each in log.consumers]
         facts = Facts(
-            way.terms, target, way.state, way.last_error, wanted, bool(own) and not serving,
+            way.terms, target, way.state, way.last_error, wanted, _refused(way, wanted), bool(own) and not serving,
         )  # fmt: skip
         if log is None or not serving:
             return facts
@@ -81,6 +82,12 @@ def _wanted(way: Way, target: Destination) -> list[Wanted]:
     return [
         each for each in demand if each.destination.kind is target.kind and matches(each.destination.name, target.name)
     ]
+
+
+def _refused(way: Way, wanted: Sequence[Wanted]) -> str:
+    """Why the other broker takes nothing of any of these; "": it takes some."""
+    reasons = [bridge.intake.aside.get(each.id, "") for bridge in way.bridges if bridge.name == OUT for each in wanted]
+    return reasons[0] if reasons and all(reasons) else ""
 
 
 def _subscriptions(way: Way) -> list[Subscription]:

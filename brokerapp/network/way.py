@@ -192,6 +192,13 @@ class Way:
             why = frame.headers.get("message", "an ERROR without a message")
             self._failed(self.connected_to or self.addresses[0], f"refused: {why}")
 
+    def _complained(self, why: str) -> None:
+        self.last_error, self.last_error_ms = why, now_ms()
+
+    def _refused_message(self, message: Frame, why: str) -> None:
+        """Tell of what did not cross (advisoryForFailedForward)."""
+        self._endpoint.broker.advisories.forward_failed(message.headers, message.body, why)
+
     def _build(self, local: Link, remote: Link, outbox: Outbox) -> None:
         terms, counts = self.terms, self.counts
         bridges = [Bridge(OUT, local, remote, self.broker, self.remote, terms, outbox, counts.out)]
@@ -205,4 +212,5 @@ class Way:
         remote.drained = lambda free: local.hold(not free)
         local.drained = lambda free: remote.hold(not free)
         for each in bridges:
+            each.told_refused, each.complained = self._refused_message, self._complained
             each.start()

@@ -218,6 +218,7 @@ class Homes:
         log.tenure += 1
         log.vacate()
         log.stopped.discard(MOVING)
+        self._broker.durables.moved(log)
 
     def _forget(self, session: str) -> None:
         """A node is no member any more."""
@@ -311,9 +312,7 @@ class Homes:
             consuming.mark(log)
         elif is_open(state.mark):
             self._broker.committer.mark(log.name, str(log.may_have_been_delivered))
-        durable = self._broker.durables.known(log.name)
-        if durable is not None and not log.consumers and not durable.subscription.durable:
-            self._broker.durables.parted(durable)
+        self._broker.durables.moved(log)
         log.counts.ConsumerCount = len(log.consumers)
         self._broker.stats.changed.add(log.counts)
         self._broker.delivery.touched[log] = None

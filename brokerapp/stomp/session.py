@@ -31,6 +31,7 @@ from brokerapp.connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
 from brokerapp.message import escape, unescape
 from brokerapp.network_path import KEEP_HEADER, PATH_HEADER, read_path
+from brokerapp.stomp.compression import ENCODING_HEADER, unpacked
 from brokerapp.stomp.frames import QUOTES, Frame, Run, encode
 from brokerapp.stomp.naming import NO_NAMES, SEND_TYPE, Naming, names_own
 from brokerapp.stomp.runs import AckFrames
@@ -153,6 +154,9 @@ class StompSession:
         destination = headers.get("destination")
         if not destination:
             raise RequestRefused("SEND without a destination header")
+        body = frame.body
+        if self.bridge is not None and ENCODING_HEADER in headers:
+            headers, body = unpacked(headers, body, self._limits.max_body)
         if not self._naming.is_plain:
             headers = self._with_type(destination, headers)
         destination = self._naming.to_send(destination, headers)
@@ -163,12 +167,12 @@ class StompSession:
         properties = self._stamp(headers) + properties_of(headers)
         if self.bridge is not None and "original-destination" in headers:
             properties += f"original-destination:{escape(headers['original-destination'])}\n"
-        if "transformation" in headers and (wrong := error_in(headers["transformation"], frame.body)):
+        if "transformation" in headers and (wrong := error_in(headers["transformation"], body)):
             properties += f"transformation-error:{escape(wrong)}\n"
         return Send(
             destination,
             properties,
-            frame.body,
+            body,
             get("persistent") == "true",
             priority_of(headers),
             number_of(headers, "expires") if "expires" in headers else 0,

@@ -78,10 +78,11 @@ def _told(edition: Edition) -> tuple[list[str], str]:
     """Who is told, and why nobody is: of a failure the owner alone."""
     if edition.state == State.DONE:
         return recipients(edition.report), "Nobody is named who gets it by mail."
-    owner = get_user_model().objects.filter(username=edition.report.owner, is_active=True).first()
-    if owner is None or not owner.email:
-        return [], f"Its owner, {edition.report.owner}, has no mail address."
-    return [owner.email], ""
+    owner = edition.report.owner
+    user = get_user_model().objects.filter(username=owner, is_active=True).first()
+    if user is None or not user.email:
+        return [], f"Its owner, {owner}, has no mail address." if owner else "It has no owner."
+    return [user.email], ""
 
 
 def _failed(edition: Edition, reason: str) -> None:

@@ -6,9 +6,11 @@ import json
 import re
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from django import template
 from django.templatetags.static import static
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -63,10 +65,19 @@ def icon(name: str, extra: str = "") -> SafeString:
     )
 
 
-@register.filter
-def splitname(name: str) -> list[str]:
-    """The elements of a destination name."""
-    return name.split(".")
+@register.inclusion_tag("console/parts/crumbs.html")
+def hierarchy(destination: Destination, is_above: bool = True) -> dict[str, Any]:
+    """The way to a destination: its list, and what it shares with others element by element, as lists of those; where
+    its page is above the one that is shown, that too.
+    """
+    every, page = reverse(f"{destination.kind}s"), reverse(destination.kind, kwargs={"name": destination.name})
+    *above, last = destination.name.split(".")
+    steps = [
+        (element, f"{every}?{urlencode({'q': '.'.join(above[: place + 1]) + '.'})}")
+        for place, element in enumerate(above)
+    ]
+    title = f"{destination.kind}s".capitalize()
+    return {"list": every, "title": title, "above": steps, "last": last, "page": page if is_above else ""}
 
 
 @register.filter

@@ -41,6 +41,7 @@ def dead_letters(request: HttpRequest) -> HttpResponse:
     seconds = {name: length for name, _, length in WINDOWS}.get(window, 86400)
     now_ms = time.time() * 1000
     since_ms = now_ms - seconds * 1000
+    counts = histogram(found.times, since_ms, now_ms)
     order, text = request.GET.get("sort", "last"), request.GET.get("q", "").strip()
     wanted = found.matching(text)
     keys = {"count": lambda each: -each.count, "first": lambda each: min(each.times, default=0)}
@@ -55,7 +56,7 @@ def dead_letters(request: HttpRequest) -> HttpResponse:
         "window": window, "rows": [_row(request, each, since_ms, now_ms, seen_ms) for each in page],
         "windows": [(label, _url(text, order, name), name == window) for name, label, _ in WINDOWS],
         "orders": [(label, _url(text, name, window), name == order) for name, label in ORDERS],
-        "trend": _bars(histogram(found.times, since_ms, now_ms), WIDTH, HEIGHT),
+        "trend": _bars(counts, WIDTH, HEIGHT), "steps": _steps(counts, since_ms, now_ms),
         "since": datetime.fromtimestamp(since_ms / 1000, UTC), "until": datetime.fromtimestamp(now_ms / 1000, UTC),
         "recent": sum(since_ms <= each <= now_ms for each in found.times),
         "jobs": [job for job in Job.objects.exclude(state__in=Job.FINAL)[:20] if sees(job.source)],
@@ -83,6 +84,13 @@ def _bars(counts: list[int], width: int, height: int) -> list[tuple[str, str, st
         for place, count in enumerate(counts)
         if (tall := (max(2.0, count / top * (height - 4)) if count else 0.0))
     ]
+
+
+def _steps(counts: list[int], since_ms: float, until_ms: float) -> list[tuple[datetime, int]]:
+    """The same as a table: when each part of the time begins in which any failed, the latest first."""
+    width = (until_ms - since_ms) / len(counts)
+    found = [(datetime.fromtimestamp((since_ms + place * width) / 1000, UTC), n) for place, n in enumerate(counts) if n]
+    return found[::-1]
 
 
 def _url(text: str, order: str, window: str) -> str:

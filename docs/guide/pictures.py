@@ -1,6 +1,6 @@
 """Make the guide's pictures anew, from a running Sluice with the demo on it.
 
-    make run                                     # in one terminal
+    SLUICE_MAIL=smtp://localhost:2525 make run   # in one terminal; so that forms do not tell where mails are kept
     make demo FOR=900                            # in another; wait some minutes, so that charts have something to show
                                                  # press Run now on the report Traffic of the hour, and wait for it
     .venv/bin/python docs/guide/pictures.py      # in a third

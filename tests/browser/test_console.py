@@ -126,7 +126,7 @@ def test_plotly_draws_under_the_policy(page_of, site):
     page.goto(f"{site.url}/analytics/runs/{finished_run(site)}/")
     expect(page.locator(".js-plotly-plot .scatterlayer .trace")).to_have_count(1)
     expect(page.get_by_role("heading", name="It was quiet.")).to_be_visible()
-    expect(page.get_by_role("img", name="1 line over time in messages: queue://quiet from 3 to 4.")).to_be_visible()
+    expect(page.get_by_role("img", name="1 line over time in messages: quiet from 3 to 4.")).to_be_visible()
     picture(page, "run")
     mark = page.locator(".scatterlayer .point").first.bounding_box()
     page.mouse.move(mark["x"] + 1, mark["y"] + 1)

@@ -89,7 +89,7 @@ def test_a_queue_page_shows_its_consumers_and_what_feeds_it(admin, console):
         lambda: (got := admin.get(url, {"tab": "consumers"})).status_code == 200 and got.context["consumers"] and got,
         "a consumer",
     )
-    peer, _ = response.context["consumers"][0]
+    peer, *_ = response.context["consumers"][0]
     assert peer.stats.user == "ada"
     feeders = admin.get(url, {"tab": "routing"}).context["feeders"]
     assert [feed.source for feed in feeders] == [Destination.topic("VirtualTopic.Fed")]
@@ -213,6 +213,16 @@ def test_purging_needs_the_name_typed(admin, console, seen):
     assert gateway().browse(Destination.queue("to.purge"), 0, 10, None).messages == []
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.before, entry.after) == ("purge", {"QueueSize": 2}, {"removed": 2})
+
+
+def test_the_way_to_a_queue_leads_through_what_its_name_shares_with_others(admin, console, seen):
+    console.send("/queue/shop.orders.eu", "1")
+    seen("shop.orders.eu", 1)
+    steps = (">Queues</a>", '/queues/?q=shop.">shop</a>', '/queues/?q=shop.orders.">orders</a>')
+    page = admin.get("/queues/shop.orders.eu/").content.decode()
+    assert all(each in page for each in steps)
+    below = admin.get("/queues/shop.orders.eu/messages/").content.decode()
+    assert all(each in below for each in (*steps, '/queues/shop.orders.eu/">eu</a>'))
 
 
 def test_a_queue_is_deleted_after_its_name_was_typed(admin, console, seen):

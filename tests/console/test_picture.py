@@ -7,7 +7,7 @@ from brokerapp.snapshot import DestinationStats, NodeStatus
 from console import figures, health
 from console.listing import ListQuery, page_of
 from console.live import picture as pictures
-from console.live.picture import Picture, first, ticked, troubled, updated
+from console.live.picture import Picture, Rates, first, ticked, troubled, updated
 
 A, B = Destination.queue("a"), Destination.queue("b")
 NODE = NodeStatus("node", "sluice", 0, 0)
@@ -161,6 +161,17 @@ def test_ten_thousand_queues_make_a_page_quickly():
     started = time.process_time()  # others may be at work on this machine too
     page_of(picture, ListQuery.read(Kind.QUEUE, {"sort": "-EnqueueRate"}))
     assert time.process_time() - started < 0.3
+
+
+def test_rates_are_computed_for_the_rows_shown_and_no_others(monkeypatch):
+    asked = []
+    monkeypatch.setattr(Picture, "rates", lambda self, destination: asked.append(destination) or Rates())
+    picture = updated(
+        first(100, 1, [stats(Destination.queue(f"q{n:03}")) for n in range(300)], Picture()), 101, 2, [], []
+    )
+    shown = page_of(picture, ListQuery.read(Kind.QUEUE, {"sort": "-QueueSize", "size": "25", "page": "3"})).rows
+    assert asked == [row.destination for row in shown]
+    assert len(shown) == 25
 
 
 # -- health

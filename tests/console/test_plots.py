@@ -9,7 +9,7 @@ AT = "?from=1777611600&to=1777615201"
 
 
 def test_lines_are_told_with_their_range_and_unit():
-    said = words(charts.lines(TIMES, {"orders": [3, 1200], "still": [0, 0]}, "messages"))
+    said = words(charts.lines(TIMES, {"queue://orders": [3, 1200], "still": [0, 0]}, "messages"))
     assert said == "2 lines over time in messages: orders from 3 to 1,200 and still 0."
 
 

@@ -238,6 +238,8 @@ def test_dead_letters_are_grouped_by_cause_and_origin(browser_of, dead):
     found = gateway().browse(queue("ActiveMQ.DLQ"), 0, 50, cluster.selector).messages
     assert {each.original_destination for each in found} == {f"/queue/{dead}"}
     assert len(found) == 3
+    steps = page.context["steps"]
+    assert sum(count for _, count in steps) == page.context["recent"] >= 3, "the trend as a table tells the same"
 
 
 def test_groups_of_dead_letters_come_in_pages(admin, console, dead, monkeypatch):

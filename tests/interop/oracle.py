@@ -27,7 +27,7 @@ _PLAIN = """<?xml version="1.0" encoding="UTF-8"?>
        xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
        xsi:schemaLocation="http://www.springframework.org/schema/beans http://www.springframework.org/schema/beans/spring-beans.xsd
          http://activemq.apache.org/schema/core http://activemq.apache.org/schema/core/activemq-core.xsd">
-  <broker xmlns="http://activemq.apache.org/schema/core" brokerName="{name}" useJmx="false" {attributes}>
+  <broker xmlns="http://activemq.apache.org/schema/core" brokerName="{name}" useJmx="false" {attributes}>{plugins}
     <transportConnectors>
       <transportConnector name="stomp" uri="stomp://127.0.0.1:{port}"/>{connectors}
     </transportConnectors>
@@ -57,10 +57,12 @@ class ActiveMQ:
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "activemq.xml").write_text(text)
 
-    def plain(self, name: str, connectors: str = "", **attributes: str) -> None:
-        """Write one with a STOMP connector, these other connectors and attributes of the broker, and no more."""
+    def plain(self, name: str, connectors: str = "", plugins: str = "", **attributes: str) -> None:
+        """Write one with a STOMP connector, these connectors, plugins and attributes of the broker, and no more."""
         written = " ".join(f'{key}="{value}"' for key, value in attributes.items())
-        self.configure(_PLAIN.format(name=name, port=self.port, connectors=connectors, attributes=written))
+        self.configure(
+            _PLAIN.format(name=name, port=self.port, connectors=connectors, plugins=plugins, attributes=written)
+        )
 
     def start(self) -> None:
         """Run it until it listens."""

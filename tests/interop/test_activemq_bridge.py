@@ -274,3 +274,55 @@ def test_an_activemq_without_advisories_gets_what_is_included_statically(store, 
     finally:
         node.stop()
         silent.stop()
+
+
+def test_what_an_activemq_forbids_stays_where_it_is_while_all_else_crosses(store, tmp_path):
+    entries = "".join(
+        f'<authorizationEntry {kind}="{name}" read="{read}" write="{write}" admin="g"/>'
+        for kind, name, read, write in (
+            ("queue", "open.>", "g", "g"),
+            ("queue", "closed.>", "g", "nobody"),
+            ("queue", "secret.>", "nobody", "g"),
+            ("queue", "Sluice.Bridge.>", "g", "g"),
+            ("topic", "ActiveMQ.Advisory.>", "g", "g"),
+        )
+    )
+    plugins = f"""<plugins>
+      <simpleAuthenticationPlugin><users><authenticationUser username="u" password="p" groups="g"/></users>
+      </simpleAuthenticationPlugin>
+      <authorizationPlugin><map><authorizationMap><authorizationEntries>{entries}</authorizationEntries>
+      </authorizationMap></map></authorizationPlugin></plugins>"""
+    theirs = ActiveMQ(tmp_path)
+    theirs.plain(THEIRS, plugins=plugins)
+    options = (("duplex", "true"), ("userName", "u"), ("password", "p"))
+    connector = NetworkConnector("guarded", f"static:(stomp://127.0.0.1:{theirs.port}){QUICK}", options=options)
+    ours = RunningNode(
+        replace(default_config(f"guarded-{next(_numbers)}", 0), network_connectors=(connector,)), store.url
+    )
+    clients = []
+    try:
+        theirs.start()
+        until(lambda: ours.look(lambda: ours.node.network.all[0].bridges), "the bridge")
+        there = StompClient(theirs.port, login="u", passcode="p")
+        here = StompClient(ours.port)
+        clients += [there, here]
+        for id, queue in enumerate(("closed.q", "open.q")):
+            there.subscribe(f"/queue/{queue}", id=str(id))
+        for id, queue in enumerate(("secret.r", "open.r")):
+            here.subscribe(f"/queue/{queue}", id=str(id))
+        for queue in ("closed.q", "open.q", "closed.q", "open.q"):
+            here.send(f"/queue/{queue}", queue, persistent="true")
+        for queue in ("secret.r", "open.r"):
+            there.send(f"/queue/{queue}", queue, persistent="true")
+        assert there.bodies(2) == ["open.q"] * 2
+        assert here.bodies(1) == ["open.r"]
+        until(lambda: ours.depth("open.q") == 0, "the acknowledgements")
+        assert ours.bodies("closed.q") == ["closed.q"] * 2
+        [way] = ours.ask(lambda admin: admin.networks.stats()).connectors[0].ways
+        assert way.connections == 1
+        assert "closed.q" in way.last_error or "secret.r" in way.last_error
+    finally:
+        for client in clients:
+            client.leave()
+        ours.stop()
+        theirs.stop()

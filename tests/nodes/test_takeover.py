@@ -12,7 +12,7 @@ from tests.protocol.running_node import until
 @pytest.fixture
 def broker(redis_url):
     """A broker of two nodes for one test, which may do to them what it likes."""
-    with several_nodes(redis_url, "a", "b", scheduler_support=True) as several:
+    with several_nodes(redis_url, "a", "b", scheduler_support=True, keep_durable_subs_active=False) as several:
         yield several
 
 
@@ -41,6 +41,29 @@ def test_when_a_home_leaves_consumers_go_on_and_keep_what_they_hold(broker, clie
 
 
 @pytest.mark.scenario("K01", "D08", "D10")
+def test_a_durable_subscription_is_active_or_offline_wherever_it_is_at_home(broker, client, name):
+    durable = {"activemq.subscriptionName": name}
+    subscriber, senders = client("a", **{"client-id": name}), [client("a"), client("b")]
+    subscriber.subscribe(f"/topic/{name}", **durable)
+    for sender in senders:  # an active one gets also what is not persistent, from any node
+        sender.send(f"/topic/{name}", "x")
+    assert subscriber.bodies(2) == ["x", "x"]
+    [log] = [each for each in broker.ask(lambda store: store.logs()) if each.startswith("subscription")]
+
+    def is_home(node):
+        return not broker[node].look(lambda: broker[node].node.broker.queues[log].away)
+
+    assert broker.admin(lambda admin: admin.peers.offline()) == {}
+    left = time.time() * 1000 - 1
+    subscriber.leave()
+    [home] = filter(is_home, "ab")
+    [other] = {"a", "b"} - {home}
+    assert broker.admin(lambda admin: admin.peers.offline())[log] > left
+    broker.stop(home)
+    until(lambda: is_home(other), "it is at home at the other node")
+    assert broker.admin(lambda admin: admin.peers.offline())[log] > left
+
+
 def test_when_a_home_leaves_groups_and_an_exclusive_queue_stay_with_who_holds_some_of_them(broker, client, name):
     grouped, exclusive = broker.queue_at("b", name), broker.queue_at("b", f"{name}.only")
     takers, sender = [client("a") for _ in range(3)], client("a")

@@ -1,7 +1,6 @@
 """Topics, durable and shared subscriptions, and temporary destinations, with clients on two nodes."""
 
 import pytest
-import stomp
 
 from tests.protocol.running_node import until
 
@@ -46,10 +45,12 @@ def test_a_durable_subscription_follows_its_client_from_node_to_node(client, nam
 
 
 def test_an_unshared_durable_subscription_has_one_consumer_on_all_nodes(client, name):
-    first = client("a", **{"client-id": name})
-    first.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": name})
-    with pytest.raises(stomp.exception.ConnectFailedException):  # its client id is taken on all of them
-        client("b", **{"client-id": name})
+    durable = {"activemq.subscriptionName": name, "activemq.shared": "false"}
+    shares_id = {"client-id": name, "shared-client-id": "true"}
+    first, second = client("a", **shares_id), client("b", **shares_id)
+    first.subscribe(f"/topic/{name}", **durable)
+    second.subscribe(f"/topic/{name}", wait=False, **durable)
+    assert "has a consumer already" in second.error().headers["message"]
 
 
 def test_consumers_on_both_nodes_share_a_shared_subscription(client, name):

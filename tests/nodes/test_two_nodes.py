@@ -1,6 +1,10 @@
 """Two nodes that are one broker: any client, at any node, of any log."""
 
+import re
+from io import StringIO
+
 import pytest
+from django.core.management import call_command
 
 from brokerapp.stomp import frames
 from tests.protocol.clients import RawClient
@@ -124,3 +128,15 @@ def test_a_consumer_of_a_pattern_gets_what_comes_to_a_queue_that_is_created_late
     consumer.subscribe(f"/queue/{name}.>")
     client(producer).send(f"/queue/{broker.queue_at(home, name)}", "new", persistent="true")
     assert consumer.bodies() == ["new"]
+
+
+def test_brokerctl_says_of_how_many_queues_each_node_is_the_home(broker, client, name):
+    for node in ("a", "b"):
+        client(node).send(f"/queue/{broker.queue_at(node, name)}", "x", persistent="true")
+
+    def homes() -> dict[str, str]:
+        said = StringIO()
+        call_command("brokerctl", "--redis", broker.redis_url, "--name", broker.name, "stats", stdout=said)
+        return dict(re.findall(rf"^{broker.name} (\w+) .* home of (\d+) queues?$", said.getvalue(), re.MULTILINE))
+
+    until(lambda: homes().keys() == {"a", "b"} and "0" not in homes().values(), "both say so")

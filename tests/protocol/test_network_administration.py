@@ -195,6 +195,50 @@ def test_who_may_not_be_a_bridge_is_refused_and_who_may_is_let_in(store, guarded
         assert consumer.bodies() == ["crosses"]
 
 
+def test_what_the_other_broker_refuses_stays_and_is_tried_again_while_all_else_crosses(
+    store, connect, name, monkeypatch
+):
+    all_, none = frozenset({"all"}), frozenset({"none"})
+    grants = (
+        Grant(Destination.queue("open.>"), all_, all_, all_),
+        Grant(Destination.queue("closed.>"), all_, none, all_),
+        Grant(Destination.topic(">"), all_, all_, all_),
+    )
+    monkeypatch.setattr("brokerapp.network.intake.ASIDE_SECONDS", 0.3)
+    closed, open_ = f"closed.{name}", f"open.{name}"
+    account = {"userName": "ann", "password": "a", "advisoryForFailedForward": "true"}
+    login = Authentication((User("ann", "a", all_),))
+    with (
+        running(store, authentication=login, authorization=grants) as b,
+        running(store, to(b.port, **account)) as a,
+    ):
+        until(lambda: bridged(a), "the bridge")
+        told = connect(port=a.port)
+        told.subscribe("/topic/ActiveMQ.Advisory.NetworkBridge.ForwardFailure")
+        consumer = connect(port=b.port, login="ann", passcode="a")
+        for id, queue in enumerate((closed, open_)):
+            consumer.subscribe(f"/queue/{queue}", id=str(id))
+        sender = connect(port=a.port)
+        for number in range(3):
+            for queue in (closed, open_):
+                sender.send(f"/queue/{queue}", str(number), persistent="true")
+        assert consumer.bodies(3) == ["0", "1", "2"]
+        until(lambda: a.depth(open_) == 0, "the acknowledgements")
+        assert a.bodies(closed) == ["0", "1", "2"]
+        [way] = connector_of(a).ways
+        assert (way.state, way.connections) == (WayState.CONNECTED, 1)
+        assert closed in way.last_error
+        assert "write" in way.last_error
+        first = told.take()[0]
+        assert f'"string":"{closed}"' in first.body
+        assert "write" in first.headers["cause"]
+        [why] = a.ask(lambda admin: admin.networks.why(Destination.queue(closed)))
+        assert "the other broker refuses it" in why["reason"]
+        refused = way.bridges[0].refused
+        until(lambda: connector_of(a).ways[0].bridges[0].refused > refused, "another try")
+        assert consumer.has_no_more()
+
+
 def test_why_a_message_does_not_cross_is_told(store, connect, name):
     with running(store) as b, running(store, to(b.port)) as a:
         until(lambda: bridged(a), "the bridge")

@@ -19,6 +19,7 @@ from tests.protocol.networking import (
     bridges_of,
     destinations_of,
     duplex_pair,
+    running,
     start,
     to,
     wait_for_demand,
@@ -125,6 +126,25 @@ def test_with_a_ttl_of_one_a_message_crosses_one_bridge_only(store, connect, nam
     finally:
         for node in (a, b, c):
             node.stop()
+
+
+def test_compressed_on_its_way_a_body_arrives_as_it_was(store, connect, name):
+    with running(store) as b, running(store, to(b.port, useCompression="true")) as a:
+        consumer, sender = connect(port=b.port), connect(port=a.port)
+        consumer.subscribe(f"/queue/{name}")
+        wait_for_demand(a, f"queue://{name}")
+        sent = []
+
+        def overhear() -> None:
+            outbox = a.node.network.all[0].bridges[0]._outbox
+            send, outbox.send = outbox.send, lambda message: (sent.append(message), send(message))
+
+        a.look(overhear)
+        sender.send(f"/queue/{name}", "héllo " * 1000, persistent="true")
+        [message] = consumer.take()
+        assert message.body == "héllo " * 1000
+        assert "sluice-encoding" not in message.headers
+        assert len(sent[0].body) < 1000
 
 
 @pytest.mark.scenario("T10")

@@ -337,16 +337,21 @@ def test_brokerctl_looks_and_changes_while_the_node_runs(brokerctl, connect, tmp
         brokerctl("purge", "/queue/nowhere")
 
 
-def test_brokerctl_works_on_what_a_stopped_node_left(brokerctl):
-    if brokerctl.node is not None:
-        brokerctl.node.stop()
-        brokerctl.node = None
+def test_brokerctl_works_on_what_a_stopped_node_left(brokerctl, connect, name):
+    kept, purged = f"/queue/{name}.kept", f"/queue/{name}.purged"
+    client = connect(port=brokerctl.node.port)
+    for each in (kept, purged):
+        client.send(each, "x", persistent="true")
+    assert brokerctl("purge", purged) == {"purged": 1}
+    brokerctl.node.stop()
+    brokerctl.node = None
     assert brokerctl("stats") == []
-    depths = {row["destination"]: row["QueueSize"] for row in brokerctl("destinations")}
-    assert depths == {"queue://out": 1, "queue://other": 0}
-    assert brokerctl("purge", "/queue/out") == {"purged": 1}
-    assert brokerctl("delete", "/queue/other") == {"deleted": "/queue/other", "messages": 0}
-    assert [row["destination"] for row in brokerctl("destinations")] == ["queue://out"]
+    depths = {row["destination"]: row["QueueSize"] for row in brokerctl("destinations", "--contains", name)}
+    assert depths == {f"queue://{name}.kept": 1, f"queue://{name}.purged": 0}
+    assert brokerctl("purge", kept) == {"purged": 1}
+    assert brokerctl("delete", purged) == {"deleted": purged, "messages": 0}
+    left = brokerctl("destinations", "--contains", name)
+    assert [row["destination"] for row in left] == [f"queue://{name}.kept"]
     with pytest.raises(CommandError, match="no node of broker 'controlled' is running"):
         brokerctl("create", "/queue/new")
 

@@ -286,7 +286,15 @@ def _node_line(node: NodeStatus) -> str:
     limit = node.store.get("limit") or node.store.get("message_limit")
     store = "" if used is None else f", store uses {used / MIB:,.1f} MiB" + (f" of {limit / MIB:,.1f}" if limit else "")
     connections = f"{count:,} connection{'' if count == 1 else 's'}"
-    return f"{node.broker} {node.name} ({node.node}): {', '.join(node.address)}, {connections}{store}"
+    return f"{node.broker} {node.name} ({node.node}): {', '.join(node.address)}, {connections}{store}{_homes(node)}"
+
+
+def _homes(node: NodeStatus) -> str:
+    """What a node has of a broker of several."""
+    if not node.homes:
+        return ""
+    unreached = f", does not reach {', '.join(node.homes['unreached'])}" if node.homes["unreached"] else ""
+    return f", home of {node.homes['logs']:,} queue{'' if node.homes['logs'] == 1 else 's'}{unreached}"
 
 
 #: Verbs that change nothing; what is not among them is recorded.

@@ -305,6 +305,7 @@ class Chart {
     if (this.events.length) {
       const events = this.events.map(([at, , text, url]) => [day.format(at), { text, url }]);
       shown.unshift(tableOf(["Time", "Event"], events.reverse()));
+      shown[0].classList.add("chart-events");
     }
     details.querySelector("[data-chart-table]").replaceChildren(...shown);
   }

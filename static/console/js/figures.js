@@ -22,12 +22,14 @@ function shades(colorway) {
   return Object.fromEntries(colorway.slice(0, SERIES).map((colour, place) => [colour.toLowerCase(), token(`series-${place + 1}`)]));
 }
 
+// A queue is known by its bare name.
+const called = (text) => text?.replace(/^queue:\/\//, "");
+
 function shaded(trace, place, shadeOf, colorway) {
   const colour = trace.line?.color ?? trace.marker?.color ?? colorway[place % colorway.length];
   const shade = shadeOf[String(colour).toLowerCase()] ?? colour;
   const filled = trace.stackgroup ? { fillcolor: shade.replace("rgb(", "rgba(").replace(")", ", .42)") } : {};
-  const named = (text) => text?.replace(/^queue:\/\//, "");
-  return { ...trace, ...filled, name: named(trace.name), line: { ...trace.line, color: shade }, marker: { ...trace.marker, color: shade } };
+  return { ...trace, ...filled, name: called(trace.name), line: { ...trace.line, color: shade }, marker: { ...trace.marker, color: shade } };
 }
 
 const MINUTE = 60000;
@@ -125,7 +127,7 @@ function legend(host, data) {
     const last = data[places[places.length - 1]];
     swatch.className = places.length === 1 && last.line?.dash && last.line.dash !== "solid" ? "key key-dotted" : "key";
     swatch.style.color = last.line?.color ?? last.marker?.color;
-    button.append(swatch, name);
+    button.append(swatch, called(name));
     button.addEventListener("click", () => {
       const isShown = button.getAttribute("aria-pressed") === "true";
       button.setAttribute("aria-pressed", String(!isShown));
@@ -168,7 +170,7 @@ function tabulated(data, opens) {
     const said = new Map((lies ? trace.y : trace.x).map((key, place) => [key, trace.customdata?.[place] ?? values[place]]));
     return (key) => { const value = said.get(key); return typeof value === "number" ? decimal.format(value) : value ?? "–"; };
   });
-  const headed = (trace) => ({ text: trace.name ?? "", url: lies ? "" : opens[trace.legendgroup] ?? opens[trace.name] });
+  const headed = (trace) => ({ text: called(trace.name) ?? "", url: lies ? "" : opens[trace.legendgroup] ?? opens[trace.name] });
   const row = (key) => [{ text: lies ? key : inZone(key), url: lies ? opens[key] : "" }, ...columns.map((read) => read(key))];
   return tableOf([lies ? "" : `Time, ${timeZone}`, ...data.map(headed)], along.map(row));
 }

@@ -7,9 +7,9 @@ const NARROW = "(max-width: 760px)";
 
 const map = () => document.getElementById("map");
 
-// Whoever did not ask for the picture is shown the table there; it leads to the picture.
+// Whoever asked for neither is shown the table there, under the same address: what suits the screen. It leads to the picture.
 const table = map()?.dataset.narrow;
-if (table && matchMedia(NARROW).matches) location.replace(table);
+if (table && matchMedia(NARROW).matches) window.htmx.ajax("GET", table, { target: "#main", select: "#main", swap: "outerHTML" });
 
 function ways() {
   return JSON.parse(document.getElementById("map-ways")?.textContent ?? "[]");
