@@ -210,7 +210,7 @@ def test_a_file_is_tried_on_recorded_traffic_from_a_terminal(sluice):
     send(sluice, "/queue/desk.in", 2, region="us")
     file = sluice.folder / "tried.xml"
     file.write_text(TRIED)
-    told = json.loads(sluice.run("brokerctl", "--json", "whatif", str(file), "--since", "1h"))
+    told = json.loads(sluice.run("brokerctl", "--json", "whatif", str(file), "--since", "1h", seconds=ANALYSIS_SECONDS))
     [targets] = [each for each in told["tables"] if each["file"] == "targets.parquet"]
     columns = [each["name"] for each in targets["columns"]]
     found = {row[0]: dict(zip(columns, row, strict=True)) for row in targets["rows"]}
