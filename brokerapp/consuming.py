@@ -224,7 +224,7 @@ class Consuming:
         stranded, log.stranded = log.stranded, []
         self.take_back(stranded)
         if not log.consumers and self._queues.holds(log):
-            self._committer.mark(log.name, closing_mark(log))
+            self.mark(log)
 
     def close(self) -> None:
         """The node stops: leave a mark on every queue that has one open."""
