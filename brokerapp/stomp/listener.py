@@ -210,7 +210,10 @@ class StompConnection(asyncio.Protocol):
         """What takes its time: the password, and that no other node has the client id."""
         claims = self._broker.homes.claims
         try:
-            self._introduce(connect, await self._authenticated(connect))
+            principal = await self._authenticated(connect)
+            if self._closing:
+                return
+            self._introduce(connect, principal)
             if claims.are_asked(self.client, connect.client_id):
                 async with claims.claimed(self.client, steals=self._may_steal):
                     self._welcome(connect)

@@ -121,7 +121,8 @@ def test_a_theme_chosen_is_the_theme_shown(page_of, site):
     picture(page, "overview-dark")
 
 
-def test_plotly_draws_under_the_policy(page_of, site):
+def test_plotly_draws_under_the_policy_and_its_marks_lead_to_what_they_are_about(page_of, site, client):
+    client.send("/queue/quiet", "x", headers={"persistent": "true"})
     page = page_of("viewer")
     page.goto(f"{site.url}/analytics/runs/{finished_run(site)}/")
     expect(page.locator(".js-plotly-plot .scatterlayer .trace")).to_have_count(1)

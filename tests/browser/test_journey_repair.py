@@ -51,6 +51,9 @@ def test_support_finds_an_order_that_failed_and_sends_it_again(page_of, site, bi
     expect(page.get_by_role("link", name=re.compile("rejected by billing"))).to_be_visible()
     picture(page, "dead-letters")
 
+    page.keyboard.press("g")
+    page.keyboard.press("o")
+    page.wait_for_url(f"{site.url}/")
     page.keyboard.press("/")
     page.keyboard.type("order:4711")
     page.keyboard.press("Enter")
