@@ -7,7 +7,6 @@ nothing.
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,11 +19,12 @@ from brokerapp.nodes.abroad import Abroad
 from brokerapp.nodes.claims import Claims
 from brokerapp.nodes.doubts import Doubts
 from brokerapp.nodes.guests import Guests
+from brokerapp.nodes.hearing import Hearing
 from brokerapp.nodes.known import Known
 from brokerapp.nodes.members import Members
 from brokerapp.nodes.shares import Shares
 from brokerapp.nodes.wanted import Wanted
-from brokerapp.nodes.words import OF_LOGS, Word
+from brokerapp.nodes.words import Word
 from brokerapp.store import LogState, Unit
 
 if TYPE_CHECKING:
@@ -61,12 +61,10 @@ class Homes:
         self.pump: Callable[[], None] = lambda: None  #: asked to give out, soon, what follows from what is heard
         self.is_sure: Callable[[], bool] = lambda: True  #: whether anything may be given out, see Membership.is_sure
         self._reached: dict[str, int] = {}  # session -> epoch in which it gives out nothing that left it
-        self._speaks_in: dict[str, int] = {}  # session -> epoch of what it says
-        self._early: dict[str, list[tuple[Word, list[Any]]]] = defaultdict(list)  # said in an epoch to come
         self._arrivals: dict[str, list[int]] = {}  # log at home elsewhere -> messages, bytes, least, greatest
         self._when_settled: list[Callable[[], None]] = []
-        self._perform: dict[Word, Callable[..., None]] = {
-            Word.LOGS: self._heard_logs, Word.LISTENERS: self.known.heard_listeners,
+        self._hearing = Hearing(self, {
+            Word.REACHED: self._heard_reached, Word.LOGS: self._heard_logs, Word.LISTENERS: self.known.heard_listeners,
             Word.SHARES: self.shares.heard, Word.WANTED: self.wanted.heard, Word.CLAIM: self.claims.heard,
             Word.KNOWN: self.known.answered,
             Word.ARRIVED: self._arrived,
@@ -76,7 +74,7 @@ class Homes:
             Word.GIVEN: self.abroad.given, Word.TOPIC: self.known.heard_topic,
             Word.CONSUMERS_WANTED: lambda session: self._elsewhere.wanted(session),
             Word.CONSUMERS: lambda session, rows: self._elsewhere.heard_all(session, rows),
-        }  # fmt: skip
+        })  # fmt: skip
 
     @property
     def _elsewhere(self) -> Elsewhere:
@@ -153,7 +151,7 @@ class Homes:
     def joined(self) -> None:
         """The logs of the broker are known here."""
         self.joining = False
-        self._hear_early()
+        self._hearing.hear_early()
         self._adopt()
 
     async def follow(self, members: Members) -> None:
@@ -173,7 +171,7 @@ class Homes:
         self._broker.jobs.start()  # those of a node that is gone, too
         self.shares.tell_again()
         self._broker.temporaries.strangers.inherit()
-        self._hear_early()
+        self._hearing.hear_early()
         self._adopt()
 
     def _stop_what_goes(self, members: Members) -> list[MessageLog]:
@@ -221,8 +219,8 @@ class Homes:
         self.known.forget(session)
         self.wanted.forget(session)
         self.shares.gone(session)
-        for known in (self._reached, self._speaks_in, self._early):
-            known.pop(session, None)
+        self._hearing.forget(session)
+        self._reached.pop(session, None)
 
     def _be_alone(self, log: MessageLog) -> None:
         """Nobody else writes any more; what others wrote and could not tell of is read."""
@@ -306,7 +304,7 @@ class Homes:
 
     def linked(self, session: str) -> None:
         """A node hears us: it is told all that concerns it."""
-        self._speaks_in[session] = -1
+        self._hearing.begins(session)
         self.tell(session, Word.EPOCH, self.members.epoch)
         self.known.linked(session)
         self._elsewhere.linked(session)
@@ -322,44 +320,14 @@ class Homes:
     def unlinked(self, session: str) -> None:
         """A node hears us no longer: what it says next is said anew."""
         self._reached.pop(session, None)
-        self._early.pop(session, None)
+        self._hearing.ends(session)
         self.known.unlinked(session)
         self.guests.unlinked(session)
 
     def heard(self, session: str, word: Word, facts: list[Any]) -> None:
         """A node says something."""
-        if word is Word.EPOCH:
-            self._speaks_in[session] = facts[0]
-        elif word is Word.REACHED:
-            self._hear(session, word, facts)
-        elif word is Word.LOGS and self.joining:
-            self.tell(session, Word.KNOWN, facts[0], "")  # it must not wait for us, who read all logs soon
-            self._early[session].append((word, [0, *facts[1:]]))
-        else:
-            self._hear(session, word, facts)
+        self._hearing.heard(session, word, facts)
         self.pump()
-
-    def _hear(self, session: str, word: Word, facts: list[Any]) -> None:
-        epoch = self._speaks_in.get(session, -1)
-        of_logs = word in OF_LOGS or word in (Word.ARRIVED, Word.GIVEN)
-        if word is Word.REACHED and self.joining:
-            self._heard_reached(session, *facts)
-        elif (of_logs or word is Word.REACHED) and (
-            self.joining or epoch > self.members.epoch or self._early.get(session)
-        ):
-            self._early[session].append((word, facts))
-        elif word is Word.REACHED:
-            self._heard_reached(session, *facts)
-        elif epoch == self.members.epoch or word not in (Word.CONSUME, Word.HELD):
-            self._perform[word](session, *facts)
-
-    def _hear_early(self) -> None:
-        """What was said in this epoch before we came to it."""
-        for session, said in list(self._early.items()):
-            if self._speaks_in.get(session, -1) <= self.members.epoch:
-                del self._early[session]
-                for word, facts in said:
-                    self._hear(session, word, facts)
 
     def _heard_reached(self, session: str, epoch: int) -> None:
         self._reached[session] = epoch

@@ -224,7 +224,8 @@ def bell_cells(user: AnyUser, topic: Topic) -> Cells:
 
 def cluster_cells(user: AnyUser, topic: Topic) -> Cells:
     """The cluster, of which a node is asked."""
-    return {"cluster_html": render_to_string("console/topology/cluster.html", cluster_context(cluster_now()))}
+    context = cluster_context(cluster_now(), visible(user) is everything)
+    return {"cluster_html": render_to_string("console/topology/cluster.html", context)}
 
 
 #: Topics that are read from the database, or asked of a node, now and then, and when somebody says that one moved on.

@@ -17,6 +17,7 @@ class MemberRow:
     """One broker of it."""
 
     stats: MemberStatus
+    counts: bool  #: whether its numbers are told: it is another one, and who looks sees all they are about
 
     @property
     def mood(self) -> str:
@@ -42,7 +43,10 @@ def cluster_now() -> ClusterStatus | None:
         return None
 
 
-def cluster_context(cluster: ClusterStatus | None) -> dict[str, Any]:
-    """What the part about the cluster shows."""
-    members = [MemberRow(each) for each in cluster.members] if cluster else []
+def cluster_context(cluster: ClusterStatus | None, sees_all: bool) -> dict[str, Any]:
+    """What the part about the cluster shows. Who does not see all destinations is told no sums of all."""
+    members = [
+        MemberRow(each, sees_all and each.state is not MemberState.SELF)
+        for each in (cluster.members if cluster else ())
+    ]
     return {"cluster": cluster, "members": members, "master": next((m for m in members if m.stats.is_master), None)}

@@ -169,7 +169,7 @@ def drawn(
         for place, each in enumerate(network.incoming)
     ]
     standings = {each.node: standing_of(each, sees_all) for each in nodes}
-    return Drawn(broker, nodes, standings, cards, incoming, _boxes(cards, incoming, cluster))
+    return Drawn(broker, nodes, standings, cards, incoming, _boxes(cards, incoming, cluster, sees_all))
 
 
 def card_of(stats: ConnectorStats, sees_all: bool = True, node: str = "", key: str = "0.0") -> ConnectorCard:
@@ -223,7 +223,7 @@ def _count(number: int, sees_all: bool) -> str:
 
 
 def _boxes(
-    cards: Iterable[ConnectorCard], incoming: Iterable[IncomingRow], cluster: ClusterStatus | None
+    cards: Iterable[ConnectorCard], incoming: Iterable[IncomingRow], cluster: ClusterStatus | None, sees_all: bool
 ) -> list[Box]:  # fmt: skip
     boxes: dict[str, Box] = {}
     for card in cards:
@@ -242,7 +242,7 @@ def _boxes(
             continue
         box = boxes.setdefault(member.name, Box(member.name, member.address))
         box.is_left, box.in_cluster, box.is_master = False, True, member.is_master
-        box.lines.append(_member_line(member))
+        box.lines.append(_member_line(member, sees_all))
     return sorted(boxes.values(), key=lambda each: (each.name or each.address).lower())
 
 
@@ -256,8 +256,10 @@ def _lines_of(card: ConnectorCard, row: WayRow) -> Iterator[Line]:
     yield Line(f"l{row.key}", "bridge", toward, card.stats.name, card.stats.name, cells)
 
 
-def _member_line(member: MemberStatus) -> Line:
-    says = f"{figures.whole(member.taken)} taken" if member.state is MemberState.UP else str(member.state)
+def _member_line(member: MemberStatus, sees_all: bool) -> Line:
+    """The link to another broker of the cluster; `taken` is a sum over all destinations."""
+    is_up = member.state is MemberState.UP
+    says = f"{figures.whole(member.taken)} taken" if is_up and sees_all else str(member.state)
     return Line(f"m{member.name}", "cluster", "both", "cluster", "", {"mood": MEMBER_MOODS[member.state], "says": says})
 
 

@@ -39,7 +39,7 @@ def topology(request: HttpRequest) -> HttpResponse:
         "drawn": found, "trouble": picture.trouble, "sees_all": sees_all,
         "nodes": [NodeFacts(each) for each in picture.nodes],
         "standings": [(NodeFacts(each), found.standings[each.node]) for each in picture.nodes],
-        **cluster_context(cluster_now()),
+        **cluster_context(cluster_now(), sees_all),
     }  # fmt: skip
     return render(request, "console/topology/topology.html", context)
 

@@ -112,7 +112,8 @@ def test_the_picture_has_a_box_for_each_broker_and_a_line_for_each_link():
     assert found.cells["w0.0.0.out#forwarded"] == "1,204"
     assert found.cells["w0.0.1#why"] == "nobody listens after 4 attempts"
     hidden = drawn("a", [node], cluster, sees_all=False)
-    assert hidden.cells["w0.0.0.out#forwarded"] == "–"
+    assert (hidden.cells["w0.0.0.out#forwarded"], hidden.cells["mb#says"]) == ("–", "up")
+    assert found.cells["mb#says"] == "5 taken"
     assert hidden.shape == found.shape != drawn("a", [], cluster).shape
 
 
