@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from brokerapp.admin import BrokerAdmin
+from brokerapp.data_folder import DataFolder
 from tests.faults.load import Account
 from tests.faults.processes import BrokerProcess
 from tests.interop.proxy import Proxy
@@ -108,6 +110,19 @@ def test_a_link_that_is_cut_loses_nothing_and_repeats_nothing(pair):
     assert len(account.confirmed["/queue/cut"]) == 2 * COUNT
 
 
+def stopped_at(broker: BrokerProcess) -> int:
+    """Copies that a bridge brought again, and that its target had already."""
+
+    async def ask() -> int:
+        admin = BrokerAdmin(*DataFolder(broker.data).whereabouts())
+        try:
+            return sum(each.duplicates for each in (await admin.networks.stats()).incoming)
+        finally:
+            await admin.close()
+
+    return asyncio.run(ask())
+
+
 def test_a_link_that_loses_the_receipts_repeats_nothing(pair):
     def lose() -> None:
         pair.link.answers_are_lost = True
@@ -116,6 +131,7 @@ def test_a_link_that_loses_the_receipts_repeats_nothing(pair):
         pair.link.cut()
 
     check(asyncio.run(load(pair, "lost", lose)), "lost", may_repeat=False)
+    assert stopped_at(pair.b) > 0  # else none was lost
 
 
 def restart(broker: BrokerProcess) -> None:

@@ -38,6 +38,28 @@ def test_connectors_that_are_made_and_removed_while_others_start_hinder_none(nob
     assert asyncio.run(start()) == {"first": True, "last": True, "new": True, "gone": False}
 
 
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_slow_network_holds_up_the_next_one_unless_all_start_at_once(nobody, monkeypatch, at_once):
+    async def start():
+        connections = Connections(
+            ENDPOINT, [NetworkConnector(each, nobody) for each in ("slow", "next")], at_once=at_once
+        )
+        slow, following = connections.all
+        answered = asyncio.Event()
+        monkeypatch.setattr(slow, "_serve", lambda _address: answered.wait())
+        connections.start()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        before = following.running
+        answered.set()
+        await asyncio.wait_for(connections._starting, 10)
+        after = following.running
+        await connections.stop()
+        return before, after
+
+    assert asyncio.run(start()) == (at_once, True)
+
+
 def test_a_fault_while_connectors_start_is_told_and_does_not_keep_the_others_from_stopping(nobody, monkeypatch, caplog):
     async def stop():
         connections = Connections(ENDPOINT, [NetworkConnector("first", nobody)])
