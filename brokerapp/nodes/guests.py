@@ -139,6 +139,10 @@ class Guests:
             for key, _ in logs.get(log, {}).values()
         )
 
+    def holders(self, log: str) -> list[str]:
+        """The nodes whose clients hold some of a log."""
+        return [session for session, logs in self._held.items() if logs.get(log)]
+
     def given(self, session: str, key: int, entries: Sequence[Entry]) -> None:
         """A guest is given these."""
         log = entries[0].log

@@ -213,3 +213,31 @@ def test_what_comes_back_to_a_home_that_has_not_taken_the_log_yet_is_flagged(bro
     taker.subscribe(f"/queue/{queue}")
     [message] = taker.take()
     assert (message.body, message.headers.get("redelivered")) == ("held", "true")
+
+
+def test_what_a_killed_node_held_comes_back_flagged_also_when_its_log_moves_before_it_is_expelled(broker, client, name):
+    queue = broker.queue_at("a", name)
+    broker.stop("a")  # so that it is at home at b, until a is back
+    broker.start("c")
+    keeper, taker = client("c"), client("b")
+    home = broker["b"] if _is_home(broker, "b", queue) else broker["c"]
+    if home is broker["c"]:
+        keeper, taker = taker, keeper
+    lost, stays = ("c", "b") if home is broker["b"] else ("b", "c")
+    keeper.subscribe(f"/queue/{queue}", ack="client-individual", prefetch=3)
+    for number in range(6):
+        keeper.send(f"/queue/{queue}", str(number), persistent="true")
+    held = {each.body for each in keeper.take(3)}
+    taker.subscribe(f"/queue/{queue}", ack="client-individual", prefetch=1)
+    taker.take()
+    broker.crash(lost)
+    broker.start("a")
+    other = client("a")
+    other.subscribe(f"/queue/{queue}", ack="client-individual")
+    assert held <= {each.body for each in other.take(5) if "redelivered" in each.headers}
+    assert stays in broker.members()
+
+
+def _is_home(broker, node, queue):
+    """Whether a queue of this name is, or would be, at home at a node."""
+    return broker[node].look(lambda: broker[node].node.broker.homes.is_here(f"queue://{queue}"))
