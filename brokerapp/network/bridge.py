@@ -36,7 +36,8 @@ _VIRTUAL_CONSUMERS = "ActiveMQ.Advisory.VirtualDestination.Consumer."
 _BRIDGE_CONSUMERS = "ActiveMQ.Advisory.BridgeConsumer."
 _WORDS = {Kind.QUEUE: "Queue", Kind.TOPIC: "Topic"}
 #: Headers of a MESSAGE that are about its delivery, not of the message.
-_OF_DELIVERY = frozenset({"subscription", "ack", "redelivered", "JMSXDeliveryCount", "destination"})
+#: That somebody may have got it already stays true wherever it goes.
+_OF_DELIVERY = frozenset({"subscription", "ack", "JMSXDeliveryCount", "destination"})
 
 
 def prefix_of(bridge: str) -> str:

@@ -7,10 +7,12 @@ nothing.
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from brokerapp.destination import Destination
+from brokerapp.engine.entry import Entry
 from brokerapp.engine.marks import is_open, suspects
 from brokerapp.engine.message_groups import group_of
 from brokerapp.engine.message_log import MessageLog
@@ -63,6 +65,7 @@ class Homes:
         self._reached: dict[str, int] = {}  # session -> epoch in which it gives out nothing that left it
         self._arrivals: dict[str, list[int]] = {}  # log at home elsewhere -> messages, bytes, least, greatest
         self._when_settled: list[Callable[[], None]] = []
+        self._came_back: dict[str, dict[int, int]] = defaultdict(dict)  # before a log was: number -> deliveries
         self._hearing = Hearing(self, {
             Word.REACHED: self._heard_reached, Word.LOGS: self._heard_logs, Word.LISTENERS: self.known.heard_listeners,
             Word.SHARES: self.shares.heard, Word.WANTED: self.wanted.heard, Word.CLAIM: self.claims.heard,
@@ -159,11 +162,15 @@ class Homes:
         going = self._stop_what_goes(members)
         await self._broker.committer.barrier()
         gone = [session for session in self.others if session not in members]
+        known = set(self.others)
         self._take(members)
         for log in going:
             self._leave(log)
         for session in gone:
             self._forget(session)
+        for session in [each for each in self.others if each not in known]:  # it may be linked for a while already
+            self.known.say_listeners(session)
+            self._elsewhere.linked(session)
         for log in self._broker.queues:
             self._find_home(log)
         for session in self.others:
@@ -225,12 +232,20 @@ class Homes:
     def _be_alone(self, log: MessageLog) -> None:
         """Nobody else writes any more; what others wrote and could not tell of is read."""
         log.shared = False
+        self._read_what_was_not_told(log)
+
+    def _read_what_was_not_told(self, log: MessageLog) -> None:
+        """Others may have stored something in it and not reached us."""
         if not log.away:
             log.look_again()
             self.doubts.note(log)
             self._broker.delivery.touched[log] = None
 
     # -- logs come home
+
+    def came_back_early(self, name: str, entries: Iterable[Entry]) -> None:
+        """Consumers gave these back to this home, which has not taken the log yet."""
+        self._came_back[name].update((each.seq, each.deliveries + 1) for each in entries)
 
     @property
     def is_settled(self) -> bool:
@@ -282,7 +297,8 @@ class Homes:
         numbers = self.guests.held(log.name) | set(account.held)
         alive = {self.me, *self.others}
         self.doubts.note(log)
-        log.begin(state.depth, suspects(state.mark, last, alive), state.returned, numbers)
+        returned = {**state.returned, **self._came_back.pop(log.name, {})}
+        log.begin(state.depth, suspects(state.mark, last, alive), returned, numbers)
         for subscription in account.consumers:
             consuming.attach_here(subscription, log)
         holders = {holder for holder, _ in account.held.values()}
@@ -332,6 +348,8 @@ class Homes:
     def _heard_reached(self, session: str, epoch: int) -> None:
         self._reached[session] = epoch
         self.guests.reached(session)
+        for log in self._broker.queues:  # its link may have been lost before
+            self._read_what_was_not_told(log)
         self._adopt()
 
     def _heard_logs(self, session: str, id: int, rows: Iterable[tuple[str, str | None]]) -> None:

@@ -95,12 +95,16 @@ class Known:
 
     def linked(self, session: str) -> None:
         """A node hears us from now on: say what it has not heard, and what is listened to here."""
-        rows = [[*key, True] for key, count in self._listening.items() if count > 0]
-        self._homes.tell(session, Word.LISTENERS, 0, rows)
+        self.say_listeners(session)
         self._homes.wanted.linked(session)
         for id, asked in self._asked.items():
             if session in asked.waiting and asked.word is not Word.CONSUME:
                 self._homes.tell(session, asked.word, id, *asked.facts)
+
+    def say_listeners(self, session: str) -> None:
+        """Let a node know what is listened to here."""
+        rows = [[*key, True] for key, count in self._listening.items() if count > 0]
+        self._homes.tell(session, Word.LISTENERS, 0, rows)
 
     def unlinked(self, session: str) -> None:
         """A node says again what is listened to there when it hears us again."""

@@ -184,10 +184,11 @@ class StompSession:
         )
 
     def _stamp(self, headers: dict[str, str]) -> str:
-        """Who sent it: of what a bridge passes on, who sent it where it came from."""
-        if self.bridge is not None and USER_ID in headers:
-            return f"{USER_ID}:{escape(headers[USER_ID])}\n"
-        return self.stamp
+        """Who sent it: of what a bridge passes on, who sent it there, and that somebody there may have got it."""
+        if self.bridge is None:
+            return self.stamp
+        stamp = f"{USER_ID}:{escape(headers[USER_ID])}\n" if USER_ID in headers else self.stamp
+        return stamp + "redelivered:true\n" if headers.get("redelivered") == "true" else stamp
 
     def _handover(self, headers: dict[str, str]) -> Handover | None:
         if self.bridge is None or MESSAGE_ID not in headers:
