@@ -63,6 +63,7 @@ class Homes:
         self.pump: Callable[[], None] = lambda: None  #: asked to give out, soon, what follows from what is heard
         self.is_sure: Callable[[], bool] = lambda: True  #: whether anything may be given out, see Membership.is_sure
         self._reached: dict[str, int] = {}  # session -> epoch in which it gives out nothing that left it
+        self._reaching: dict[str, Unit] = {}  # session -> what the store does before that is told the same of us
         self._arrivals: dict[str, list[int]] = {}  # log at home elsewhere -> messages, bytes, least, greatest
         self._when_settled: list[Callable[[], None]] = []
         self._came_back: dict[str, dict[int, int]] = defaultdict(dict)  # before a log was: number -> deliveries
@@ -174,7 +175,7 @@ class Homes:
         for log in self._broker.queues:
             self._find_home(log)
         for session in self.others:
-            self.tell(session, Word.REACHED, members.epoch)
+            self._say_reached(session)
         self._broker.jobs.start()  # those of a node that is gone, too
         self.shares.tell_again()
         self._broker.temporaries.strangers.inherit()
@@ -228,6 +229,7 @@ class Homes:
         self.shares.gone(session)
         self._hearing.forget(session)
         self._reached.pop(session, None)
+        self._reaching.pop(session, None)
 
     def _be_alone(self, log: MessageLog) -> None:
         """Nobody else writes any more; what others wrote and could not tell of is read."""
@@ -245,7 +247,8 @@ class Homes:
 
     def came_back_early(self, name: str, entries: Iterable[Entry]) -> None:
         """Consumers gave these back to this home, which has not taken the log yet."""
-        self._came_back[name].update((each.seq, each.deliveries + 1) for each in entries)
+        if self.is_here(name) and self._broker.queues.get(name) is not None:
+            self._came_back[name].update((each.seq, each.deliveries + 1) for each in entries)
 
     @property
     def is_settled(self) -> bool:
@@ -331,11 +334,23 @@ class Homes:
         for log in self._broker.queues:
             if log.away and self.home(log.name) == session:
                 self.abroad.say_all(log)
-        self.tell(session, Word.REACHED, self.members.epoch)
+        self._say_reached(session)
+
+    def _say_reached(self, session: str) -> None:
+        """Let a node take what left us, once the store has what our clients acknowledged and gave back until now."""
+        epoch = self.members.epoch
+
+        def say(*_: Any) -> None:
+            if self._reaching.get(session) is unit and self.members.epoch == epoch:
+                self.tell(session, Word.REACHED, epoch)
+
+        unit = self._reaching[session] = Unit(then=say)
+        self._broker.committer.submit(unit)
 
     def unlinked(self, session: str) -> None:
         """A node hears us no longer: what it says next is said anew."""
         self._reached.pop(session, None)
+        self._reaching.pop(session, None)
         self._hearing.ends(session)
         self.known.unlinked(session)
         self.guests.unlinked(session)
