@@ -64,6 +64,8 @@ class Homes:
         self.is_sure: Callable[[], bool] = lambda: True  #: whether anything may be given out, see Membership.is_sure
         self._reached: dict[str, int] = {}  # session -> epoch in which it gives out nothing that left it
         self._reaching: dict[str, Unit] = {}  # session -> what the store does before that is told the same of us
+        self._coming: Members | None = None  # who the members are to be, while what leaves us is stopped
+        self._going: list[MessageLog] = []  # that
         self._arrivals: dict[str, list[int]] = {}  # log at home elsewhere -> messages, bytes, least, greatest
         self._when_settled: list[Callable[[], None]] = []
         self._came_back: dict[str, dict[int, int]] = defaultdict(dict)  # before a log was: number -> deliveries
@@ -98,6 +100,7 @@ class Homes:
         """A log came to be known: it is at home here or elsewhere."""
         log.shared = bool(self.others)
         log.away = self.joining or not self.is_here(log.name)
+        self._stop_if_it_goes(log)
 
     def lives_elsewhere(self, session: str) -> bool:
         """Whether this is another live member."""
@@ -160,12 +163,17 @@ class Homes:
 
     async def follow(self, members: Members) -> None:
         """These are the members from now on: logs go and come. Returns when what had to go is gone."""
-        going = self._stop_what_goes(members)
+        self._coming, self._going = members, []
+        for log in self._broker.queues:
+            self._stop_if_it_goes(log)
+            if log.consumers:
+                self._broker.consuming.mark(log)
         await self._broker.committer.barrier()
         gone = [session for session in self.others if session not in members]
         known = set(self.others)
         self._take(members)
-        for log in going:
+        self._coming = None
+        for log in filter(self._broker.queues.holds, self._going):
             self._leave(log)
         for session in gone:
             self._forget(session)
@@ -182,17 +190,14 @@ class Homes:
         self._hearing.hear_early()
         self._adopt()
 
-    def _stop_what_goes(self, members: Members) -> list[MessageLog]:
-        """Give out nothing any more of logs that are at home elsewhere now; those."""
-        going = []
-        for log in self._broker.queues:
-            log.shared = log.shared or bool(members.others)
-            if not log.away and members.others and not members.is_here(log.name):
-                log.stopped.add(MOVING)
-                going.append(log)
-            if log.consumers:
-                self._broker.consuming.mark(log)
-        return going
+    def _stop_if_it_goes(self, log: MessageLog) -> None:
+        """Give out nothing any more of a log that is about to be at home elsewhere."""
+        if self._coming is None or not self._coming.others:
+            return
+        log.shared = True
+        if not log.away and not self._coming.is_here(log.name):
+            log.stopped.add(MOVING)
+            self._going.append(log)
 
     def _find_home(self, log: MessageLog) -> None:
         """The members are others: who is to know of a log?"""

@@ -266,6 +266,25 @@ def test_what_clients_do_while_their_log_leaves_for_a_node_that_joins_holds_ther
         assert taker.has_no_more()
 
 
+def test_a_queue_that_comes_to_be_while_another_node_joins_is_given_out_by_its_home_alone(broker, client, name):
+    known, new = broker.queue_at("b", name), broker.queue_at("b", f"{name}.new")
+    broker.stop("b")
+    keeper = client("a")
+    keeper.subscribe(f"/queue/{known}", id="known")
+    queues = broker["a"].node.broker.queues
+    with _slow_to_store(broker["a"], 0.3), ThreadPoolExecutor() as pool:
+        joining = pool.submit(broker.start, "b")
+        until(lambda: queues[f"queue://{known}"].stopped, "its home is about to be b")
+        keeper.subscribe(f"/queue/{new}", id="new", wait=False, ack="client-individual")
+        keeper.send(f"/queue/{new}", "early", wait=False, persistent="true")
+        until(lambda: queues.get(f"queue://{new}") is not None, "it is there")
+        assert queues[f"queue://{known}"].stopped, "before its home changed"
+        joining.result()
+    assert broker["a"].look(lambda: queues[f"queue://{new}"].away)
+    client("b").send(f"/queue/{new}", "late", persistent="true")
+    assert flagged(keeper.take(2)) == [("early", False), ("late", False)]
+
+
 @contextmanager
 def _slow_to_store(node, seconds):
     """The store takes long for what this node writes."""
