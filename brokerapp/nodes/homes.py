@@ -23,6 +23,7 @@ from brokerapp.nodes.doubts import Doubts
 from brokerapp.nodes.guests import Guests
 from brokerapp.nodes.hearing import Hearing
 from brokerapp.nodes.known import Known
+from brokerapp.nodes.leaving import Leaving
 from brokerapp.nodes.members import Members
 from brokerapp.nodes.shares import Shares
 from brokerapp.nodes.wanted import Wanted
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from brokerapp.broker import Broker
 
 logger = logging.getLogger(__name__)
-
-#: Why a log gives out nothing for a moment: its home is about to be another node.
-MOVING = "its home moves"
 
 
 class Wire(Protocol):
@@ -58,14 +56,11 @@ class Homes:
         self.joining = False  #: nothing is known of the broker's logs yet
         self.known, self.guests, self.abroad = Known(broker, self), Guests(broker, self), Abroad(broker, self)
         self.wanted, self.claims, self.doubts = Wanted(broker, self), Claims(broker, self), Doubts(broker)
-        self.shares = Shares(broker, self)
+        self.shares, self.leaving = Shares(broker, self), Leaving(broker, self)
         self._wire: Wire | None = None
         self.pump: Callable[[], None] = lambda: None  #: asked to give out, soon, what follows from what is heard
         self.is_sure: Callable[[], bool] = lambda: True  #: whether anything may be given out, see Membership.is_sure
         self._reached: dict[str, int] = {}  # session -> epoch in which it gives out nothing that left it
-        self._reaching: dict[str, Unit] = {}  # session -> what the store does before that is told the same of us
-        self._coming: Members | None = None  # who the members are to be, while what leaves us is stopped
-        self._going: list[MessageLog] = []  # that
         self._arrivals: dict[str, list[int]] = {}  # log at home elsewhere -> messages, bytes, least, greatest
         self._when_settled: list[Callable[[], None]] = []
         self._came_back: dict[str, dict[int, int]] = defaultdict(dict)  # before a log was: number -> deliveries
@@ -100,7 +95,7 @@ class Homes:
         """A log came to be known: it is at home here or elsewhere."""
         log.shared = bool(self.others)
         log.away = self.joining or not self.is_here(log.name)
-        self._stop_if_it_goes(log)
+        self.leaving.stop_if_it_goes(log)
 
     def lives_elsewhere(self, session: str) -> bool:
         """Whether this is another live member."""
@@ -163,18 +158,11 @@ class Homes:
 
     async def follow(self, members: Members) -> None:
         """These are the members from now on: logs go and come. Returns when what had to go is gone."""
-        self._coming, self._going = members, []
-        for log in self._broker.queues:
-            self._stop_if_it_goes(log)
-            if log.consumers:
-                self._broker.consuming.mark(log)
-        await self._broker.committer.barrier()
+        await self.leaving.stop(members)
         gone = [session for session in self.others if session not in members]
         known = set(self.others)
         self._take(members)
-        self._coming = None
-        for log in filter(self._broker.queues.holds, self._going):
-            self._leave(log)
+        self.leaving.let_go()
         for session in gone:
             self._forget(session)
         for session in [each for each in self.others if each not in known]:  # it may be linked for a while already
@@ -183,21 +171,12 @@ class Homes:
         for log in self._broker.queues:
             self._find_home(log)
         for session in self.others:
-            self._say_reached(session)
+            self.leaving.say_reached(session)
         self._broker.jobs.start()  # those of a node that is gone, too
         self.shares.tell_again()
         self._broker.temporaries.strangers.inherit()
         self._hearing.hear_early()
         self._adopt()
-
-    def _stop_if_it_goes(self, log: MessageLog) -> None:
-        """Give out nothing any more of a log that is about to be at home elsewhere."""
-        if self._coming is None or not self._coming.others:
-            return
-        log.shared = True
-        if not log.away and not self._coming.is_here(log.name):
-            log.stopped.add(MOVING)
-            self._going.append(log)
 
     def _find_home(self, log: MessageLog) -> None:
         """The members are others: who is to know of a log?"""
@@ -215,16 +194,6 @@ class Homes:
             if self.joining:
                 self.tell(session, Word.REACHED, members.epoch)
 
-    def _leave(self, log: MessageLog) -> None:
-        """A log is at home elsewhere from now on."""
-        self.guests.forget(log)
-        self.abroad.move_out(log)
-        log.away = True
-        log.tenure += 1
-        log.vacate()
-        log.stopped.discard(MOVING)
-        self._broker.durables.moved(log)
-
     def _forget(self, session: str) -> None:
         """A node is no member any more."""
         self._elsewhere.gone(session)
@@ -234,7 +203,7 @@ class Homes:
         self.shares.gone(session)
         self._hearing.forget(session)
         self._reached.pop(session, None)
-        self._reaching.pop(session, None)
+        self.leaving.forget(session)
 
     def _be_alone(self, log: MessageLog) -> None:
         """Nobody else writes any more; what others wrote and could not tell of is read."""
@@ -339,23 +308,12 @@ class Homes:
         for log in self._broker.queues:
             if log.away and self.home(log.name) == session:
                 self.abroad.say_all(log)
-        self._say_reached(session)
-
-    def _say_reached(self, session: str) -> None:
-        """Let a node take what left us, once the store has what our clients acknowledged and gave back until now."""
-        epoch = self.members.epoch
-
-        def say(*_: Any) -> None:
-            if self._reaching.get(session) is unit and self.members.epoch == epoch:
-                self.tell(session, Word.REACHED, epoch)
-
-        unit = self._reaching[session] = Unit(then=say)
-        self._broker.committer.submit(unit)
+        self.leaving.say_reached(session)
 
     def unlinked(self, session: str) -> None:
         """A node hears us no longer: what it says next is said anew."""
         self._reached.pop(session, None)
-        self._reaching.pop(session, None)
+        self.leaving.forget(session)
         self._hearing.ends(session)
         self.known.unlinked(session)
         self.guests.unlinked(session)
