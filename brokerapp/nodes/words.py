@@ -33,7 +33,7 @@ class Word(IntEnum):
     CONSUMERS_WANTED = auto()  # nothing: tell of all consumers of your clients, see CONSUMERS
     CONSUMERS = auto()  # (topic, advisory) of each
     WANTED = auto()  # id, whether that is all of it, (queue, selectors of its consumers there) ...
-    CLAIM = auto()  # id, Claim: a client is to have a client id
+    CLAIM = auto()  # id, Claim, whether all have agreed: a client is to have a client id, or has it
     SHARES = auto()  # numbers of destinations, as the teller counted them
     ARRIVED = auto()  # log, messages, bytes, least, greatest
 
