@@ -1,4 +1,4 @@
-"""Client ids on several nodes: who is let in, who goes for it, and who judges that. Nodes are their claims alone here."""
+"""Client ids on several nodes: who is let in, who goes for it, and who judges that."""
 
 import asyncio
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ from brokerapp.nodes.words import Word
 
 
 class Node:
-    """One of some nodes, which tell each other words at once."""
+    """One of some nodes, as far as client ids go; they tell each other words by the loop."""
 
     def __init__(self, session: str, nodes: "dict[str, Node]"):
         self.session, self._nodes, self.silent = session, nodes, False
