@@ -31,7 +31,7 @@ class Claim(NamedTuple):
     shares: bool
     reconnect_ms: int
     way: str
-    steals: bool  #: it may take the id over, whoever has it: its listener allows that
+    steals: bool  #: it may take the id over, whoever has it; else who has it judges
 
     @staticmethod
     def of(client: Client, *, steals: bool) -> Claim:
