@@ -19,6 +19,8 @@ from tests.chaos.world import BROKERS, SHAPE, World, running
 
 #: Seconds for all that waits to be consumed once all is mended, and in which nothing more may come after that.
 DRAIN, QUIET = 45.0, 1.2
+#: Seconds in which producers get the last of their receipts, once all is mended.
+LAST_RECEIPTS = 40.0
 #: Seconds between two looks, and until all bridges have heard of all consumers.
 LOOK, WARM_UP = 0.25, 45.0
 
@@ -97,7 +99,7 @@ async def _run(world: World, seed: int, faults: Sequence[Fault], seconds: float,
         await asyncio.to_thread(world.ready)
         for each in producers:
             each.over = True
-        await asyncio.gather(*sending)
+        await _ended(world, sending, producers)
         await _drain(world, outcome, clock)
     finally:
         for each in (supervising, *living):
@@ -108,6 +110,19 @@ async def _run(world: World, seed: int, faults: Sequence[Fault], seconds: float,
         raise ExceptionGroup("of clients", faulty)
     outcome.ends = _ends([*consumers, *producers])
     return outcome
+
+
+async def _ended(world: World, sending: Sequence[asyncio.Task], producers: Sequence[Client]) -> None:
+    """Until producers have ended. Where one does not the nodes write into their logs what they wait for."""
+    _, stuck = await asyncio.wait(sending, timeout=LAST_RECEIPTS)
+    for each in stuck:
+        each.cancel()
+    if stuck:
+        await asyncio.gather(*(asyncio.to_thread(node.what_waits) for node in world.nodes.values()))
+    names = [each.name for each, task in zip(producers, sending, strict=True) if task in stuck]
+    assert not stuck, f"no receipts within {LAST_RECEIPTS:g} s: {', '.join(names)}"
+    for each in sending:
+        each.result()
 
 
 def _ends(clients: Sequence[Client]) -> Counter[str]:
