@@ -284,8 +284,16 @@ class Abroad:
         account.held.update((each.seq, (subscription, each)) for each in entries if each.log == log.name)
 
     def take_in(self, log: MessageLog) -> Account:
-        """A log comes home: its consumers among our clients, and what they hold, are as any here from now on."""
-        return self._accounts.pop(log.name, None) or Account()
+        """A log comes home: its consumers among our clients, and what they hold, are as any here from now on.
+
+        What came and their clients do not have yet waits in the log again.
+        """
+        account = self._accounts.pop(log.name, None) or Account()
+        for came in self._waiting.values():
+            for entry in [each for each in came if each.log == log.name]:
+                came.remove(entry)
+                account.release(entry.seq)
+        return account
 
 
 def _described(crossing: Crossing) -> list[Any]:

@@ -285,6 +285,26 @@ def test_a_queue_that_comes_to_be_while_another_node_joins_is_given_out_by_its_h
     assert flagged(keeper.take(2)) == [("early", False), ("late", False)]
 
 
+def test_what_waits_for_a_client_as_its_log_comes_home_is_given_out_when_that_client_is_gone(broker, client, name):
+    queue = broker.queue_at("a", name)
+    consumer = client("b")
+    consumer.subscribe(f"/queue/{queue}", ack="client-individual")
+    homes = broker["b"].node.broker.homes
+    sure, homes.is_sure = homes.is_sure, lambda: False
+    client("b").send(f"/queue/{queue}", "waits", persistent="true")
+    account = homes.abroad._accounts[f"queue://{queue}"]
+    until(lambda: broker["b"].look(lambda: len(account.held)), "it came, and its client cannot have it yet")
+    broker.stop("a")
+    until(lambda: not broker["b"].look(lambda: broker["b"].node.broker.queues[f"queue://{queue}"].away), "it is home")
+    consumer.break_off()
+    log = broker["b"].node.broker.queues[f"queue://{queue}"]
+    until(lambda: not broker["b"].look(lambda: log.consumers), "its consumer is gone")
+    homes.is_sure = sure
+    taker = client("b")
+    taker.subscribe(f"/queue/{queue}")
+    assert taker.bodies() == ["waits"]
+
+
 @contextmanager
 def _slow_to_store(node, seconds):
     """The store takes long for what this node writes."""
