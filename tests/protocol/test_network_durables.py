@@ -54,6 +54,7 @@ def switch(node: RunningNode, on: bool) -> None:
     node.ask(lambda admin: (admin.networks.start if on else admin.networks.stop)("bridge"))
 
 
+@pytest.mark.scenario("NB-55")
 @pytest.mark.parametrize("dynamic_only", ["false", "true"])
 def test_what_was_deleted_while_the_link_was_down_is_not_kept_for_any_more(store, b, connect, name, dynamic_only):
     gone, stays = f"{name}.gone", f"{name}.stays"
@@ -117,6 +118,7 @@ def test_with_a_connector_that_a_file_has_no_more_goes_what_was_kept_for_it(stor
         forget(connect, b, name)
 
 
+@pytest.mark.scenario("NB-54")
 def test_forced_to_be_durable_nothing_is_lost_for_a_plain_subscriber_while_the_link_is_down(store, b, connect, name):
     forced = Destination.parse(f"topic://{name}.>?forceDurable=true")
     with running(store, replace(to(b.port), dynamically_included=(forced,))) as a:
