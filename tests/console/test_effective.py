@@ -83,6 +83,15 @@ def test_the_page_tells_verbs_pages_and_destinations(admin, two_queues):
     assert "kind=user&amp;name=sam" in only.content.decode()  # links stay with sam
 
 
+def test_all_rights_are_worked_out_of_the_destinations_shown_alone_whatever_they_are_sorted_by(
+    admin, two_queues, monkeypatch
+):
+    asked, cells = [], effective.cells
+    monkeypatch.setattr(effective, "cells", lambda holder, each: asked.append(each.name) or cells(holder, each))
+    page = admin.get(reverse("effective"), {"kind": "role", "name": "support", "scopes": "orders.>", "sort": "browse"})
+    assert asked == [each.name for each in page.context["page"].rows] == ["orders.eu", "bills"]
+
+
 def test_the_console_is_seen_as_its_user_sees_it_marked_on_every_page(admin, two_queues):
     editor = admin.get(reverse("new-definition", kwargs={"kind": "virtualTopic"})).content.decode()
     assert "You see the console as" not in editor
