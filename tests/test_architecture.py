@@ -151,7 +151,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.errors", "brokerapp.message", "brokerapp.network.address", "brokerapp.network.dialect",
         "brokerapp.network.websocket", "brokerapp.stomp",
     ),
-    "brokerapp.network.websocket": ("brokerapp.network.address",),
+    "brokerapp.network.websocket": ("brokerapp.connector", "brokerapp.network.address", "brokerapp.stomp.frames"),
     "brokerapp.network.activemq": ("brokerapp.network.link", "brokerapp.stomp"),
     "brokerapp.network.outbox": ("brokerapp.network.link",),
     "brokerapp.network.batches": (

@@ -48,9 +48,9 @@ def dead_letters(request: HttpRequest) -> HttpResponse:
     if order in keys:
         wanted.sort(key=keys[order])
     page = Paginator(wanted, PAGE).get_page(request.GET.get("page"))
-    seen_ms = request.session.get(SEEN, 0)
-    if look_of(request.user) is None:
-        request.session[SEEN] = now_ms
+    seen_ms = now_ms
+    if look_of(request.user) is None:  # when somebody else was here last the session does not know
+        seen_ms, request.session[SEEN] = request.session.get(SEEN, 0), now_ms
     context = {
         "survey": found, "page": page, "query": _url(text, order, window)[1:], "text": text, "order": order,
         "window": window, "rows": [_row(request, each, since_ms, now_ms, seen_ms) for each in page],
