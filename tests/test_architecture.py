@@ -188,7 +188,11 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.explaining": PARTS_OF_CORE,
     "brokerapp.peers": PARTS_OF_CORE,
     "brokerapp.sending": PARTS_OF_CORE,
-    "brokerapp.steps": (*PARTS_OF_CORE, "brokerapp.sending", "brokerapp.transfers"),
+    "brokerapp.edit": (
+        "brokerapp.destination", "brokerapp.engine", "brokerapp.errors", "brokerapp.message", "brokerapp.selectors",
+        "brokerapp.sending",
+    ),
+    "brokerapp.steps": (*PARTS_OF_CORE, "brokerapp.edit", "brokerapp.sending", "brokerapp.transfers"),
     "brokerapp.transfers": PARTS_OF_CORE,
     "brokerapp.admin": (
         *VALUES, "brokerapp.admin", "brokerapp.cluster.status",
