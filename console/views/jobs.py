@@ -94,7 +94,9 @@ def _to_approve(request: HttpRequest, job: Job) -> dict[str, Any]:
     """What who approves it has to see before."""
     wish = asking.wish_of(job)
     chosen = asking.chosen(wish)
+    lacked = [verb for verb in jobs.verbs_to("approve", job) if not may(request.user, verb, job.source)]
     return {
+        "approval": (lacked or [Verb.BULK])[0].name.lower(),
         "wish": wish, "chosen": chosen, "radius": asking.blast_radius(request, wish, chosen),
         "preview": asking.preview_of(request, wish, chosen),
     }  # fmt: skip
