@@ -71,7 +71,7 @@ def _waiting(user: AnyUser) -> list[Item]:
     found = [
         Item(each.name, _asked(each.asked_by, each.reason), reverse("job", args=[each.id]), each.created, "look")
         for each in Job.objects.filter(state=Job.State.ASKED)[:MAX_WAITING]
-        if all(may(user, jobs.verb_to("approve", each), place) for place in jobs.places(each))
+        if all(may(user, verb, place) for verb in jobs.verbs_to("approve", each) for place in jobs.places(each))
     ]
     if may(user, Verb.ROUTE):
         found += [

@@ -33,7 +33,7 @@ LEADS = {
     Action.RETRY: "Each goes back to where it failed, with who sent it again, when and how often; without its failure.",
     Action.MOVE: "Each leaves this queue and is in the other in the same moment, routed like what is sent there.",
     Action.COPY: "Each stays here, and the other destination gets it as if it had been sent there.",
-    Action.EDIT: "In its place goes a copy with these changes, under an id of its own; all else of it stays as it is.",
+    Action.EDIT: "In the place of each goes a copy with these changes, under an id of its own. All else of it stays.",
     Action.REMOVE: "They are gone for good. What a consumer holds stays with it.",
 }
 #: What the form of an edit says of bodies and of persistence.

@@ -114,20 +114,20 @@ def test_a_retry_by_who_may_only_ask_waits_for_approval(program, console, seen, 
 
 
 def test_an_edit_is_previewed_and_done_by_program_and_beyond_a_few_asked_for(program, console, seen, db):
-    console.send("/queue/api.edit", *map(str, range(11)), region="eu")
-    seen("api.edit", 11)
+    console.send("/queue/api.mend", *map(str, range(11)), region="eu")
+    seen("api.mend", 11)
     edit = {"set": {"amount": 5, "vip": True}, "remove": ["region"]}
-    wish = {"action": "edit", "queue": "api.edit", "edit": edit, "reason": "mended"}
+    wish = {"action": "edit", "queue": "api.mend", "edit": edit, "reason": "mended"}
     looked = call(program, "post", "/jobs/preview", wish)
     assert (looked["count"], {each["name"]: each["after"] for each in looked["changes"]}) == (
         11, {"amount": "5", "vip": "true", "region": None},
     )  # fmt: skip
-    few = [each["seq"] for each in call(program, "get", "/queues/api.edit/messages")["items"][:2]]
+    few = [each["seq"] for each in call(program, "get", "/queues/api.mend/messages")["items"][:2]]
     job = call(program, "post", "/jobs", {**wish, "seqs": few}, 201)
     assert (job["state"], job["done"], job["failed"]) == ("done", 2, 0)
     assert {each["name"]: each["value"] for each in job["edit"]} == {"amount": "5", "vip": "true", "region": "removed"}
     [new, _] = [each["new_id"] for each in call(program, "get", f"/jobs/{job['id']}/outcomes")["items"]]
-    items = call(program, "get", "/queues/api.edit/messages")["items"]
+    items = call(program, "get", "/queues/api.mend/messages")["items"]
     [headers] = [each["headers"] for each in items if each["id"] == new]
     assert (headers["amount"], headers["vip"], "region" in headers) == ("5", "true", False)
     editor = caller(token_of("operator", "see", "browse", "read", "resubmit", "edit"))

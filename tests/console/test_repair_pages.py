@@ -279,7 +279,7 @@ def test_a_few_are_edited_at_once_and_one_on_the_page_for_one(browser_of, consol
 
 
 def test_who_may_not_edit_or_not_see_all_gains_nothing_by_it(browser_of, console, name):
-    console.send(f"/queue/{name}", '{"card": "4111"}', "b", region="eu")
+    console.send(f"/queue/{name}", '{"card": "4111"}', '{"card": "4112"}', region="eu")
     seqs = [each.seq for each in gateway().browse(queue(name), 0, 5, None).messages]
     support = browser_of("support").post(act(name), {**EDIT, "seq": seqs})
     assert support.status_code == 403
