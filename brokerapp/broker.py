@@ -114,6 +114,7 @@ class Broker:
         self.queues.placed = self.homes.place
         self.consuming = Consuming(self.queues, committer, self.delivery, stats, self.may, self.timers)
         self.consuming.abroad, self.consuming.changed = self.homes.abroad, self.homes.wanted.changed
+        self.consuming.holders = self.homes.guests.holders
         self.queues.topology = self.topology = Topology(definitions, self._interest)
         self.publishing, self.storing = Publishing(self), Storing(self)
         self.subscribing, self.producers = Subscribing(self), Producers(self)

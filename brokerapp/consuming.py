@@ -41,6 +41,7 @@ class Consuming:
         self._patterns: DestinationMap[Subscription] = DestinationMap()
         queues.came = self._welcome
         self.abroad: Abroad  #: the broker's
+        self.holders: Callable[[str], Iterable[str]] = lambda _log: ()  #: other nodes whose clients hold some of a log
         #: Told when consumers of a log came or went that are clients of ours.
         self.changed: Callable[[MessageLog], None] = lambda _log: None
         #: Which of the entries that return to a log may: some are given up instead.
@@ -96,8 +97,8 @@ class Consuming:
                 self.attach(subscription, log)
 
     def attach(self, subscription: Subscription, log: MessageLog) -> None:
-        """Consume from this log, wherever it is at home."""
-        if log.away:
+        """Consume from this log, wherever it is at home; whoever comes from another node takes it to be here."""
+        if log.away and not subscription.guest_of:
             self.abroad.attach(subscription, log)
         else:
             self.attach_here(subscription, log)
@@ -134,7 +135,7 @@ class Consuming:
     def mark(self, log: MessageLog) -> None:
         """Let the store know what may be delivered of a log from now on."""
         if not log.away:
-            mark = open_mark(log, self.abroad.me) if log.consumers else closing_mark(log)
+            mark = open_mark(log, self.abroad.me, self.holders(log.name)) if log.consumers else closing_mark(log)
             self._committer.mark(log.name, mark)
 
     def _gather(self, log: MessageLog) -> None:
@@ -224,7 +225,7 @@ class Consuming:
         stranded, log.stranded = log.stranded, []
         self.take_back(stranded)
         if not log.consumers and self._queues.holds(log):
-            self._committer.mark(log.name, closing_mark(log))
+            self.mark(log)
 
     def close(self) -> None:
         """The node stops: leave a mark on every queue that has one open."""

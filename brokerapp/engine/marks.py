@@ -7,7 +7,7 @@ those nodes live they know what they hold, and nothing else was delivered.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from brokerapp.engine.message_log import MessageLog
 
@@ -33,12 +33,14 @@ def suspects(mark: str, last: int, alive: Collection[str] = ()) -> int:
     return last
 
 
-def open_mark(log: MessageLog, me: str) -> str:
-    """The mark of a log with consumers, at home on the node of this session."""
+def open_mark(log: MessageLog, me: str, holders: Iterable[str] = ()) -> str:
+    """The mark of a log with consumers, at home on the node of this session; `holders` are other nodes whose clients
+    hold some of it, or did when nothing more was heard of them.
+    """
     if not log.shared:
         return OPEN
     came_back = max(log.returned, default=0)
-    sessions = sorted({consumer.guest_of or me for consumer in log.consumers})
+    sessions = sorted({*holders, *(consumer.guest_of or me for consumer in log.consumers)})
     return " ".join((OPEN, str(max(came_back, log.may_have_been_delivered)), *sessions))
 
 

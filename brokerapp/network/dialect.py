@@ -12,7 +12,16 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from brokerapp.engine.schedule import HEADERS as SCHEDULING
-from brokerapp.network_path import PATH_HEADER, TO_HEADER, TTL_HEADER, UNLIMITED, Path, read_path, write_path
+from brokerapp.network_path import (
+    HELD_HEADER,
+    PATH_HEADER,
+    TO_HEADER,
+    TTL_HEADER,
+    UNLIMITED,
+    Path,
+    read_path,
+    write_path,
+)
 from brokerapp.stomp.session import BRIDGE_HEADER
 
 Headers = Mapping[str, str]
@@ -22,6 +31,8 @@ PATH_PROPERTY = "sluice_path"
 _PREFIXES = ("convert_string_expressions:", "hyphenated_props:")
 #: The form in which an ActiveMQ is asked for what is no text, and the one in which it then gives text.
 _AS_JSON = "jms-json"
+#: Headers of its messages that mean something there only.
+_OF_ACTIVEMQ = frozenset({PATH_PROPERTY, "redelivered", *SCHEDULING})
 _ESCAPE = "!"
 _NOT_OF = re.compile(rf"{PATH_PROPERTY} NOT LIKE '%,((?:[^,']|'')*),%' ESCAPE '{_ESCAPE}'")
 
@@ -64,8 +75,8 @@ class Sluice:
         return read_path(headers.get(PATH_HEADER, ""))
 
     def received(self, headers: Headers) -> dict[str, str]:
-        """All but what is about the path."""
-        return {name: value for name, value in headers.items() if name != PATH_HEADER}
+        """All but what is about the path, and about copies, which is said for each bridge anew."""
+        return {name: value for name, value in headers.items() if name not in (PATH_HEADER, HELD_HEADER)}
 
     def sending(self, headers: dict[str, str], path: Path) -> dict[str, str]:
         """It keeps the path, and the message-id."""
@@ -92,8 +103,11 @@ class ActiveMQ:
         return read_path(headers.get(PATH_PROPERTY, ""))
 
     def received(self, headers: Headers) -> dict[str, str]:
-        """All but the path, what delayed it there, and the wish for JSON, which comes back with each text."""
-        own = {name: value for name, value in headers.items() if name != PATH_PROPERTY and name not in SCHEDULING}
+        """All but the path, what delayed it there, and the wish for JSON, which comes back with each text.
+
+        Its flag is left out: it flags all that a bridge held when a link broke, and what crossed is known by its id.
+        """
+        own = {name: value for name, value in headers.items() if name not in _OF_ACTIVEMQ}
         if own.get("transformation") == _AS_JSON:
             del own["transformation"]
         return own
@@ -101,7 +115,8 @@ class ActiveMQ:
     def sending(self, headers: dict[str, str], path: Path) -> dict[str, str]:
         """It gives a message-id of its own."""
         sent = {**headers, PATH_PROPERTY: f",{write_path(path)},"}
-        sent.pop("message-id", None)
+        for name in ("message-id", "redelivered", HELD_HEADER):
+            sent.pop(name, None)
         return sent
 
     def consumer(self, info: Mapping[str, Any]) -> Mapping[str, Any]:

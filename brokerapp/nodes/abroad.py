@@ -226,9 +226,11 @@ class Abroad:
 
     def _give_back(self, name: str, entries: Sequence[Entry], *, seen: bool) -> None:
         account = self._accounts[name]
-        numbers = [each.seq for each in entries if account.release(each.seq)]
-        if numbers:
-            self._homes.tell_home(name, Word.RETURNED, name, numbers, seen)
+        back = [each for each in entries if account.release(each.seq)]
+        if self._homes.home(name) == self.me:
+            self._homes.came_back_early(name, back if seen else ())
+        elif back:
+            self._homes.tell_home(name, Word.RETURNED, name, [each.seq for each in back], seen)
 
     def reject(self, name: str, entry: Entry, consumer: str) -> None:
         """A consumer said that it cannot use a message."""

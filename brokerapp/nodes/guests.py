@@ -139,6 +139,10 @@ class Guests:
             for key, _ in logs.get(log, {}).values()
         )
 
+    def holders(self, log: str) -> list[str]:
+        """The nodes whose clients hold some of a log."""
+        return [session for session, logs in self._held.items() if logs.get(log)]
+
     def given(self, session: str, key: int, entries: Sequence[Entry]) -> None:
         """A guest is given these."""
         log = entries[0].log
@@ -179,6 +183,8 @@ class Guests:
         entries = self._take(session, name, numbers)
         if entries and self._here(name) is not None:
             self._come_back(entries, "consumer gone", seen=seen)
+        elif seen:
+            self._homes.came_back_early(name, entries)
 
     def _come_back(self, entries: Sequence[Entry], cause: str, *, seen: bool) -> None:
         now_us = time.time_ns() // 1000
@@ -195,6 +201,8 @@ class Guests:
         entries, log = self._take(session, name, (number,)), self._here(name)
         if entries and log is not None:
             self._broker.redelivering.reject(log, entries[0], consumer)
+        else:
+            self._homes.came_back_early(name, entries)
 
     def _here(self, name: str) -> MessageLog | None:
         log = self._broker.queues.get(name)

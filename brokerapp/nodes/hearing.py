@@ -57,6 +57,8 @@ class Hearing:
             self._early[session].append((word, facts))
         elif epoch == homes.members.epoch or word not in (Word.CONSUME, Word.HELD):
             self._perform[word](session, *facts)
+        elif word is Word.CONSUME:  # it says so again when it has come to this epoch: nobody waits for this answer
+            homes.tell(session, Word.KNOWN, facts[0], "")
 
     def hear_early(self) -> None:
         """What was said in this epoch before we came to it."""

@@ -7,10 +7,12 @@ nothing.
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from brokerapp.destination import Destination
+from brokerapp.engine.entry import Entry
 from brokerapp.engine.marks import is_open, suspects
 from brokerapp.engine.message_groups import group_of
 from brokerapp.engine.message_log import MessageLog
@@ -63,6 +65,7 @@ class Homes:
         self._reached: dict[str, int] = {}  # session -> epoch in which it gives out nothing that left it
         self._arrivals: dict[str, list[int]] = {}  # log at home elsewhere -> messages, bytes, least, greatest
         self._when_settled: list[Callable[[], None]] = []
+        self._came_back: dict[str, dict[int, int]] = defaultdict(dict)  # before a log was: number -> deliveries
         self._hearing = Hearing(self, {
             Word.REACHED: self._heard_reached, Word.LOGS: self._heard_logs, Word.LISTENERS: self.known.heard_listeners,
             Word.SHARES: self.shares.heard, Word.WANTED: self.wanted.heard, Word.CLAIM: self.claims.heard,
@@ -72,8 +75,8 @@ class Homes:
             Word.HELD: self.guests.hold, Word.SETTLED: self.guests.settled, Word.REJECTED: self.guests.rejected,
             Word.RETURNED: lambda session, log, numbers, seen: self.guests.returned(session, log, numbers, seen=seen),
             Word.GIVEN: self.abroad.given, Word.TOPIC: self.known.heard_topic,
-            Word.CONSUMERS_WANTED: lambda session: self._elsewhere.wanted(session),
-            Word.CONSUMERS: lambda session, rows: self._elsewhere.heard_all(session, rows),
+            Word.CONSUMERS_WANTED: lambda session, id: self._elsewhere.wanted(session, id),
+            Word.CONSUMERS: lambda session, rows, last: self._elsewhere.heard_all(session, rows, last=last),
         })  # fmt: skip
 
     @property
@@ -159,11 +162,14 @@ class Homes:
         going = self._stop_what_goes(members)
         await self._broker.committer.barrier()
         gone = [session for session in self.others if session not in members]
+        known = set(self.others)
         self._take(members)
         for log in going:
             self._leave(log)
         for session in gone:
             self._forget(session)
+        for session in [each for each in self.others if each not in known]:  # it may be linked for a while already
+            self._tell_all(session)
         for log in self._broker.queues:
             self._find_home(log)
         for session in self.others:
@@ -225,12 +231,20 @@ class Homes:
     def _be_alone(self, log: MessageLog) -> None:
         """Nobody else writes any more; what others wrote and could not tell of is read."""
         log.shared = False
+        self._read_what_was_not_told(log)
+
+    def _read_what_was_not_told(self, log: MessageLog) -> None:
+        """Others may have stored something in it and not reached us."""
         if not log.away:
             log.look_again()
             self.doubts.note(log)
             self._broker.delivery.touched[log] = None
 
     # -- logs come home
+
+    def came_back_early(self, name: str, entries: Iterable[Entry]) -> None:
+        """Consumers gave these back to this home, which has not taken the log yet."""
+        self._came_back[name].update((each.seq, each.deliveries + 1) for each in entries)
 
     @property
     def is_settled(self) -> bool:
@@ -282,7 +296,8 @@ class Homes:
         numbers = self.guests.held(log.name) | set(account.held)
         alive = {self.me, *self.others}
         self.doubts.note(log)
-        log.begin(state.depth, suspects(state.mark, last, alive), state.returned, numbers)
+        returned = {**state.returned, **self._came_back.pop(log.name, {})}
+        log.begin(state.depth, suspects(state.mark, last, alive), returned, numbers)
         for subscription in account.consumers:
             consuming.attach_here(subscription, log)
         holders = {holder for holder, _ in account.held.values()}
@@ -307,7 +322,7 @@ class Homes:
         self._hearing.begins(session)
         self.tell(session, Word.EPOCH, self.members.epoch)
         self.known.linked(session)
-        self._elsewhere.linked(session)
+        self._tell_all(session)
         self.shares.tell_again()
         if self.joining:
             self.tell(session, Word.REACHED, self.members.epoch)
@@ -316,6 +331,12 @@ class Homes:
             if log.away and self.home(log.name) == session:
                 self.abroad.say_all(log)
         self.tell(session, Word.REACHED, self.members.epoch)
+
+    def _tell_all(self, session: str) -> None:
+        """Let a node know what is listened to and wanted here, and ask it the same of consumers."""
+        self.known.say_listeners(session)
+        self.wanted.say_all(session)
+        self._elsewhere.ask(session)
 
     def unlinked(self, session: str) -> None:
         """A node hears us no longer: what it says next is said anew."""
@@ -332,6 +353,8 @@ class Homes:
     def _heard_reached(self, session: str, epoch: int) -> None:
         self._reached[session] = epoch
         self.guests.reached(session)
+        for log in self._broker.queues:  # its link may have been lost before
+            self._read_what_was_not_told(log)
         self._adopt()
 
     def _heard_logs(self, session: str, id: int, rows: Iterable[tuple[str, str | None]]) -> None:

@@ -3,10 +3,9 @@
 What is promised, and judged here (docs/conformance.md, "Under faults"):
 
 * what was confirmed reaches every place that is to have it: *lost* otherwise;
-* it comes once, or says that it came before: *repeated* otherwise. The flag is of one broker: what was given out and
-  came back unacknowledged may then cross a bridge, and is new to the other broker;
-* it never comes again when its acknowledgement was confirmed: *returned* otherwise. While a bridge does not know
-  whether its target has a message both brokers may give it out: one of them flags it;
+* it comes once, or says that it may have come before: *repeated* otherwise. While a bridge does not know whether its
+  target has a message, both brokers may give it out, in any order: one of them flags it;
+* it never comes again at the broker that confirmed its acknowledgement: *returned* otherwise;
 * what one producer sent comes in order where a place has one consumer, and in each group where it has several:
   *disordered* otherwise. What is flagged has lost its place; what was not confirmed had none;
 * a group is one consumer's at a time: *divided* otherwise;
@@ -175,7 +174,7 @@ class Ledger:
         before: dict[str, list[Given]] = defaultdict(list)
         for each in given:
             former = before[each.id]
-            if not each.flagged and any(one.stay.broker == each.stay.broker for one in former):
+            if not each.flagged and any(_is_news(one, each) for one in former):
                 yield Violation(Wrong.REPEATED, place, self._described(place, each.id))
             elif any(_is_settled_for(one, each) for one in former):
                 yield Violation(Wrong.RETURNED, place, self._described(place, each.id))
@@ -246,8 +245,12 @@ class Ledger:
         )  # fmt: skip
 
 
+def _is_news(former: Given, later: Given) -> bool:
+    """Whether the later delivery should have been flagged for the former's sake."""
+    return former.stay.broker == later.stay.broker or not former.flagged
+
+
 def _is_settled_for(former: Given, later: Given) -> bool:
     """Whether the later delivery should not have been, as the former was acknowledged."""
-    if former.settled is None or former.settled + ON_ITS_WAY > later.at:
-        return False
-    return former.stay.broker == later.stay.broker or not (former.flagged or later.flagged)
+    settled = former.settled is not None and former.settled + ON_ITS_WAY < later.at
+    return settled and former.stay.broker == later.stay.broker

@@ -94,6 +94,7 @@ async def _run(world: World, seed: int, faults: Sequence[Fault], seconds: float,
         breaking = [asyncio.create_task(_carry_out(world, each, clock)) for each in faults]
         await asyncio.sleep(seconds)
         await asyncio.gather(*breaking)
+        await asyncio.to_thread(world.ready)
         for each in producers:
             each.over = True
         await asyncio.gather(*sending)

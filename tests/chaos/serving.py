@@ -5,8 +5,11 @@ Other nodes reach it through a proxy: it listens as ever, and says that it is to
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
+import signal
+import sys
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -18,6 +21,10 @@ from brokerapp.nodes.links import Links
 #: Processes are forked from a server that has imported this module: starting one costs no seconds of importing.
 processes = get_context("forkserver")
 processes.set_forkserver_preload([__name__])
+
+
+#: Makes a node write into its log what all its tasks wait for.
+ASK = signal.SIGUSR2
 
 
 class Told(io.StringIO):
@@ -37,6 +44,7 @@ def serve(options: dict[str, Any], log: Path, link_proxy: int, teller: Connectio
     """Be the node with these options of the command; its log goes to that file."""
     os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
     _be_called_at(link_proxy, teller)
+    signal.signal(ASK, _tell_what_waits)
     Command(stdout=Told(teller)).handle(**options)
 
 
@@ -50,3 +58,9 @@ def _be_called_at(proxy: int, teller: Connection) -> None:
         links.address = f"{host}:{proxy}"
 
     Links.listen = listen_behind
+
+
+def _tell_what_waits(*_: object) -> None:
+    for task in asyncio.all_tasks(asyncio.get_event_loop()):
+        task.print_stack(file=sys.stderr)
+    sys.stderr.flush()

@@ -62,23 +62,22 @@ def test_what_comes_again_says_so(confirmed):
     assert history.give(1, to=Y).wrong == [Wrong.REPEATED]
 
 
-def test_a_flag_is_of_one_broker():
-    assert History().send(1).give(1, settled=False).give(1, to=ELSEWHERE).wrong == []
-
-
 def test_what_was_acknowledged_for_sure_never_comes_again():
     history = History().send(1).give(1)
     history.now += ON_ITS_WAY
     assert history.give(1, to=Y, flagged=True).wrong == [Wrong.RETURNED]
-    history = History().send(1).give(1)
-    history.now += ON_ITS_WAY
-    assert history.give(1, to=ELSEWHERE).wrong == [Wrong.RETURNED]
 
 
-def test_what_a_bridge_was_in_doubt_about_may_come_at_both_brokers_when_one_says_so():
-    history = History().send(1).give(1, flagged=True)
+@pytest.mark.parametrize("settled", [True, False])
+@pytest.mark.parametrize(("first", "second"), [(False, True), (True, False), (True, True)])
+def test_what_a_bridge_is_in_doubt_about_may_come_at_both_brokers_when_one_says_so(first, second, settled):
+    history = History().send(1).give(1, flagged=first, settled=settled)
     history.now += ON_ITS_WAY
-    assert history.give(1, to=ELSEWHERE).wrong == []
+    assert history.give(1, to=ELSEWHERE, flagged=second).wrong == []
+
+
+def test_what_comes_at_two_brokers_and_neither_says_so_is_repeated():
+    assert History().send(1).give(1, settled=False).give(1, to=ELSEWHERE).wrong == [Wrong.REPEATED]
 
 
 def test_one_consumer_gets_what_a_producer_sent_in_order_but_for_what_is_flagged_or_was_not_confirmed():

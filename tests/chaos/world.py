@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
+import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from brokerapp.store.embedded import EmbeddedStore
 from tests.chaos.plan import Fault, Kind, Shape
-from tests.chaos.serving import processes, serve
-from tests.faults.processes import free_port
+from tests.chaos.serving import ASK, processes, serve
 from tests.interop.proxy import Proxy
 
 PATIENCE = 60.0
+#: Below those that connections get.
+PORTS = range(20_000, 32_000)
 #: Seconds without a beat after which a node is dead: short, but a busy machine may keep one from beating.
 NODE_TIMEOUT = 2.0
 #: Brokers with their nodes, and which of them has a duplex bridge to which.
@@ -83,11 +86,18 @@ class NodeProcess:
 
     def ready(self) -> None:
         """Wait until it takes clients."""
-        assert self._ready.wait(PATIENCE), f"{self.name} does not start:\n{self.last_words()}"
+        assert self._ready.wait(PATIENCE), f"{self.name} does not start:\n{self.what_waits()}"
 
     def last_words(self) -> str:
         """The end of its log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-5:]) if self.log.exists() else ""
+
+    def what_waits(self) -> str:
+        """What its tasks wait for, behind what its log says already."""
+        before = len(self.log.read_text(errors="replace"))
+        self.signal(ASK)
+        time.sleep(1)
+        return self.log.read_text(errors="replace")[max(0, before - 500) :]
 
     @property
     def ended(self) -> bool:
@@ -110,7 +120,7 @@ class NodeProcess:
         self.is_wanted = False
         self.signal(signal.SIGTERM)
         self._process.join(PATIENCE)
-        assert not self._process.is_alive(), f"{self.name} does not stop:\n{self.last_words()}"
+        assert not self._process.is_alive(), f"{self.name} does not stop:\n{self.what_waits()}"
 
     def end(self) -> None:
         """Leave nothing behind."""
@@ -123,7 +133,7 @@ class World:
     """All of it. Faults are begun and ended by `begin` and `end`, which block."""
 
     def __init__(self, folder: Path) -> None:
-        self.ports = {node: free_port() for nodes in BROKERS.values() for node in nodes}
+        self.ports = {node: lasting_port() for nodes in BROKERS.values() for node in nodes}
         self.stores = {broker: EmbeddedStore(folder / f"{broker}.store") for broker in BROKERS}
         #: Of each bridge the proxies through which it reaches the nodes of the other broker.
         self.bridges = {
@@ -158,8 +168,7 @@ class World:
             list(pool.map(lambda each: each.start(), self.stores.values()))
         for node in self.nodes:
             self._launch(node)
-        for each in self.nodes.values():
-            each.ready()
+        self.ready()
 
     def close(self) -> None:
         """Leave nothing behind."""
@@ -200,7 +209,6 @@ class World:
         match fault.kind:
             case Kind.KILL | Kind.STOP:
                 self._launch(fault.target)
-                self.nodes[fault.target].ready()
             case Kind.STALL | Kind.FREEZE:
                 self.nodes[fault.target].signal(signal.SIGCONT)
             case Kind.KILL_STORE:
@@ -223,7 +231,11 @@ class World:
             if node.ended:
                 self.restarts.append(f"{name}: {node.last_words()}")
                 self._launch(name)
-                node.ready()
+
+    def ready(self) -> None:
+        """Wait until all nodes take clients."""
+        for each in self.nodes.values():
+            each.ready()
 
 
 @contextmanager
@@ -237,9 +249,9 @@ def running(folder: Path) -> Iterator[World]:
         world.close()
 
 
-def until(condition: Callable[[], object], seconds: float) -> bool:
-    """Whether the condition holds within so many seconds."""
-    deadline = time.monotonic() + seconds
-    while not (held := bool(condition())) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return held
+def lasting_port() -> int:
+    """A free TCP port that stays free while its node is away: none of those the system gives to who wants any."""
+    while True:
+        port = random.choice(PORTS)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port

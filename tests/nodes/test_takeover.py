@@ -186,3 +186,58 @@ def test_logs_move_to_a_node_that_joins_with_what_is_held(broker, client, name):
     more = keeper.take(8)
     assert sorted(each.body for each in more) == sorted(f"{queue} 1" for queue in queues)
     assert not any("redelivered" in each.headers for each in more)
+
+
+@pytest.mark.parametrize("holder", ["a", "b"])
+def test_what_comes_back_to_a_home_that_has_not_taken_the_log_yet_is_flagged(broker, client, name, holder):
+    queue = broker.queue_at("a", name)
+    consumer = client(holder)
+    consumer.subscribe(f"/queue/{queue}", ack="client-individual")
+    consumer.send(f"/queue/{queue}", "held", persistent="true")
+    consumer.take()
+    homes, log = broker["a"].node.broker.homes, broker["a"].node.broker.queues[f"queue://{queue}"]
+    entered = homes.abroad._accounts[log.name]
+
+    def between_two_homes():
+        """The log is at home here from now on, and what the store and other nodes know of it is not read yet."""
+        homes.abroad.move_out(log)
+        log.away = True
+        log.vacate()
+
+    broker["a"].look(between_two_homes)
+    assert broker["a"].look(lambda: len(entered.held) + len(homes.guests.held(log.name))) == 1
+    consumer.break_off()
+    until(lambda: not broker["a"].look(lambda: len(entered.held) + len(homes.guests.held(log.name))), "it comes back")
+    broker["a"].look(homes._adopt)
+    taker = client("a")
+    taker.subscribe(f"/queue/{queue}")
+    [message] = taker.take()
+    assert (message.body, message.headers.get("redelivered")) == ("held", "true")
+
+
+def test_what_a_killed_node_held_comes_back_flagged_also_when_its_log_moves_before_it_is_expelled(broker, client, name):
+    queue = broker.queue_at("a", name)
+    broker.stop("a")  # so that it is at home at b, until a is back
+    broker.start("c")
+    keeper, taker = client("c"), client("b")
+    home = broker["b"] if _is_home(broker, "b", queue) else broker["c"]
+    if home is broker["c"]:
+        keeper, taker = taker, keeper
+    lost, stays = ("c", "b") if home is broker["b"] else ("b", "c")
+    keeper.subscribe(f"/queue/{queue}", ack="client-individual", prefetch=3)
+    for number in range(6):
+        keeper.send(f"/queue/{queue}", str(number), persistent="true")
+    held = {each.body for each in keeper.take(3)}
+    taker.subscribe(f"/queue/{queue}", ack="client-individual", prefetch=1)
+    taker.take()
+    broker.crash(lost)
+    broker.start("a")
+    other = client("a")
+    other.subscribe(f"/queue/{queue}", ack="client-individual")
+    assert held <= {each.body for each in other.take(5) if "redelivered" in each.headers}
+    assert stays in broker.members()
+
+
+def _is_home(broker, node, queue):
+    """Whether a queue of this name is, or would be, at home at a node."""
+    return broker[node].look(lambda: broker[node].node.broker.homes.is_here(f"queue://{queue}"))

@@ -98,3 +98,36 @@ def test_a_virtual_topic_fans_out_to_queues_at_home_on_both_nodes(broker, client
     for number in range(5):
         takers[0].send(f"/topic/VirtualTopic.{name}", str(number), persistent="true")
     assert [taker.bodies(5) for taker in takers] == [list("01234")] * 2
+
+
+def test_a_home_that_a_durable_subscription_has_not_come_to_yet_can_lose_a_consumer_of_it_at_another_node(
+    broker, client, name
+):
+    subscriber = client("a", **{"client-id": name})
+    subscriber.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": name})
+    subscriber.leave()
+    home = broker["a"].node.broker.homes
+    [log] = [each for each in home._broker.queues if name in each.name]
+    at = next(each for each in "ab" if not broker[each].look(lambda each=each: _log(broker[each], log.name).away))
+    homes, guests = broker[at].node.broker.homes, broker[at].node.broker.homes.guests
+
+    def come_and_go() -> list:
+        """The log is about to be at home here, and is not taken yet."""
+        here, [other] = _log(broker[at], log.name), homes.others
+        facts = {
+            "name": "s", "client_id": name, "prefetch": 1, "destinations": [f"topic://{name}"], "credit": 1,
+            "priority": 0, "exclusive": False, "selector": None, "crossing": None, "bridge": "",
+        }  # fmt: skip
+        here.away = True
+        try:
+            guests.consume(other, 0, 999, log.name, facts)
+            guests.cease(other, 999, log.name)
+        finally:
+            here.away = False
+        return here.consumers
+
+    assert broker[at].look(come_and_go) == []
+
+
+def _log(node, name):
+    return node.node.broker.queues[name]

@@ -1,0 +1,91 @@
+"""What live nodes say and do not hear, or hear too late: links that are lost and made again, words of another epoch."""
+
+import threading
+
+from brokerapp.destination import Destination
+from brokerapp.nodes.words import Word
+from tests.nodes.conftest import OneNode
+
+
+def without_links(node: OneNode, wanted: bool) -> None:
+    """Let a node be told nothing and tell nothing, by refusing every link; or let it be linked again."""
+
+    def change() -> None:
+        links = node.node.membership._links
+        links.proof = (lambda *_: b"no proof") if wanted else type(links).proof.__get__(links)
+        for link in list(links._up.values()):
+            link.close()
+            links.went_down(link)
+
+    node.look(change)
+
+
+def test_what_one_node_stored_while_it_could_not_tell_the_home_is_given_out_when_it_can(broker, client, name):
+    queue = broker.queue_at("a", name)
+    consumer, producer = client("a"), client("b")
+    consumer.subscribe(f"/queue/{queue}")
+    producer.send(f"/queue/{queue}", "before", persistent="true")
+    assert consumer.bodies() == ["before"]
+    without_links(broker["b"], True)
+    producer.send(f"/queue/{queue}", "meanwhile", persistent="true")
+    without_links(broker["b"], False)
+    assert consumer.bodies() == ["meanwhile"]
+    producer.send(f"/queue/{queue}", "after", persistent="true")
+    assert consumer.bodies() == ["after"]
+
+
+def test_a_consumer_of_which_a_node_tells_before_it_knows_of_an_epoch_waits_for_no_answer(broker, name):
+    queue, answered = broker.queue_at("a", name), threading.Event()
+
+    def tell() -> None:
+        homes = broker["b"].node.broker.homes
+        [home] = homes.others
+        homes.tell(home, Word.EPOCH, homes.members.epoch - 1)
+        homes.known.ask([home], Word.CONSUME, (1, f"queue://{queue}", {}), lambda _: answered.set())
+        homes.tell(home, Word.EPOCH, homes.members.epoch)
+
+    broker["b"].look(tell)
+    assert answered.wait(10)
+
+
+def test_a_node_that_was_linked_before_it_was_a_member_is_told_all_that_it_would_be_when_it_is_linked(
+    broker, monkeypatch
+):
+    homes = broker["a"].node.broker.homes
+    [other] = homes.others
+    broker["a"].look(lambda: setattr(homes._elsewhere, "_listening", True))
+
+    def words(work) -> set[Word]:
+        said = set()
+        with monkeypatch.context() as patch:
+            patch.setattr(homes, "tell", lambda _session, word, *_: said.add(word))
+            broker["a"].do(work)
+        return said
+
+    async def link() -> None:
+        homes.linked(other)
+
+    async def follow() -> None:
+        homes.others.clear()
+        await homes.follow(homes.members)
+
+    told = words(link)
+    assert {Word.LISTENERS, Word.WANTED, Word.CONSUMERS_WANTED} <= told
+    assert told <= words(follow)
+
+
+def test_a_node_that_was_linked_before_it_was_a_member_knows_who_began_to_listen_in_between(broker, client, name):
+    homes = broker["a"].node.broker.homes
+    [other] = homes.others
+    broker["a"].look(homes.others.clear)
+    listener = client("a")
+    listener.subscribe(f"/topic/{name}")
+    assert not broker["b"].look(lambda: list(_listeners_elsewhere(broker["b"], name)))
+    broker["a"].do(lambda: homes.follow(homes.members))
+    assert homes.others == [other]
+    client("b").send(f"/topic/{name}", "news")
+    assert listener.bodies() == ["news"]
+
+
+def _listeners_elsewhere(node: OneNode, topic: str):
+    return node.node.broker.homes.known.listeners_elsewhere(Destination.topic(topic))
