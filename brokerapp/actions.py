@@ -34,6 +34,7 @@ class Handover:
 
     message_id: str
     path: Path  #: the brokers it crossed, that one included
+    held: tuple[str, ...] = ()  #: full names of queues bound to its topic with a copy, there or before
 
 
 @dataclass(slots=True)

@@ -43,6 +43,12 @@ class Point(NamedTuple):
     arrived: int  #: messages, in the step
     left: int  #: messages acknowledged, expired, removed or moved in the step; of a topic those handed out
     consumers: int
+    #: What seldom happens, in the step: messages that expired, that came back from a consumer, that were not kept; and
+    #: sends that found no room and had to wait.
+    expired: int = 0
+    redelivered: int = 0
+    dropped: int = 0
+    blocked: int = 0
 
 
 class Whole(NamedTuple):
@@ -57,33 +63,57 @@ class Whole(NamedTuple):
     started: int  #: when the youngest of its nodes started, seconds since the epoch; 0: none runs
     store_used: int  #: bytes
     store_limit: int  #: bytes; 0: none
+    #: None in what was kept before these were. Shares are of the fullest node, in thousandths; 0: it has no limit.
+    memory: int | None = None  #: share of what messages may take that a node has taken and not stored yet
+    machine: int | None = None  #: share of its machine's memory that the store takes
+    temporary: int | None = None  #: share of what non-persistent messages may take of the store
+    nodes: int | None = None  #: that run
+    links_down: int | None = None  #: ways of network connectors that should be connected, and are not
+    away: int | None = None  #: other brokers of the cluster that cannot be reached
+    held_back: int | None = None  #: connections of which a send waits for room
+    slow: int | None = None  #: connections that do not keep up
 
 
-_POINT = struct.Struct("<5I")
-_WHOLE = struct.Struct("<7I2Q")
+#: A point has its second part only where something of it happened, and the broker's where somebody knew: a busy
+#: destination's day stays at 36 KB.
+_POINT, _SELDOM = struct.Struct("<5I"), struct.Struct("<4I")
+_WHOLE, _REST = struct.Struct("<7I2Q"), struct.Struct("<8I")
+#: What a step counts, beside where it ended.
+_FLOWS = ("arrived", "left", "expired", "redelivered", "dropped", "blocked")
 
 
 def packed(point: Point | Whole) -> bytes:
     """A point as it is kept."""
     if isinstance(point, Whole):
-        return _WHOLE.pack(*(min(value, _LARGEST) for value in point[:7]), *point[7:])
-    return _POINT.pack(*(min(value, _LARGEST) for value in point))
+        rest = b"" if point.nodes is None else _REST.pack(*_cut(value or 0 for value in point[9:]))
+        return _WHOLE.pack(*_cut(point[:7]), *point[7:9]) + rest
+    seldom = _SELDOM.pack(*_cut(point[5:])) if any(point[5:]) else b""
+    return _POINT.pack(*_cut(point[:5])) + seldom
+
+
+def _cut(values: Iterable[int]) -> Iterator[int]:
+    return (min(value, _LARGEST) for value in values)
 
 
 def points(kept: Iterable[bytes]) -> list[Point]:
     """The points of a destination."""
-    return [Point(*_POINT.unpack(each)) for each in kept]
+    return [Point(*_unpacked(_POINT, _SELDOM, each)) for each in kept]
 
 
 def wholes(kept: Iterable[bytes]) -> list[Whole]:
     """The points of the broker."""
-    return [Whole(*_WHOLE.unpack(each)) for each in kept]
+    return [Whole(*_unpacked(_WHOLE, _REST, each)) for each in kept]
+
+
+def _unpacked(first: struct.Struct, second: struct.Struct, kept: bytes) -> tuple[int, ...]:
+    rest = second.unpack_from(kept, first.size) if len(kept) > first.size else ()
+    return first.unpack_from(kept) + rest
 
 
 def merged(fine: list[Point], at: int) -> Point:
     """Points of one destination as one."""
-    arrived, left = sum(each.arrived for each in fine), sum(each.left for each in fine)
-    return fine[-1]._replace(at=at, arrived=arrived, left=left)
+    flows = {name: sum(getattr(each, name) for each in fine) for name in _FLOWS}
+    return fine[-1]._replace(at=at, **flows)
 
 
 def merged_wholes(fine: list[Whole], at: int) -> Whole:
@@ -99,7 +129,7 @@ class Sampler:
         self._seen: Mapping[Destination, DestinationStats] | None = None
 
     def points(self, at: int, stats: Mapping[Destination, DestinationStats]) -> dict[Destination, Point]:
-        """A point for each queue and topic that changed since the last call; none with the first one."""
+        """A point for each queue, topic and named subscription that changed since the last call; none at first."""
         seen, self._seen = self._seen, dict(stats)
         return {} if seen is None else dict(self._changes(at, seen, stats))
 
@@ -109,24 +139,37 @@ class Sampler:
     ) -> Iterator[tuple[Destination, Point]]:
         for destination, now in stats.items():
             before = seen.get(destination)
-            if before is now or destination.kind not in NAMED_KINDS:
+            if before is now or destination.kind not in _SAMPLED:
                 continue
-            arrived, left = counters_of(now)
-            known = counters_of(before) if before else (0, 0)
-            if known[0] > arrived or known[1] > left:  # its node started anew
-                known = (0, 0)
-            point = Point(at, now.QueueSize, arrived - known[0], left - known[1], now.ConsumerCount)
-            if before is None or point.arrived or point.left or _standing(before) != _standing(now):
+            counted, known = _counters_of(now), _counters_of(before) if before else _NOTHING
+            if any(new < old for new, old in zip(counted, known, strict=True)):  # its node started anew
+                known = _NOTHING
+            arrived, left, *seldom = (new - old for new, old in zip(counted, known, strict=True))
+            point = Point(at, now.QueueSize, arrived, left, now.ConsumerCount, *seldom)
+            if before is None or counted != known or _standing(before) != _standing(now):
                 yield destination, point
+
+
+#: What has a history: what is named by people, and what is kept for their named subscriptions.
+_SAMPLED = (*NAMED_KINDS, Kind.SUBSCRIPTION)
+_NOTHING = (0,) * len(_FLOWS)
 
 
 def _standing(stats: DestinationStats) -> tuple[int, int]:
     return stats.QueueSize, stats.ConsumerCount
 
 
-def counters_of(stats: DestinationStats) -> tuple[int, int]:
-    """What arrived and what left, as counted since the node started."""
-    return stats.EnqueueCount, stats.DequeueCount if stats.destination.kind is Kind.QUEUE else stats.DispatchCount
+def _counters_of(stats: DestinationStats) -> tuple[int, ...]:
+    """What _FLOWS are, as counted since the node started."""
+    left = stats.DispatchCount if stats.destination.kind is Kind.TOPIC else stats.DequeueCount
+    return (
+        stats.EnqueueCount,
+        left,
+        stats.ExpiredCount,
+        stats.RedeliveredCount,
+        stats.DroppedCount,
+        stats.BlockedSends,
+    )
 
 
 class Admission:

@@ -19,6 +19,9 @@ DEFAULT_PRIORITY = 4
 #: How the line begins that names a message's group.
 GROUP_LINE = b"JMSXGroupID:"
 
+#: An empty path, where something follows it.
+_NO_PATH = ","
+
 #: What escapes stand for in STOMP 1.2.
 ESCAPES = {"\\n": "\n", "\\c": ":", "\\\\": "\\", "\\r": "\r"}
 
@@ -56,6 +59,7 @@ class Message:
     grouped: bool = False  #: it may have a JMSXGroupID
     deliveries: int = 0  #: to consumers, before it came to the queue it is in; those of policies that let it return
     path: tuple[str, ...] = ()  #: brokers of a network that it crossed
+    held: tuple[str, ...] = ()  #: full names of queues bound to its topic with a copy, here or before
     _headers: dict[str, str] | None = field(default=None, repr=False, compare=False)
     facts: tuple[str, int, int] = field(init=False, repr=False, compare=False)  #: id, size and born_us, for the trace
 
@@ -104,6 +108,7 @@ class Message:
             grouped=GROUP_LINE in head,
             deliveries=int(rest[0]) if rest else 0,
             path=read_path(rest[1].decode()) if len(rest) > 1 else (),
+            held=read_path(rest[2].decode()) if len(rest) > 2 else (),
         )
 
 
@@ -116,10 +121,12 @@ def stored_alike(messages: Sequence[Message]) -> list[bytes]:
     """The stored form of messages that differ in head and body only; of one, of course, too."""
     first = messages[0]
     fields = f"{first.persistent:d} {first.priority} {first.expires} {first.born_us}"
-    if first.deliveries or first.path:
+    if first.deliveries or first.path or first.held:
         fields += f" {first.deliveries}"
-    if first.path:
-        fields += f" {write_path(first.path)}"
+    if first.path or first.held:
+        fields += f" {write_path(first.path) or _NO_PATH}"
+    if first.held:
+        fields += f" {write_path(first.held)}"
     line = f"{fields}\n".encode()
     return [b"%b%b\n%b" % (line, message.head, message.body) for message in messages]
 

@@ -9,6 +9,8 @@ from urllib.parse import quote, unquote
 Path = tuple[str, ...]
 #: The header by which brokers tell each other a path; no client sees it.
 PATH_HEADER = "sluice-path"
+#: ... and which queues, bound to a topic, hold a copy of a message already: the broker that it comes to makes none.
+HELD_HEADER = "sluice-held"
 #: What a bridge says of itself when it subscribes: where it leads, and how many bridges a message may cross.
 TO_HEADER, TTL_HEADER = "sluice-to", "sluice-message-ttl"
 #: ... which consumers it is for, and whether it stands aside while another bridge is there for one of them.

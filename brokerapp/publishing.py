@@ -17,7 +17,7 @@ from brokerapp.destination import Destination, list_of
 from brokerapp.early_delivery import NOTHING, Given
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.persistency import forced_persistency
-from brokerapp.engine.routing import Route, route
+from brokerapp.engine.routing import Route, route, without
 from brokerapp.engine.time_stamping import stamped
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.group import Group
@@ -144,7 +144,7 @@ class Publishing:
         id = f"message-id:{escape(passed_on.message_id)}".encode()
         return Message(
             passed_on.message_id, id + head, made.body, made.persistent, made.priority, made.expires, made.born_us,
-            made.grouped, path=passed_on.path,
+            made.grouped, path=passed_on.path, held=passed_on.held,
         )  # fmt: skip
 
     def messages(self, send: Send, bodies: Sequence[bytes]) -> list[Message]:
@@ -209,6 +209,12 @@ class Publishing:
             )
         self._broker.recorder.enqueue(message.born_us, (message,), str(destination), by or None)
         found = route(message, destination, self._broker.topology, sent_to, by)
+        held = message.held if sender is not None and sender.bridge else ()
+        if held:
+            found = without(found, held)
+        held = (*held, *found.bound)
+        if held != message.held:
+            message = replace(message, held=held)
         if found.groups is None:
             found.groups = self.groups(found)
         return Placed(message, message.stored() if found.groups else b"", destination, found, sender)

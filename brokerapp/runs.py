@@ -69,6 +69,9 @@ class Runs:
         destination, route = way
         self._broker.require(client, "write", destination)
         messages = self._broker.publishing.messages(run.like, run.bodies)
+        if route.bound:
+            for each in messages:
+                each.held = tuple(route.bound)
         client.sent += len(messages)
         self._broker.recorder.enqueue(messages[0].born_us, messages, str(destination), client.client_id)
         if not messages[0].persistent and self._passed_through(client, messages, destination, route):

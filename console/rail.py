@@ -49,11 +49,16 @@ RAIL: tuple[tuple[str, tuple[Entry, ...]], ...] = (
         ),
     ),
     (
-        "Know",
+        "Insight",
         (
             Entry("alerts", "Alerts", "bell"),
             Entry("analyses", "Analyses", "analysis"),
             Entry("reports", "Reports", "report"),
+        ),
+    ),
+    (
+        "Control",
+        (
             Entry("audit", "Audit", "audit", Verb.AUDIT),
             Entry("users", "People", "people", Verb.USERS),
         ),

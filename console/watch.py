@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable
 
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError, StoreUnavailable
 from brokerapp.history import (
     COARSE,
@@ -31,6 +31,7 @@ from console.gateway import Gateway, gateway
 from console.live.mirror import Mirror, mirror
 from console.live.picture import Picture
 from console.shared import Shared
+from console.whole import whole_of
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +111,7 @@ class Watch:
         if at - self._last > 2 * FINE.step:  # nobody looked for a while: what came meanwhile is of no single step
             self._sampler = Sampler()
         self._last = at
-        points = self._sampler.points(at, picture.stats)
+        points = self._sampler.points(at, {**picture.stats, **picture.subscriptions})
         if not picture.stats:  # a node that has just begun has told nothing yet: a gap, not zero
             return
         whole = whole_of(picture, at, points)
@@ -135,23 +136,6 @@ class Watch:
             await rings.forget(out, (FINE, COARSE))
         rows = {WHOLE: packed(whole), **{name: packed(by_name[name]) for name in names}}
         await rings.append(resolution, rows, at)
-
-
-def whole_of(picture: Picture, at: int, points: dict[Destination, Point]) -> Whole:
-    """The point of the whole broker. Pure."""
-    of_queues = [point for destination, point in points.items() if destination.kind is Kind.QUEUE]
-    stores = [node.store for node in picture.nodes]
-    return Whole(
-        at,
-        pending=picture.totals.pending,
-        arrived=sum(each.arrived for each in of_queues),
-        left=sum(each.left for each in of_queues),
-        dead=picture.totals.dead,
-        connections=sum(len(node.connections) for node in picture.nodes),
-        started=max((node.started_ms // 1000 for node in picture.nodes), default=0),
-        store_used=max((each.get("used", 0) for each in stores), default=0),
-        store_limit=max((each.get("limit") or each.get("message_limit", 0) for each in stores), default=0),
-    )
 
 
 def _begin() -> Watch:

@@ -267,6 +267,7 @@ CATALOGUE: dict[str, dict[str, str]] = {
         "F20": "the destination header of what was sent to an FQQN",
         "F21": "consumers of one subscription queue at two brokers share what is published at either",
         "F25": "a consumer that wanders from broker to broker gets each message once, and nothing is left behind",
+        "F26": "a topic and its bound queue both bridged: the queue's consumers get each message once",
         "F28": "a shared subscription that is not durable goes with its last consumer",
         "F29": "joining with another selector or topic is refused",
         "F30": "an idle one is replaced",

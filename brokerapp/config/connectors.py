@@ -19,7 +19,7 @@ from brokerapp.engine.consumer_mappings import OPTION as CONSUMER_WILDCARDS
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.network.definition import written
 from brokerapp.network.permitted import twice
-from brokerapp.network.terms import WITHOUT_EFFECT, terms_of
+from brokerapp.network.terms import terms_of, without_effect
 
 #: A link as Markdown writes it, `[text](address)`, both being the same: a slip of web pages that quote configurations.
 _MARKDOWN_LINK = re.compile(r"\[([^\[\]]+)\]\(\1\)")
@@ -115,12 +115,8 @@ def _report(element: Element, connector: NetworkConnector) -> None:
         raise element.refused(str(wrong)) from None
     for attribute in unused:
         element.note(Outcome.UNKNOWN, "no network connector has this", attribute)
-    for attribute, _ in connector.options:
-        if attribute in WITHOUT_EFFECT:
-            element.note(Outcome.IGNORED, f"has no effect: {WITHOUT_EFFECT[attribute]}", attribute)
-    if connector.durable:
-        why = "has no effect: durable subscriptions cross where their topics do (dynamicallyIncludedDestinations)"
-        element.note(Outcome.IGNORED, why, "durableDestinations")
+    for attribute, why in without_effect(connector):
+        element.note(Outcome.IGNORED, why, attribute)
     element.note(Outcome.TAKEN, _taken(connector))
 
 

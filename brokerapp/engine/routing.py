@@ -8,8 +8,8 @@ A copy that reaches a topic is kept for each named subscription that wants it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from brokerapp.definitions import Composite, VirtualTopic
@@ -48,6 +48,7 @@ class Route:
     topics: list[Copy] = field(default_factory=list)
     depends_on_message: bool = False
     dropping: set[Copy] = field(default_factory=set)  #: of `queues`: left out where there is no room
+    bound: list[str] = field(default_factory=list)  #: by their full names, queues bound to a topic it comes to
     groups: Any = None  #: where the broker keeps its own form of `queues`
 
 
@@ -69,6 +70,16 @@ def route(
             topology.plans.clear()
         topology.plans[key] = result
     return result
+
+
+def without(found: Route, held: Collection[str]) -> Route:
+    """The route of a message of a topic of which these queues, by their full names, hold a copy elsewhere."""
+    bound = [each for each in found.bound if each not in held]
+    if len(bound) == len(found.bound):
+        return found
+    there = {each.partition(QUALIFIER)[2] for each in found.bound if each in held}
+    queues = [each for each in found.queues if not (each.original and each.destination.name in there)]
+    return replace(found, queues=queues, bound=bound, groups=None)
 
 
 def explain(
@@ -162,6 +173,7 @@ class _Walk:
             wanted = self._passes(binding, topic)
             self._note(topic, binding.id, queue, selector=binding.filter, outcome=wanted, depth=depth, original=None)
             if wanted is True:
+                self.route.bound.append(binding.id)
                 self._visit(Copy(queue, topic), depth + 1)
 
     def _passes(self, binding: Binding | None, topic: Destination) -> bool | None:

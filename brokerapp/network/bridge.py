@@ -17,8 +17,9 @@ from brokerapp.network.demand import Change, Demand, Wanted
 from brokerapp.network.intake import Intake
 from brokerapp.network.link import Link
 from brokerapp.network.outbox import Outbox, PassedOn
+from brokerapp.network.permitted import held_for
 from brokerapp.network.terms import Terms
-from brokerapp.network_path import UNLIMITED
+from brokerapp.network_path import HELD_HEADER, UNLIMITED, read_path, write_path
 from brokerapp.stomp.compression import packed
 from brokerapp.stomp.frames import Frame
 from brokerapp.transformations import ADVISORY_JSON
@@ -184,6 +185,8 @@ class Bridge:
         own = self._source.dialect.received(headers)
         own = {name: value for name, value in own.items() if name not in _OF_DELIVERY}
         goes_to = self._goes_to(headers)
+        if held := held_for(self.terms, read_path(headers.get(HELD_HEADER, "")), path):
+            own[HELD_HEADER] = write_path(held)
         passed_on = self._target.dialect.sending({"destination": goes_to, **own}, (*path, self.here))
         body = frame.body
         if self.terms.use_compression and self._target.dialect.knows_rivals:

@@ -12,7 +12,16 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from brokerapp.engine.schedule import HEADERS as SCHEDULING
-from brokerapp.network_path import PATH_HEADER, TO_HEADER, TTL_HEADER, UNLIMITED, Path, read_path, write_path
+from brokerapp.network_path import (
+    HELD_HEADER,
+    PATH_HEADER,
+    TO_HEADER,
+    TTL_HEADER,
+    UNLIMITED,
+    Path,
+    read_path,
+    write_path,
+)
 from brokerapp.stomp.session import BRIDGE_HEADER
 
 Headers = Mapping[str, str]
@@ -66,8 +75,8 @@ class Sluice:
         return read_path(headers.get(PATH_HEADER, ""))
 
     def received(self, headers: Headers) -> dict[str, str]:
-        """All but what is about the path."""
-        return {name: value for name, value in headers.items() if name != PATH_HEADER}
+        """All but what is about the path, and about copies, which is said for each bridge anew."""
+        return {name: value for name, value in headers.items() if name not in (PATH_HEADER, HELD_HEADER)}
 
     def sending(self, headers: dict[str, str], path: Path) -> dict[str, str]:
         """It keeps the path, and the message-id."""
@@ -106,7 +115,7 @@ class ActiveMQ:
     def sending(self, headers: dict[str, str], path: Path) -> dict[str, str]:
         """It gives a message-id of its own."""
         sent = {**headers, PATH_PROPERTY: f",{write_path(path)},"}
-        for name in ("message-id", "redelivered"):
+        for name in ("message-id", "redelivered", HELD_HEADER):
             sent.pop(name, None)
         return sent
 

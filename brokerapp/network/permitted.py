@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from brokerapp.definitions import VirtualDestination, VirtualTopic
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.destination_map import covers, matches, overlap
 from brokerapp.network.terms import Terms
+from brokerapp.network_path import UNLIMITED
 
 #: Advisories interpreted by bridges themselves: wanting them is no demand.
 _OWN = "ActiveMQ.Advisory."
@@ -30,6 +31,21 @@ def refusal(terms: Terms, target: Destination) -> str:
     if not included or listed(target, included) or listed(target, terms.statically_included):
         return ""
     return "it is not included (dynamicallyIncludedDestinations)"
+
+
+def held_for(terms: Terms, held: Iterable[str], path: Sequence[str]) -> list[str]:
+    """Of the queues, by their full names, that hold copies of a topic's message which crossed this path, those whose
+    copies are for consumers behind this bridge, too.
+
+    When in doubt a queue is left out: the message may come twice then, and is not lost.
+    """
+    ttl = terms.consumer_ttl
+    if terms.destination_filter is not None or (ttl != UNLIMITED and len(path) >= ttl):
+        return []
+    queues = [Destination.queue(each) for each in held]
+    if terms.static_bridge:
+        return [each.name for each in queues if listed(each, terms.statically_included)]
+    return [each.name for each in queues if not refusal(terms, each)]
 
 
 def twice(terms: Terms, virtual: Iterable[VirtualDestination]) -> list[str]:

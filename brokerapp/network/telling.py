@@ -11,6 +11,7 @@ from brokerapp.definitions import VirtualDestination
 from brokerapp.network.bridge import Bridge
 from brokerapp.network.connections import Connections, Connector
 from brokerapp.network.permitted import twice
+from brokerapp.network.terms import without_effect
 from brokerapp.network.way import OUT, Way
 from brokerapp.network_stats import BridgeStats, ConnectorStats, DemandStats, NetworkStats, WayStats
 
@@ -27,9 +28,10 @@ def network_stats(connections: Connections) -> NetworkStats:
 
 def _connector(connector: Connector, virtual: Sequence[VirtualDestination]) -> ConnectorStats:
     definition = connector.definition
+    idle = [f"{name} {why}" for name, why in without_effect(definition)]
     return ConnectorStats(
         definition.name, definition.uri, connector.running, connector.terms.duplex, definition.to_json(),
-        [_way(each) for each in connector.ways], twice(connector.terms, virtual),
+        [_way(each) for each in connector.ways], [*twice(connector.terms, virtual), *idle],
     )  # fmt: skip
 
 

@@ -158,6 +158,10 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     **dict.fromkeys(("gcDestinationViews", "gcSweepTime"), "there are no views of JMX here"),
     **dict.fromkeys(("useBrokerNamesAsIdSeed", "clientIdToken"), "the ids of a bridge's connections are fixed"),
 }
+#: ... and what is said in elements: lists of destinations.
+_WITHOUT_EFFECT_LISTED = {
+    "durableDestinations": "durable subscriptions cross where their topics do (dynamicallyIncludedDestinations)"
+}
 #: What may be said behind the name of an included topic: whoever consumes it is served as a durable subscriber.
 FORCE_DURABLE = "forceDurable"
 #: Attributes that set two.
@@ -199,6 +203,13 @@ def terms_of(connector: NetworkConnector) -> tuple[Terms, list[str]]:
         elif name not in WITHOUT_EFFECT:
             unknown.append(name)
     return replace(terms, **known), unknown
+
+
+def without_effect(connector: NetworkConnector) -> list[tuple[str, str]]:
+    """What a connector says that changes nothing, by name, and why."""
+    named = [*WITHOUT_EFFECT.items(), *_WITHOUT_EFFECT_LISTED.items()]
+    said = {name for name, _ in connector.options} | ({"durableDestinations"} if connector.durable else set())
+    return [(name, f"has no effect: {why}") for name, why in named if name in said]
 
 
 def _forced(connector: NetworkConnector) -> tuple[Destination, ...]:

@@ -30,7 +30,7 @@ class Claim(NamedTuple):
     shares: bool
     reconnect_ms: int
     way: str
-    steals: bool  #: it may take the id over, whoever has it
+    steals: bool  #: it may take the id over, whoever has it; else who has it judges
 
     @staticmethod
     def of(client: Client, *, steals: bool) -> Claim:

@@ -215,7 +215,7 @@ class StompConnection(asyncio.Protocol):
                 return
             self._introduce(connect, principal)
             if claims.are_asked(self.client, connect.client_id):
-                async with claims.claimed(self.client, steals=self._may_steal):
+                async with claims.claimed(self.client, steals=self._endpoint.limits.allow_link_stealing):
                     self._welcome(connect)
             else:
                 self._welcome(connect)

@@ -11,7 +11,7 @@ from brokerapp.destination import Destination
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.subscription import Subscription
 from brokerapp.message import Message
-from brokerapp.network_path import PATH_HEADER, write_path
+from brokerapp.network_path import HELD_HEADER, PATH_HEADER, write_path
 from brokerapp.stomp.naming import with_own_names
 from brokerapp.stomp.session import StompSession
 from brokerapp.transformations import as_wanted
@@ -40,8 +40,11 @@ class MessageFrames:
                 out.append(b"redelivered:true\nJMSXDeliveryCount:%d\n" % (entry.deliveries + 1))
             if entry.original:
                 out.append(session.header("original-destination", entry.original))
-            if message.path and session.bridge is not None:
-                out.append(session.header(PATH_HEADER, write_path(message.path)))
+            if session.bridge is not None:
+                if message.path:
+                    out.append(session.header(PATH_HEADER, write_path(message.path)))
+                if message.held:
+                    out.append(session.header(HELD_HEADER, write_path(message.held)))
             if entry.first_of_group:
                 out.append(b"JMSXGroupFirstForConsumer:true\n")
             out += (message.head, b"\n", message.body, b"\0\n")

@@ -30,7 +30,7 @@ from brokerapp.actions import (
 from brokerapp.connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
 from brokerapp.message import escape, unescape
-from brokerapp.network_path import KEEP_HEADER, PATH_HEADER, read_path
+from brokerapp.network_path import HELD_HEADER, KEEP_HEADER, PATH_HEADER, read_path
 from brokerapp.stomp.compression import ENCODING_HEADER, unpacked
 from brokerapp.stomp.frames import QUOTES, Frame, Run, encode
 from brokerapp.stomp.naming import NO_NAMES, SEND_TYPE, Naming, names_own
@@ -193,7 +193,8 @@ class StompSession:
     def _handover(self, headers: dict[str, str]) -> Handover | None:
         if self.bridge is None or MESSAGE_ID not in headers:
             return None
-        return Handover(headers[MESSAGE_ID], read_path(headers.get(PATH_HEADER, "")))
+        path, held = (read_path(headers.get(name, "")) for name in (PATH_HEADER, HELD_HEADER))
+        return Handover(headers[MESSAGE_ID], path, held)
 
     def _with_type(self, destination: str, headers: dict[str, str]) -> dict[str, str]:
         """The headers of a SEND with what a prefix says of the destination: consumers are told."""

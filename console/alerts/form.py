@@ -9,7 +9,8 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from brokerapp.errors import InvalidDestination, RequestRefused
-from console.alerts.rules import MEANINGS, Metric, Rule
+from console.alerts.metrics import MEANINGS, Metric
+from console.alerts.rules import Rule
 from console.alerts.webhook import check_webhook
 from console.models import AlertRule
 from console.rights import Scope

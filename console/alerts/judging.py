@@ -5,16 +5,20 @@ told. One process of all does it (console/watch.py); what was open goes on after
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from django.db import close_old_connections, transaction
 
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError
 from brokerapp.history import FINE, Point, points
+from brokerapp.snapshot import DestinationStats
 from console.alerts import sending
-from console.alerts.rules import MAX_OPEN, Metric, Open, Readings, Rule, broken, concerned, moves, sentence
+from console.alerts.metrics import Metric
+from console.alerts.readings import COUNTED_LATELY, Readings
+from console.alerts.rules import MAX_OPEN, Open, Rule, broken, concerned, moves, sentence
 from console.gateway import gateway
 from console.live.picture import Picture
 from console.models import AlertFiring, AlertRule
@@ -24,8 +28,8 @@ logger = logging.getLogger(__name__)
 State = AlertFiring.State
 #: Queues whose first message is looked up in a step: the deepest.
 MAX_LOOKED_UP = 2_000
-#: Dead-letter queues whose growth is looked up.
-MAX_DEAD = 200
+#: Destinations whose last minutes are looked up for a metric: those it counted most of.
+MAX_COUNTED = 200
 #: Days for which ended firings are kept.
 KEPT_DAYS = 90
 
@@ -38,7 +42,8 @@ def judge(picture: Picture, now: float) -> None:
             rules = {row: rule_of(row) for row in AlertRule.objects.filter(is_on=True)}
             readings = _readings(picture, rules.values(), now) if rules else None
             for row, rule in rules.items():
-                _judge_one(row, rule, readings)
+                if rule.metric not in readings.unread:
+                    _judge_one(row, rule, readings)
             _end_orphans(now)
         sending.ask_for_due(datetime.fromtimestamp(now, UTC))
         _forget_old(now)
@@ -51,27 +56,58 @@ def rule_of(row: AlertRule) -> Rule:
     return Rule(Metric(row.metric), row.threshold, row.pattern, row.below, row.hold)
 
 
-def _readings(picture: Picture, rules: Iterable[Rule], now: float) -> Readings:
+def _readings(picture: Picture, rules: Collection[Rule], now: float) -> Readings:
     """What the rules need beside the picture, asked for once."""
-    oldest = _wanted(picture, rules, Metric.OLDEST, lambda stats: stats.QueueSize > 0, MAX_LOOKED_UP)
-    dead = _wanted(picture, rules, Metric.DEAD, lambda stats: stats.DLQ, MAX_DEAD)
-    try:
-        return Readings(now, picture, first_times(oldest), recent_points(dead))
-    except BrokerError as error:  # judged by the rest
-        logger.warning("alerts know no ages and no growth for now: %s", error)
-        return Readings(now, picture)
+    found: dict[str, Any] = {}
+    unread: set[Metric] = set()
+    for metrics, ask in _ASKED:
+        asking = [rule for rule in rules if rule.metric in metrics]
+        if not asking:
+            continue
+        try:
+            found |= ask(picture, asking)
+        except BrokerError as error:  # judged by the rest, and these by the next look
+            logger.warning("alerts on %s are not judged for now: %s", ", ".join(sorted(metrics)), error)
+            unread |= metrics
+    return Readings(now, picture, **found, unread=frozenset(unread))
 
 
-def _wanted(picture: Picture, rules: Iterable[Rule], metric: Metric, is_in, most: int) -> list[Destination]:
-    stats = {
-        each.destination: each
-        for rule in rules
-        if rule.metric is metric
-        for each in concerned(rule, picture)
-        if is_in(each)
-    }
-    deepest = sorted(stats.values(), key=lambda each: -each.QueueSize)
-    return [each.destination for each in deepest[:most]]
+def _ask_ages(picture: Picture, rules: Collection[Rule]) -> dict[str, Any]:
+    return {"oldest": first_times(_wanted(picture, rules, lambda stats: stats.QueueSize, MAX_LOOKED_UP))}
+
+
+def _ask_counts(picture: Picture, rules: Collection[Rule]) -> dict[str, Any]:
+    lately: set[Destination] = set()
+    for rule in rules:
+        _, total = COUNTED_LATELY[rule.metric]
+        lately.update(_wanted(picture, [rule], total, MAX_COUNTED))
+    return {"recent": recent_points(list(lately))}
+
+
+def _ask_names(picture: Picture, _rules: Collection[Rule]) -> dict[str, Any]:
+    return {"named": gateway().run(gateway().admin.peers.named(list(picture.subscriptions)))}
+
+
+def _ask_offline(_picture: Picture, _rules: Collection[Rule]) -> dict[str, Any]:
+    return {"offline": gateway().run(gateway().admin.peers.offline())}
+
+
+#: Which metrics need what is not in the picture, and who asks for it.
+_ASKED: tuple[tuple[frozenset[Metric], Callable[[Picture, Collection[Rule]], dict[str, Any]]], ...] = (
+    (frozenset({Metric.OLDEST}), _ask_ages),
+    (frozenset(COUNTED_LATELY), _ask_counts),
+    (frozenset({Metric.BACKLOG, Metric.OFFLINE}), _ask_names),
+    (frozenset({Metric.OFFLINE}), _ask_offline),
+)
+
+
+def _wanted(
+    picture: Picture, rules: Iterable[Rule], total: Callable[[DestinationStats], int], most: int
+) -> list[Destination]:
+    """The destinations that rules are about: those with the greatest total, and none without any."""
+    totals = {each.destination: total(each) for rule in rules for each in concerned(rule, picture)}
+    some = [each for each, count in totals.items() if count]
+    return sorted(some, key=lambda each: -totals[each])[:most]
 
 
 def first_times(queues: list[Destination]) -> dict[Destination, int]:

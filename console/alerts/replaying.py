@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, Kind
 from brokerapp.history import COARSE
 from console import history
-from console.alerts.rules import Episode, Rule, replay
-from console.gateway import gateway
+from console.alerts.metrics import Metric
+from console.alerts.past import Episode, replay
+from console.alerts.readings import OF_BROKER
+from console.alerts.rules import Rule
+from console.gateway import Gateway, gateway
 from console.live.mirror import mirror
 
 #: Destinations that are replayed, those that moved last, and episodes that are shown.
@@ -29,15 +32,30 @@ class Replay:
 
 def replayed(rule: Rule) -> Replay:
     """What the rule would have done. Raises BrokerError."""
-    door, picture = gateway(), mirror().current()
+    door = gateway()
     looked = history.past_of_whole(door, COARSE)
     if not rule.meaning.is_kept:
         return Replay([], 0, 0, 0, len(looked), f"The history does not hold the {rule.meaning.said}.")
-    moved = door.run(door.admin.rings.moved())
-    about = rule.is_about
-    names = sorted(moved, key=moved.__getitem__, reverse=True)
-    found = [] if rule.meaning.of_broker else [each for each in map(Destination.parse, names) if about(each)]
+    if rule.meaning.of_broker:
+        told = [each for each in looked if OF_BROKER[rule.metric](each) is not None]
+        episodes = replay(rule, {}, told, COARSE.step)
+        return Replay(episodes[:MAX_SHOWN], len(episodes), 0, 0, len(told))
+    found = _concerned(rule, door)
     shown = found[:MAX_REPLAYED]
     past = dict(zip(shown, history.past(door, COARSE, shown), strict=True))
-    episodes = replay(rule, past, looked, COARSE.step, lambda each: each in picture.stats and picture.stats[each].DLQ)
+    episodes = replay(rule, past, looked, COARSE.step)
     return Replay(episodes[:MAX_SHOWN], len(episodes), len(shown), len(found) - len(shown), len(looked))
+
+
+def _concerned(rule: Rule, door: Gateway) -> list[Destination]:
+    """What it is about and has a history, what moved last first."""
+    moved = door.run(door.admin.rings.moved())
+    known = list(map(Destination.parse, sorted(moved, key=moved.__getitem__, reverse=True)))
+    if rule.meaning.of_subscriptions:
+        logs = [each for each in known if each.kind is Kind.SUBSCRIPTION]
+        named = door.run(door.admin.peers.named(logs))
+        return [each for each in logs if each in named and rule.is_of(named[each])]
+    stats = mirror().current().stats
+    is_about = rule.is_about
+    found = [each for each in known if is_about(each)]
+    return [each for each in found if each in stats and stats[each].DLQ] if rule.metric is Metric.DEAD else found

@@ -8,10 +8,12 @@ from typing import Any
 
 from django.template.loader import render_to_string
 
-from brokerapp.destination import Destination
-from brokerapp.errors import InvalidDestination
+from brokerapp.destination import Destination, Kind
+from brokerapp.errors import BrokerError, InvalidDestination
 from console.access import AnyUser, visible
 from console.models import AlertFiring
+from console.peers import known_subscriptions
+from console.rights import everything
 
 #: Seconds for which a process remembers what fires, whatever the number of tabs.
 FRESH = 2.0
@@ -39,8 +41,13 @@ def forget() -> None:
 def is_seen(subject: str, sees: Callable[[Destination], bool]) -> bool:
     """Whether somebody who sees these destinations may know of an alert about this."""
     try:
-        return "://" not in subject or sees(Destination.parse(subject))
-    except InvalidDestination:
+        destination = Destination.parse(subject) if "://" in subject else None
+        if destination is None or sees is everything:
+            return True
+        if destination.kind is Kind.SUBSCRIPTION:  # who sees one of its topics may know of it
+            return destination.name in known_subscriptions([destination], sees)
+        return sees(destination)
+    except (InvalidDestination, BrokerError):
         return False
 
 

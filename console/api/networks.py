@@ -65,6 +65,7 @@ class ConnectorOut(Schema):
     duplex: bool
     definition: dict[str, Any]
     ways: list[WayOut]
+    warnings: list[str]  #: what has no effect, or goes wrong with what it bridges; for who sees all destinations
 
 
 class IncomingOut(Schema):
@@ -157,6 +158,8 @@ def list_networks(request: HttpRequest) -> Any:
     for connector in found["connectors"]:
         connector["definition"] = _known(connector["definition"], knows)
     if sees is not everything:
+        for connector in found["connectors"]:
+            connector["warnings"] = []  # they name destinations
         bridges = [each for connector in found["connectors"] for way in connector["ways"] for each in way["bridges"]]
         for each in bridges:
             each.update(dict.fromkeys(_SUMS))

@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString, mark_safe
 from brokerapp.destination import NAMED_KINDS, Destination
 from brokerapp.errors import InvalidDestination
 from console import figures, findings, moments
-from console.alerts import rules
+from console.alerts import metrics
 
 register = template.Library()
 
@@ -170,7 +170,7 @@ def moment(seconds: float) -> datetime:
 @register.filter
 def amount(value: float, metric: str) -> str:
     """A number of an alert's metric with its unit: {{ firing.worst|amount:rule.metric }}"""
-    return rules.amount(rules.Metric(metric), value)
+    return metrics.amount(metrics.Metric(metric), value)
 
 
 @register.filter

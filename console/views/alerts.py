@@ -15,8 +15,8 @@ from console.alerts import changing
 from console.alerts.changing import CHANGES, SILENCES
 from console.alerts.form import RuleForm
 from console.alerts.judging import rule_of
+from console.alerts.metrics import MEANINGS, grouped
 from console.alerts.replaying import replayed
-from console.alerts.rules import MEANINGS
 from console.alerts.showing import is_seen
 from console.models import AlertDelivery, AlertFiring, AlertRule
 
@@ -72,7 +72,7 @@ def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
         if saved.webhook and form.made_secret:
             messages.info(request, f"What its webhook gets is signed with the secret {saved.secret} (shown this once).")
         return redirect("alerts")
-    context = {"form": form, "row": row, "meanings": MEANINGS}
+    context = {"form": form, "row": row, "groups": grouped()}
     return render(request, "console/alert_rule.html", context, status=400 if request.method == "POST" else 200)
 
 

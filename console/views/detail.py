@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from csp.decorators import csp_update
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
@@ -35,6 +35,7 @@ from console.plots import Plot
 from console.routing.graph import feeders_of
 from console.routing.sight import is_known, known
 from console.stars import stars_of
+from console.views.gone import gone
 
 #: Entries of the audit trail that a page shows of one destination.
 MAX_CHANGES = 30
@@ -47,7 +48,10 @@ DELAYS = "From the broker to the acknowledgement"
 def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
     """One queue or topic."""
     destination = Destination(Kind(kind), name).physical
-    picture, stats = existing(destination)
+    try:
+        picture, stats = existing(destination)
+    except Http404:
+        return gone(request, destination)
     tab = request.GET.get("tab", "")
     tab = tab if tab in TABS and kind in TABS[tab][1] else ""
     window = history.Window.read(request.GET, time.time())

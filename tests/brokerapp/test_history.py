@@ -16,6 +16,7 @@ from brokerapp.history import (
 )
 from brokerapp.snapshot import DestinationStats
 
+AWAY = {"links_down": 5, "away": 6, "held_back": 7, "slow": 8}
 A, B, T = Destination.queue("a"), Destination.queue("b"), Destination.topic("t")
 
 
@@ -52,9 +53,14 @@ def test_of_a_topic_what_left_is_what_was_handed_out():
     assert sampled([before], [after])[1] == {T: Point(10, 0, 3, 9, 0)}
 
 
-def test_subscriptions_and_temporary_destinations_have_no_history():
-    other = Destination(Kind.SUBSCRIPTION, "c:s")
-    assert sampled([], [stats(other, 4, QueueSize=4)])[1] == {}
+def test_named_subscriptions_have_a_history_and_temporary_destinations_none():
+    log, temporary = Destination(Kind.SUBSCRIPTION, "c:s"), Destination(Kind.TEMP_QUEUE, "t")
+    assert sampled([], [stats(log, 4, 1, QueueSize=3), stats(temporary, 4)])[1] == {log: Point(10, 3, 4, 1, 0)}
+
+
+def test_what_seldom_happens_makes_a_point_by_itself():
+    before, after = stats(A, 5, 5), stats(A, 5, 5, ExpiredCount=1, RedeliveredCount=2, DroppedCount=3, BlockedSends=4)
+    assert sampled([before], [after])[1] == {A: Point(10, 0, 0, 0, 0, 1, 2, 3, 4)}
 
 
 def test_points_are_kept_in_a_few_bytes_and_read_as_they_were():
@@ -62,12 +68,14 @@ def test_points_are_kept_in_a_few_bytes_and_read_as_they_were():
     assert points([packed(point)]) == [point]
     assert wholes([packed(whole)]) == [whole]
     assert len(packed(point)) == 20
+    seldom, told = point._replace(redelivered=7), whole._replace(memory=1, machine=2, temporary=3, nodes=4, **AWAY)
+    assert (points([packed(seldom)]), wholes([packed(told)])) == ([seldom], [told])
     assert points([packed(Point(1, 2**40, 0, 0, 0))])[0].pending == 2**32 - 1  # what does not fit is cut, not refused
 
 
 def test_a_minute_adds_up_what_moved_and_keeps_where_it_stood_last():
-    fine = [Point(10, 5, 1, 2, 0), Point(20, 9, 4, 0, 3)]
-    assert merged(fine, 60) == Point(60, 9, 5, 2, 3)
+    fine = [Point(10, 5, 1, 2, 0, expired=1), Point(20, 9, 4, 0, 3, expired=2)]
+    assert merged(fine, 60) == Point(60, 9, 5, 2, 3, expired=3)
     last = Whole(20, 9, 4, 1, 0, 2, 7, 8, 9)
     assert merged_wholes([last._replace(at=10, arrived=1), last], 60) == last._replace(at=60, arrived=5, left=2)
 

@@ -2,11 +2,23 @@
 
 import pytest
 
-from brokerapp.destination import Destination
+from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
+from brokerapp.destination import Destination, Kind
 from brokerapp.history import Point, Whole
+from brokerapp.named_subscription import NamedSubscription
 from brokerapp.snapshot import DestinationStats, NodeStatus
-from console.alerts.rules import BROKER, Metric, Moves, Open, Readings, Rule, broken, moves, replay, sentence
+from console.alerts.metrics import MEANINGS, Metric
+from console.alerts.past import replay
+from console.alerts.readings import BROKER, Readings
+from console.alerts.rules import Moves, Open, Rule, broken, moves, sentence
 from console.live.picture import Picture, first, ticked, updated
+
+
+def cluster(name: str, state: MemberState) -> dict:
+    """A cluster with this other broker in it, as a node tells of it."""
+    member = MemberStatus(name, "tcp://r:1", state, is_master=False)
+    return ClusterStatus("b", "b", False, True, "", "", 0, 0, (member,)).to_json()
+
 
 NOW = 1_700_000_000
 A, B, DLQ = Destination.queue("orders.a"), Destination.queue("orders.b"), Destination.queue("ActiveMQ.DLQ")
@@ -21,7 +33,15 @@ def stats(destination=A, **more) -> DestinationStats:
     return DestinationStats(destination, **more)
 
 
-RECENT = {DLQ: [Point(NOW - 900, 5, 5, 0, 0), Point(NOW - 60, 9, 4, 0, 0)]}
+LOG, NOT_DURABLE = Destination(Kind.SUBSCRIPTION, "c:s"), Destination(Kind.SUBSCRIPTION, "c:t")
+NAMED = {
+    LOG: NamedSubscription("c", "s", (Destination.topic("prices.>"),)),
+    NOT_DURABLE: NamedSubscription("c", "t", (Destination.topic("prices.>"),), durable=False, shared=True),
+}
+RECENT = {
+    A: [Point(NOW - 900, 0, 0, 0, 0, 9, 9, 9, 9), Point(NOW - 60, 0, 0, 0, 0, 1, 2, 3, 4)],
+    DLQ: [Point(NOW - 900, 5, 5, 0, 0), Point(NOW - 60, 9, 4, 0, 0)],
+}
 CASES = [
     ("a depth above", Rule(Metric.DEPTH, 10), [stats(QueueSize=11)], {str(A): 11}),
     ("a depth that is just reached", Rule(Metric.DEPTH, 10), [stats(QueueSize=10)], {}),
@@ -37,6 +57,15 @@ CASES = [
      [stats(ConsumerCount=1), stats(B, ConsumerCount=2)], {str(A): 1}),
     ("nobody sends any more", Rule(Metric.PRODUCERS, 1, below=True), [stats(), stats(B, ProducerCount=1)], {str(A): 0}),
     ("too many on their way", Rule(Metric.IN_FLIGHT, 5), [stats(InFlightCount=6), stats(B, QueueSize=9)], {str(A): 6}),
+    ("expired lately", Rule(Metric.EXPIRED, 0), [stats(ExpiredCount=9)], {str(A): 1}),
+    ("redelivered lately", Rule(Metric.REDELIVERED, 0), [stats(RedeliveredCount=9)], {str(A): 2}),
+    ("dropped lately", Rule(Metric.DROPPED, 0), [stats(DroppedCount=9)], {str(A): 3}),
+    ("sends that had to wait lately", Rule(Metric.BLOCKED, 0), [stats(BlockedSends=9), stats(B)], {str(A): 4}),
+    ("a backlog", Rule(Metric.BACKLOG, 5, "prices.eu"),
+     [stats(LOG, QueueSize=6), stats(NOT_DURABLE, QueueSize=7), stats(QueueSize=9)], {str(LOG): 6}),
+    ("a backlog of other topics", Rule(Metric.BACKLOG, 5, "news.>"), [stats(LOG, QueueSize=6)], {}),
+    ("offline for long", Rule(Metric.OFFLINE, 600), [stats(LOG)], {str(LOG): 700}),
+    ("online again", Rule(Metric.OFFLINE, 600), [stats(LOG, ConsumerCount=1)], {}),
     ("dead letters that came lately", Rule(Metric.DEAD, 3), [stats(DLQ, QueueSize=9, DLQ=True), stats(QueueSize=9)],
      {str(DLQ): 4}),
 ]  # fmt: skip
@@ -45,7 +74,8 @@ CASES = [
 @pytest.mark.parametrize(("rule", "rows", "expected"), [each[1:] for each in CASES], ids=[each[0] for each in CASES])
 def test_what_breaks_a_rule(rule, rows, expected):
     oldest = {A: (NOW - 100) * 1000, B: (NOW - 10) * 1000}
-    assert broken(rule, Readings(NOW, picture(*rows), oldest, RECENT)) == expected
+    offline = {str(LOG): (NOW - 700) * 1000}
+    assert broken(rule, Readings(NOW, picture(*rows), oldest, RECENT, NAMED, offline)) == expected
 
 
 @pytest.mark.parametrize(
@@ -55,6 +85,42 @@ def test_what_breaks_a_rule(rule, rows, expected):
 def test_rules_of_the_whole_broker(metric, threshold, expected):
     full = picture(store={"used": 80, "message_limit": 100, "machine": 400}, connections=3)
     assert broken(Rule(metric, threshold), Readings(NOW, full)).get(BROKER) == expected
+
+
+CONNECTOR = {
+    "name": "berlin", "uri": "static:(tcp://b:1)", "running": True,
+    "ways": [{"addresses": ["b"], "state": each, "bridges": []} for each in ("waiting", "connected")],
+}  # fmt: skip
+STOPPED = CONNECTOR | {"running": False}
+PARTS = [
+    ("a link that is down", Metric.LINKS_DOWN, {"network": {"connectors": [CONNECTOR]}}, {"connector berlin": 1}),
+    ("a connector that is stopped", Metric.LINKS_DOWN, {"network": {"connectors": [STOPPED]}}, {}),
+    ("a broker of the cluster", Metric.AWAY, {"cluster": cluster("rome", MemberState.DOWN)}, {"broker rome": 1}),
+    ("brokers that are all there", Metric.AWAY, {"cluster": cluster("rome", MemberState.UP)}, {}),
+    ("connections held back", Metric.HELD_BACK, {"connections": [{"blocked": True}, {}]}, {BROKER: 1}),
+    ("slow connections", Metric.SLOW, {"connections": [{"slow": True}, {}]}, {BROKER: 1}),
+    ("memory", Metric.ROOM, {"memory": {"used": 45, "limit": 50}}, {BROKER: 90}),
+    ("temporary store", Metric.TEMPORARY, {"store": {"temp_used": 45, "temp_limit": 50}}, {BROKER: 90}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("metric", "told", "expected"), [each[1:] for each in PARTS], ids=[each[0] for each in PARTS])
+def test_rules_of_what_belongs_to_the_broker(metric, told, expected):
+    node = NodeStatus("n", "b", 0, 0, **told)
+    assert broken(Rule(metric, 0), Readings(NOW, ticked(Picture(), NOW, [node]))) == expected
+
+
+def test_a_node_that_is_gone_is_told_of_even_if_it_was_the_last():
+    one = ticked(Picture(), NOW, [NodeStatus("n", "b", 0, 0)])
+    assert broken(Rule(Metric.NODES, 2, below=True), Readings(NOW, one)) == {BROKER: 1}
+    assert broken(Rule(Metric.NODES, 1, below=True), Readings(NOW, ticked(one, NOW, []))) == {BROKER: 0}
+
+
+def test_what_is_away_is_told_of_as_a_fact():
+    assert sentence(Rule(Metric.AWAY, 0), "broker rome", 1) == "broker rome of the cluster cannot be reached"
+    assert (
+        str(Rule(Metric.BACKLOG, 9, "prices.>")) == "backlog of any durable subscription to prices.> above 9 messages"
+    )
 
 
 def test_a_rate_is_that_of_the_picture():
@@ -133,13 +199,26 @@ REPLAYS = [
     ("rule", "points", "expected"), [each[1:] for each in REPLAYS], ids=[each[0] for each in REPLAYS]
 )
 def test_a_replay_says_when_a_rule_would_have_fired(rule, points, expected):
-    found = replay(rule, {A: points}, looked(9), 60, lambda each: False)
+    found = replay(rule, {A: points}, looked(9), 60)
     minutes = [((each.fired - NOW) // 60, each.ended and (each.ended - NOW) // 60, each.worst) for each in found]
     assert minutes == expected
 
 
 def test_a_replay_of_the_broker_and_of_dead_letters():
-    assert len(replay(Rule(Metric.CONNECTIONS, 2), {}, looked(3, connections=5), 60, lambda each: False)) == 1
-    grown = {DLQ: [at(1, 3, 3), at(2, 9, 6)], A: [at(1, 99, 99)]}
-    found = replay(Rule(Metric.DEAD, 5), grown, looked(20), 60, lambda each: each == DLQ)
+    assert len(replay(Rule(Metric.CONNECTIONS, 2), {}, looked(3, connections=5), 60)) == 1
+    found = replay(Rule(Metric.DEAD, 5), {DLQ: [at(1, 3, 3), at(2, 9, 6)]}, looked(20), 60)
     assert [(each.subject, each.worst) for each in found] == [(str(DLQ), 9)]
+
+
+def test_a_replay_knows_nothing_of_what_was_not_kept_yet():
+    before, after = looked(3, nodes=None), looked(6, nodes=1)[3:]
+    found = replay(Rule(Metric.NODES, 2, below=True), {}, before + after, 60)
+    assert [(each.subject, (each.fired - NOW) // 60) for each in found] == [(BROKER, 3)]
+
+
+@pytest.mark.parametrize("metric", Metric)
+def test_what_is_said_to_be_kept_can_be_replayed_and_nothing_else(metric):
+    consumed = Point(NOW + 60, 9, 99, 99, 9, 9, 9, 9, 9)
+    points = {A: [consumed], B: [consumed._replace(consumers=0)]}
+    past = looked(5, **dict.fromkeys(Whole._fields[1:], 9))
+    assert bool(replay(Rule(metric, 0.5), points, past, 60)) is MEANINGS[metric].is_kept

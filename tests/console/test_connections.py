@@ -1,15 +1,19 @@
 """Who is connected and who subscribes: lists, one connection, closing it, deleting what is kept for a name."""
 
+import time
+
 import pytest
 from django.urls import reverse
 
 from brokerapp.destination import Destination, Kind
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.snapshot import ConnectionStats, ConsumerStats, DestinationStats, NodeStatus, PeerStats
+from console.alerts import showing
+from console.alerts.judging import judge
 from console.connections import connections_of
 from console.live.mirror import mirror
 from console.live.picture import Picture
-from console.models import AuditEntry
+from console.models import AlertFiring, AlertRule, AuditEntry
 from console.peers import (
     CONNECTIONS,
     SUBSCRIBERS,
@@ -143,6 +147,22 @@ def test_what_is_kept_is_browsed_by_who_may_browse_its_topics_and_read_as_there(
     assert "secret body" not in browser_of("support").get(url, {"seq": row.message.seq}).content.decode()
     assert browser_of("operator", "other.>", name="guest").get(url).status_code == 403
     assert operator.get(reverse("kept", args=["no:body"])).status_code == 404
+
+
+def test_alerts_tell_of_its_backlog_and_of_how_long_it_is_offline(browser_of, offline):
+    for metric, threshold in (("backlog", 1), ("offline", 3600)):
+        AlertRule.objects.create(name=metric, metric=metric, threshold=threshold, pattern="prices", author="ada")
+    judge(mirror().picture, time.time())
+    assert [each.rule_name for each in AlertFiring.objects.all()] == ["backlog"]
+    judge(mirror().picture, time.time() + 7200)
+    assert [each.sentence for each in AlertFiring.objects.filter(rule_name="offline")] == [
+        f"{offline}: time offline is 2 h, above 1 h"
+    ]
+    showing.forget()
+    firings = {name: browser_of("viewer", scope, name=name) for name, scope in (("in", "prices"), ("out", "news.>"))}
+    counts = [each.get(reverse("queues")).context["bell"]["count"] for each in firings.values()]
+    showing.forget()
+    assert counts == ["2", ""], "who sees one of its topics may know of it"
 
 
 # -- pure

@@ -6,7 +6,7 @@ import pytest
 from django.urls import reverse
 
 from brokerapp.destination import Destination, Kind
-from brokerapp.history import COARSE, FINE, Point, Whole
+from brokerapp.history import COARSE, FINE, Point, Whole, packed
 from brokerapp.store.rings import WHOLE
 from console import history
 from console.events import starts_of_nodes
@@ -231,3 +231,30 @@ def test_the_overview_keeps_its_window_in_the_url(browser_of, console):
     page = viewer.get(reverse("overview"), {"from": now - 600, "to": now - 300})
     assert (page.context["chart"]["live"], page.context["chart"]["seconds"]) == (False, 300)
     assert mirror().current()
+
+
+# -- what is gone
+
+
+def test_a_queue_that_is_gone_has_a_page_with_its_last_history(browser_of, console):
+    name, at = "gone.by.now", int(time.time()) // 60 * 60 - 7200
+    rows = {f"queue://{name}": packed(Point(at, 7, 7, 0, 0)), WHOLE: packed(whole(at))}
+    gateway().run(gateway().admin.rings.append(COARSE, rows, at))
+    viewer = browser_of("viewer")
+    page = viewer.get(reverse("queue", kwargs={"name": name}))
+    assert page.status_code == 410
+    assert "does not exist any more" in page.content.decode()
+    assert page.context["window"].name == "24h", "the shortest that shows how it ended"
+    assert 7 in [mark[1] for mark in page.context["chart"]["marks"]]
+    assert page.context["changes"] == ()  # the trail is for others
+    assert viewer.get(reverse("topic", kwargs={"name": name})).status_code == 404, "it was none"
+    assert browser_of("viewer", "elsewhere.>", name="g").get(reverse("queue", kwargs={"name": name})).status_code == 403
+
+
+def test_who_may_read_the_trail_sees_who_deleted_it(admin, console, seen):
+    console.send("/queue/made.and.gone", "1")
+    seen("made.and.gone", 1)
+    admin.post(reverse("delete-queue", kwargs={"name": "made.and.gone"}), {"name": "made.and.gone"})
+    page = admin.get(reverse("queue", kwargs={"name": "made.and.gone"}))
+    assert page.status_code == 410
+    assert [each.action for each in page.context["changes"]] == ["delete"]

@@ -190,8 +190,12 @@ def test_programs_do_the_same(console, other, admin):
         return answer.json() if answer.content else None
 
     uri = f"tcp://127.0.0.1:{other.port}"
-    new = {"name": "api", "uri": uri, "options": {"duplex": True, "password": "s", "userName": "u"}}
-    assert call("post", "/connectors", new, 201)["definition"]["options"]["password"] is None
+    options = {"duplex": True, "password": "s", "userName": "u"}
+    new = {"name": "api", "uri": uri, "options": options, "durable": ["topic://d"]}
+    made = call("post", "/connectors", new, 201)
+    assert made["definition"]["options"]["password"] is None
+    assert "durableDestinations has no effect" in made["warnings"][0]
+    assert "durableDestinations has no effect" in text(admin.get(reverse("connector", args=["api"])))
     call("post", "/connectors", new, 409)
     [listed] = call("get", "")["connectors"]
     assert (listed["name"], listed["duplex"]) == ("api", True)

@@ -8,7 +8,7 @@ from brokerapp.config.reader import parse_config
 from brokerapp.definitions import VirtualTopic
 from brokerapp.destination import Destination
 from brokerapp.network.address import Address
-from brokerapp.network.permitted import refusal, twice
+from brokerapp.network.permitted import held_for, refusal, twice
 from brokerapp.network.terms import Terms
 
 TERMS = Terms("bridge", (Address("b", 1),))
@@ -31,6 +31,24 @@ QUEUE, TOPIC = Destination.queue, Destination.topic
 def test_what_a_connector_bridges_and_why_not_the_rest(changes, target, reason):
     said = refusal(replace(TERMS, **changes), target)
     assert said == "" if reason == "" else reason in said
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "named"),
+    [
+        ({}, (), ["t::q", "t::r"]),
+        ({"excluded": (QUEUE("t::q"),)}, (), ["t::r"]),
+        ({"dynamically_included": (QUEUE("t::q"), TOPIC("t"))}, (), ["t::q"]),
+        ({"static_bridge": True, "statically_included": (TOPIC("t"),)}, (), []),
+        ({"static_bridge": True, "statically_included": (TOPIC("t"), QUEUE("t::r"))}, (), ["t::r"]),
+        ({"message_ttl": 2}, ("far",), []),
+        ({"message_ttl": 2, "consumer_ttl": 2}, ("far",), ["t::q", "t::r"]),
+        ({"consumer_ttl": -1}, ("far", "farther"), ["t::q", "t::r"]),
+        ({"destination_filter": "Topic.>"}, (), []),
+    ],
+)
+def test_which_copies_in_bound_queues_are_for_consumers_behind_the_bridge_too(changes, path, named):
+    assert held_for(replace(TERMS, **changes), ["t::q", "t::r"], path) == named
 
 
 VIRTUAL = (VirtualTopic("VirtualTopic.>"),)

@@ -1,0 +1,202 @@
+"""Metrics: what an alert rule may look at, and what each is called. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from brokerapp.destination import Kind
+from console import figures
+
+#: Seconds over which things that seldom happen are counted.
+GROWTH_SECONDS = 600
+
+
+class Metric(StrEnum):
+    """What a rule looks at."""
+
+    DEPTH = "depth"
+    OLDEST = "oldest"
+    NO_CONSUMER = "no-consumer"
+    DEAD = "dead-letters"
+    RATE_IN = "rate-in"
+    RATE_OUT = "rate-out"
+    EXPIRED = "expired"
+    REDELIVERED = "redelivered"
+    DROPPED = "dropped"
+    BLOCKED = "blocked-sends"
+    CONSUMERS = "consumers"
+    PRODUCERS = "producers"
+    IN_FLIGHT = "in-flight"
+    BACKLOG = "backlog"
+    OFFLINE = "offline"
+    STORE = "store"
+    TEMPORARY = "temporary-store"
+    MEMORY = "memory"  #: the name is older than ROOM
+    ROOM = "room"
+    CONNECTIONS = "connections"
+    HELD_BACK = "held-back"
+    SLOW = "slow"
+    LINKS_DOWN = "links-down"
+    AWAY = "brokers-away"
+    NODES = "nodes"
+
+
+#: What a metric is of, as the form groups them.
+QUEUES, SUBSCRIPTIONS, WHOLE = "Queues and topics", "Durable subscriptions", "The whole broker"
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A metric as a form and a sentence have it."""
+
+    label: str
+    unit: str
+    explanation: str
+    group: str = QUEUES
+    kinds: tuple[Kind, ...] = (Kind.QUEUE,)
+    noun: str = ""  #: within a sentence, where the label makes none
+    fact: str = ""  #: what is said of its subject instead of a number, where that is the news
+    is_kept: bool = True  #: whether the history holds it, so that a rule can be tried on the past
+
+    @property
+    def said(self) -> str:
+        """What it is called within a sentence."""
+        return self.noun or self.label.lower()
+
+    @property
+    def of_broker(self) -> bool:
+        """Whether it is of the whole broker, so that a pattern means nothing."""
+        return self.group == WHOLE
+
+    @property
+    def of_subscriptions(self) -> bool:
+        """Whether it is of named subscriptions; its pattern is that of their topics."""
+        return self.group == SUBSCRIPTIONS
+
+
+_BOTH = (Kind.QUEUE, Kind.TOPIC)
+_TOPICS = (Kind.TOPIC,)
+
+MEANINGS: dict[Metric, Meaning] = {
+    Metric.DEPTH: Meaning("Depth", "messages", "Messages pending in a queue"),
+    Metric.OLDEST: Meaning("Oldest message", "s", "How long the first message of a queue waits"),
+    Metric.NO_CONSUMER: Meaning(
+        "Nobody consumes",
+        "messages",
+        "Messages pending in a queue without any consumer",
+        noun="depth without a consumer",
+    ),
+    Metric.DEAD: Meaning(
+        "Dead letters",
+        "messages",
+        "By how many a dead-letter queue grew within ten minutes",
+        noun="growth of dead letters",
+    ),
+    Metric.RATE_IN: Meaning("Rate in", "msg/s", "Messages a second that arrive", kinds=_BOTH),
+    Metric.RATE_OUT: Meaning(
+        "Rate out", "msg/s", "Messages a second that leave: dequeued from a queue, handed out by a topic", kinds=_BOTH
+    ),
+    Metric.EXPIRED: Meaning(
+        "Expired",
+        "messages",
+        "Messages whose time to live ended within ten minutes",
+        noun="number expired",
+        kinds=_BOTH,
+    ),
+    Metric.REDELIVERED: Meaning(
+        "Redelivered",
+        "messages",
+        "Messages that came back from a consumer within ten minutes, to be delivered again",
+        noun="number redelivered",
+    ),
+    Metric.DROPPED: Meaning(
+        "Dropped",
+        "messages",
+        "Messages not kept, within ten minutes: copies for a full queue, or for a slow subscriber",
+        noun="number dropped",
+        kinds=_BOTH,
+    ),
+    Metric.BLOCKED: Meaning(
+        "Blocked sends",
+        "sends",
+        "Sends that found no room and had to wait, within ten minutes",
+        noun="number of blocked sends",
+        kinds=_BOTH,
+    ),
+    Metric.CONSUMERS: Meaning(
+        "Consumers", "consumers", "Who consumes, durable subscriptions online included", kinds=_BOTH
+    ),
+    Metric.PRODUCERS: Meaning(
+        "Producers", "producers", "Connections that sent here and are still open", kinds=_BOTH, is_kept=False
+    ),
+    Metric.IN_FLIGHT: Meaning(
+        "In flight",
+        "messages",
+        "Handed to consumers and not acknowledged yet",
+        noun="number in flight",
+        is_kept=False,
+    ),
+    Metric.BACKLOG: Meaning(
+        "Backlog", "messages", "Messages that wait for a durable subscription", SUBSCRIPTIONS, _TOPICS
+    ),
+    Metric.OFFLINE: Meaning(
+        "Offline",
+        "s",
+        "How long nobody has consumed a durable subscription",
+        SUBSCRIPTIONS,
+        _TOPICS,
+        noun="time offline",
+    ),
+    Metric.STORE: Meaning("Store", "%", "How full the store is, of its limit", WHOLE),
+    Metric.TEMPORARY: Meaning(
+        "Temporary store", "%", "How full of non-persistent messages the store is, of their limit", WHOLE
+    ),
+    Metric.MEMORY: Meaning(
+        "Store, of the machine's memory", "%", "What the store takes of its machine's memory", WHOLE,
+        noun="store's share of the machine's memory",
+    ),
+    Metric.ROOM: Meaning(
+        "Memory", "%", "Messages that a node has taken and not stored yet, and open transactions, of their limit", WHOLE
+    ),
+    Metric.CONNECTIONS: Meaning("Connections", "connections", "STOMP connections that are open", WHOLE),
+    Metric.HELD_BACK: Meaning(
+        "Connections held back", "connections", "Connections of which a send waits for room (flow control)", WHOLE,
+        noun="number of connections held back",
+    ),
+    Metric.SLOW: Meaning(
+        "Slow connections", "connections", "Connections that do not take what is written to them", WHOLE,
+        noun="number of slow connections",
+    ),
+    Metric.LINKS_DOWN: Meaning(
+        "Network links down", "links", "Links of a network connector that should be there and are not", WHOLE,
+        noun="number of network links down", fact="has no link to its broker",
+    ),
+    Metric.AWAY: Meaning(
+        "Cluster brokers away", "brokers", "Other brokers of the cluster that cannot be reached", WHOLE,
+        noun="number of cluster brokers away", fact="of the cluster cannot be reached",
+    ),
+    Metric.NODES: Meaning("Nodes", "nodes", "Nodes of this broker that run", WHOLE, noun="number of nodes"),
+}  # fmt: skip
+
+#: Units that are nouns, so that one of them has no s.
+COUNTED = ("messages", "sends", "connections", "consumers", "producers", "links", "brokers", "nodes")
+
+
+def grouped() -> list[tuple[str, list[tuple[Metric, Meaning]]]]:
+    """All metrics by what they are of."""
+    groups: dict[str, list[tuple[Metric, Meaning]]] = {}
+    for metric, meaning in MEANINGS.items():
+        groups.setdefault(meaning.group, []).append((metric, meaning))
+    return list(groups.items())
+
+
+def amount(metric: Metric, value: float) -> str:
+    """A number of a metric with its unit: `1,204 messages`, `4 min`, `80 %`."""
+    unit = MEANINGS[metric].unit
+    if unit == "s":
+        return figures.span(value)
+    if unit in COUNTED:
+        return figures.counted(round(value), unit.removesuffix("s"))
+    text = figures.whole(value) if unit != "msg/s" else figures.rate(value)
+    return f"{text} {unit}"
