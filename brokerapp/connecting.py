@@ -24,7 +24,7 @@ class Connecting:
         if client.member:
             return True
         others, user = self._client_ids.get(client.client_id, ()), client.principal.name
-        if not client.named or any(each.principal.name != user for each in others):
+        if not client.named or not others or any(each.principal.name != user for each in others):
             return False
         if client.way:  # a bridge: what is not read from, for want of room, may be dead for long
             return all(each.way == client.way and each.bridge for each in others)
@@ -44,19 +44,24 @@ class Connecting:
         self._broker.quotas.divide(len(self._broker.clients))
         self._broker.advisories.connected(client)
 
-    def make_room(self, client: Client, *, steal: bool) -> None:
-        """A client comes, here or at another node. Where another one has its client id, that one must go if the
-        newcomer may `steal` it.
-
-        Raises ProtocolError where it may not: then the newcomer must go. Those that all share an id stay together.
+    def check_room(self, client: Client, *, steal: bool) -> None:
+        """Raise ProtocolError where a client that comes, here or at another node, must go: another one has its client
+        id, which it may not `steal`. Those that all share an id stay together.
         """
+        if not steal and self._in_the_way(client):
+            raise ProtocolError(f"client-id {client.client_id!r} is connected already")
+
+    def make_room(self, client: Client, *, steal: bool) -> None:
+        """A client comes: who has its client id goes. Raises ProtocolError as check_room() does."""
+        self.check_room(client, steal=steal)
+        for each in self._in_the_way(client):
+            self.disconnect(each)
+            each.sink.close()
+
+    def _in_the_way(self, client: Client) -> list[Client]:
+        """Those that have its client id and cannot keep it when it comes."""
         others = self._client_ids.get(client.client_id, ())
-        if others and not all(each.shares_client_id for each in (client, *others)):
-            if not steal:
-                raise ProtocolError(f"client-id {client.client_id!r} is connected already")
-            for each in list(others):
-                self.disconnect(each)
-                each.sink.close()
+        return [] if all(each.shares_client_id for each in (client, *others)) else list(others)
 
     def disconnect(self, client: Client) -> None:
         """A client is gone: its transactions end in nothing, what it held goes back."""

@@ -298,10 +298,15 @@ class Advisories:
                 if any(matches(each.name, name) for each in wanted) and self._broker.may(listener, "read", topic):
                     self._broker.delivery.tell(listener, self._message(headers, document), Copy(topic))
                     told += 1
-        if is_bridge:
+        self.elsewhere.listen(wanted, lambda: self._tell_all_told(listener, told))
+
+    def _tell_all_told(self, listener: Subscription, told: int) -> None:
+        """Let a bridge know that it knows all consumers now, those of other nodes' clients too."""
+        client = listener.client
+        if client.bridge and client.subscriptions.get(listener.name) is listener:
             message, topic = self._message({}, documents.all_told(told)), topics.PREFIX + topics.BRIDGE_CONSUMER
             self._broker.delivery.tell(listener, message, Copy(Destination.topic(topic)))
-        self.elsewhere.listen()
+            self._broker.homes.pump()
 
     def _tell_here(self, topic: str, document: Document) -> None:
         """Tell listeners at this node, and nobody else."""

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 from brokerapp.advisories import documents
 from brokerapp.advisories.documents import Document
+from brokerapp.destination import Destination
 from brokerapp.engine import advisory_topics as topics
+from brokerapp.engine.destination_map import overlap
 from brokerapp.nodes.words import Word
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Topics that tell of consumers begin so.
 _ABOUT_CONSUMERS = tuple(f"{topics.PREFIX}{each}." for each in (topics.CONSUMER, topics.VIRTUAL_CONSUMER))
+#: Consumers told of in one word: bounds how long a link is busy with one.
+AT_ONCE = 500
 #: A topic, and the advisory of a consumer that began.
 Row = Sequence
 
@@ -35,6 +39,7 @@ class Elsewhere:
         self._broker, self._here, self._tell = broker, here, tell
         #: By session: id of a consumer -> the topic it is told on, and its advisory.
         self._known: dict[str, dict[str, tuple[str, Document]]] = defaultdict(dict)
+        self._coming: dict[str, list[Row]] = defaultdict(list)  # of such a list, what came of it, by session
         self._listening = False
 
     def known(self, event: str) -> list[tuple[str, Document]]:
@@ -44,26 +49,39 @@ class Elsewhere:
 
     # -- asking, and being asked
 
-    def listen(self) -> None:
-        """Somebody here listens from now on: what is not known yet is asked for."""
-        self._listening = True
-        for session in self._broker.homes.others:
-            self._broker.homes.tell(session, Word.CONSUMERS_WANTED)
+    def listen(self, wanted: Iterable[Destination], then: Callable[[], None]) -> None:
+        """Somebody here listens to these topics from now on; `then` is called when what others have of that is known.
 
-    def linked(self, session: str) -> None:
+        Others are asked for what nobody here heard of before: of the rest they have told.
+        """
+        homes = self._broker.homes
+        about = (each for each in wanted if any(overlap(each.name, f"{family}>") for family in _ABOUT_CONSUMERS))
+        if any(homes.known.listeners_here(each) <= 1 for each in about):
+            self._listening = True
+            homes.known.ask(homes.others, Word.CONSUMERS_WANTED, (), lambda _: None)
+        homes.known.when_known(then)
+
+    def ask(self, session: str) -> None:
         """A node hears us, again perhaps."""
+        self._coming.pop(session, None)
         if self._listening:
-            self._broker.homes.tell(session, Word.CONSUMERS_WANTED)
+            self._broker.homes.known.ask([session], Word.CONSUMERS_WANTED, (), lambda _: None)
 
-    def wanted(self, session: str) -> None:
+    def wanted(self, session: str, id: int) -> None:
         """A node asks."""
-        self._broker.homes.tell(session, Word.CONSUMERS, [list(each) for each in self._here()])
+        homes, rows = self._broker.homes, [list(each) for each in self._here()]
+        for start in range(0, len(rows) or 1, AT_ONCE):
+            homes.tell(session, Word.CONSUMERS, rows[start : start + AT_ONCE], start + AT_ONCE >= len(rows))
+        homes.tell(session, Word.KNOWN, id, "")
 
     # -- what is heard
 
-    def heard_all(self, session: str, rows: Iterable[Row]) -> None:
-        """These are all consumers there."""
-        known = self._known[session]
+    def heard_all(self, session: str, rows: Iterable[Row], *, last: bool) -> None:
+        """These are all consumers there, with those that came before; or more follow."""
+        self._coming[session].extend(rows)
+        if not last:
+            return
+        known, rows = self._known[session], self._coming.pop(session)
         now = {_id(document["ConsumerInfo"]["consumerId"]): (topic, document) for topic, document in rows}
         for id in [id for id in known if id not in now]:
             self._ended(*known.pop(id))
@@ -84,6 +102,7 @@ class Elsewhere:
 
     def gone(self, session: str) -> None:
         """A node is no member any more, nor are its clients."""
+        self._coming.pop(session, None)
         for row in self._known.pop(session, {}).values():
             self._ended(*row)
 

@@ -75,8 +75,8 @@ class Homes:
             Word.HELD: self.guests.hold, Word.SETTLED: self.guests.settled, Word.REJECTED: self.guests.rejected,
             Word.RETURNED: lambda session, log, numbers, seen: self.guests.returned(session, log, numbers, seen=seen),
             Word.GIVEN: self.abroad.given, Word.TOPIC: self.known.heard_topic,
-            Word.CONSUMERS_WANTED: lambda session: self._elsewhere.wanted(session),
-            Word.CONSUMERS: lambda session, rows: self._elsewhere.heard_all(session, rows),
+            Word.CONSUMERS_WANTED: lambda session, id: self._elsewhere.wanted(session, id),
+            Word.CONSUMERS: lambda session, rows, last: self._elsewhere.heard_all(session, rows, last=last),
         })  # fmt: skip
 
     @property
@@ -169,8 +169,7 @@ class Homes:
         for session in gone:
             self._forget(session)
         for session in [each for each in self.others if each not in known]:  # it may be linked for a while already
-            self.known.say_listeners(session)
-            self._elsewhere.linked(session)
+            self._tell_all(session)
         for log in self._broker.queues:
             self._find_home(log)
         for session in self.others:
@@ -323,7 +322,7 @@ class Homes:
         self._hearing.begins(session)
         self.tell(session, Word.EPOCH, self.members.epoch)
         self.known.linked(session)
-        self._elsewhere.linked(session)
+        self._tell_all(session)
         self.shares.tell_again()
         if self.joining:
             self.tell(session, Word.REACHED, self.members.epoch)
@@ -332,6 +331,12 @@ class Homes:
             if log.away and self.home(log.name) == session:
                 self.abroad.say_all(log)
         self.tell(session, Word.REACHED, self.members.epoch)
+
+    def _tell_all(self, session: str) -> None:
+        """Let a node know what is listened to and wanted here, and ask it the same of consumers."""
+        self.known.say_listeners(session)
+        self.wanted.say_all(session)
+        self._elsewhere.ask(session)
 
     def unlinked(self, session: str) -> None:
         """A node hears us no longer: what it says next is said anew."""

@@ -47,7 +47,7 @@ class Known:
         self._asked: dict[int, Asked] = {}
         self._gone: set[str] = set()  # sessions that answer no more, though Homes does not go by that yet
         self._listening: Counter[tuple[str, str]] = Counter()  # own subscribers, by kind of topic and name
-        self._elsewhere: dict[str, set[tuple[str, str]]] = {}  # session -> what is listened to there
+        self._listened: dict[str, set[tuple[str, str]]] = {}  # session -> what is listened to there
         self._interest: dict[Kind, DestinationMap[str]] = {}
 
     # -- saying, and being sure
@@ -94,9 +94,7 @@ class Known:
             self._asked[id].then = after(id, self._asked[id].then)
 
     def linked(self, session: str) -> None:
-        """A node hears us from now on: say what it has not heard, and what is listened to here."""
-        self.say_listeners(session)
-        self._homes.wanted.linked(session)
+        """A node hears us from now on: say what it has not answered."""
         for id, asked in self._asked.items():
             if session in asked.waiting and asked.word is not Word.CONSUME:
                 self._homes.tell(session, asked.word, id, *asked.facts)
@@ -108,7 +106,7 @@ class Known:
 
     def unlinked(self, session: str) -> None:
         """A node says again what is listened to there when it hears us again."""
-        self._elsewhere.pop(session, None)
+        self._listened.pop(session, None)
         self._refresh()
         self._answer_for(session, [id for id, asked in self._asked.items() if asked.word is Word.CONSUME])
 
@@ -150,6 +148,10 @@ class Known:
         if self._listening[key] == 1:
             self.ask(self._homes.others, Word.LISTENERS, ([[*key, True]],), lambda _: None)
 
+    def listeners_here(self, topic: Destination) -> int:
+        """How many of our clients listen to just this: a topic, or a pattern."""
+        return self._listening[str(topic.kind), topic.name]
+
     def listens_no_more(self, topic: Destination) -> None:
         """One less."""
         key = (str(topic.kind), topic.name)
@@ -160,7 +162,7 @@ class Known:
 
     def heard_listeners(self, session: str, id: int, rows: Iterable[tuple[str, str, bool]]) -> None:
         """What is listened to at another node, or is no longer."""
-        known = self._elsewhere.setdefault(session, set())
+        known = self._listened.setdefault(session, set())
         for kind, name, begins in rows:
             (known.add if begins else known.discard)((kind, name))
         self._refresh()
@@ -169,7 +171,7 @@ class Known:
 
     def _refresh(self) -> None:
         self._interest = {}
-        for session, keys in self._elsewhere.items():
+        for session, keys in self._listened.items():
             for kind, name in keys:
                 self._interest.setdefault(Kind(kind), DestinationMap()).add(name, session)
 

@@ -31,12 +31,12 @@ class Wanted:
     def __init__(self, broker: Broker, homes: Homes) -> None:
         self._broker, self._homes = broker, homes
         self._told: dict[str, frozenset[str | None]] = {}  # what others know of our own consumers, by queue
-        self._elsewhere: dict[str, dict[str, set[Selector | None]]] = defaultdict(dict)  # by queue, then session
+        self._there: dict[str, dict[str, set[Selector | None]]] = defaultdict(dict)  # by queue, then session
 
     def conditions(self, log: MessageLog) -> set[Selector | None]:
         """The selectors of all its consumers, wherever they are; None: one takes everything."""
         found = {each.condition for each in self._homes.abroad.consumers(log)}
-        return found.union(*self._elsewhere[log.name].values()) if log.name in self._elsewhere else found
+        return found.union(*self._there[log.name].values()) if log.name in self._there else found
 
     def changed(self, log: MessageLog) -> None:
         """Consumers of ours came or went: others are told, if that is new to them."""
@@ -51,10 +51,10 @@ class Wanted:
         if rows:
             self._homes.known.ask(self._homes.others, Word.WANTED, (False, rows), lambda _: None)
 
-    def linked(self, session: str) -> None:
-        """A node hears us from now on: say all of it."""
+    def say_all(self, session: str) -> None:
+        """Let a node know all of it; what was told before it could hear us counts no more."""
         own = {log.name: wanted for log in self._broker.queues if (wanted := self._own(log))}
-        self._told |= own
+        self._told = own
         self._homes.tell(session, Word.WANTED, 0, True, [(name, list(wanted)) for name, wanted in own.items()])
 
     def _news(self, log: MessageLog) -> Row | None:
@@ -89,22 +89,22 @@ class Wanted:
         for name, texts in rows:
             wanted = {compile_selector(text) if text is not None else None for text in texts}
             if wanted:
-                self._elsewhere[name][session] = wanted
+                self._there[name][session] = wanted
             else:
                 self._drop(name, session)
         self._homes.tell(session, Word.KNOWN, id, "")
 
     def forget(self, session: str) -> None:
         """A node is no member any more."""
-        for name in list(self._elsewhere):
+        for name in list(self._there):
             self._drop(name, session)
 
     def gone(self, name: str) -> None:
         """A queue is gone."""
-        self._elsewhere.pop(name, None)
+        self._there.pop(name, None)
         self._told.pop(name, None)
 
     def _drop(self, name: str, session: str) -> None:
-        self._elsewhere[name].pop(session, None)
-        if not self._elsewhere[name]:
-            del self._elsewhere[name]
+        self._there[name].pop(session, None)
+        if not self._there[name]:
+            del self._there[name]

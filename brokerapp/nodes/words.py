@@ -30,10 +30,10 @@ class Word(IntEnum):
     LISTENERS = auto()  # id, (kind of topic, name or pattern, whether there are some) ...
     KNOWN = auto()  # id, "" or why it cannot be
     TOPIC = auto()  # topic, stored message, original destination, shown destination
-    CONSUMERS_WANTED = auto()  # nothing: tell of all consumers of your clients, see CONSUMERS
-    CONSUMERS = auto()  # (topic, advisory) of each
+    CONSUMERS_WANTED = auto()  # id: tell of all consumers of your clients, see CONSUMERS, then that it is done
+    CONSUMERS = auto()  # (topic, advisory) of some, whether they are the last
     WANTED = auto()  # id, whether that is all of it, (queue, selectors of its consumers there) ...
-    CLAIM = auto()  # id, Claim: a client is to have a client id
+    CLAIM = auto()  # id, Claim, whether all have agreed: a client is to have a client id, or has it
     SHARES = auto()  # numbers of destinations, as the teller counted them
     ARRIVED = auto()  # log, messages, bytes, least, greatest
 

@@ -40,11 +40,24 @@ def _key(id):
     return id["connectionId"], id["value"]
 
 
+def what_a_bridge_hears(node, client, destination):
+    """Until it knows all."""
+    node.look(lambda: [setattr(each, "bridge", "other") for each in node.node.broker.clients.values()])
+    topics = [f"ActiveMQ.Advisory.{event}.Queue.{destination}" for event in ("Consumer", "BridgeConsumer")]
+    client.subscribe("/topic/" + ",/topic/".join(topics), transformation="jms-advisory-json")
+    heard = []
+    while "AllConsumers" not in heard:
+        heard += json.loads(client.take()[0].body)
+    client.leave()
+    return heard
+
+
 def test_who_listens_hears_of_consumers_at_other_nodes_that_are_there_come_go_and_die_with_their_node(
     broker, client, name
 ):
     there = client("b")
     there.subscribe(f"/queue/{name}", id="1")
+    assert what_a_bridge_hears(broker["a"], client("a"), name) == ["ConsumerInfo", "AllConsumers"]
     listener = Listener(client("a"), name)
     until(lambda: listener.hear() == 1, "the consumer that was there before")
     there.subscribe(f"/queue/{name}", id="2")

@@ -151,3 +151,10 @@ def test_a_client_id_is_taken_on_one_node_at_a_time(client, name):
         client("b", **{"client-id": name})
     first.leave()
     client("b", **{"client-id": name})
+
+
+def test_who_only_says_that_it_reconnects_does_not_take_the_id_of_somebody_at_another_node(client, name):
+    first = client("a", **{"client-id": name})
+    with pytest.raises(stomp.exception.ConnectFailedException):
+        client("b", **{"client-id": name, "reconnect": "60000"})
+    first.send(f"/queue/{name}", "goes on")

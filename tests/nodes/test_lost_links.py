@@ -48,6 +48,32 @@ def test_a_consumer_of_which_a_node_tells_before_it_knows_of_an_epoch_waits_for_
     assert answered.wait(10)
 
 
+def test_a_node_that_was_linked_before_it_was_a_member_is_told_all_that_it_would_be_when_it_is_linked(
+    broker, monkeypatch
+):
+    homes = broker["a"].node.broker.homes
+    [other] = homes.others
+    broker["a"].look(lambda: setattr(homes._elsewhere, "_listening", True))
+
+    def words(work) -> set[Word]:
+        said = set()
+        with monkeypatch.context() as patch:
+            patch.setattr(homes, "tell", lambda _session, word, *_: said.add(word))
+            broker["a"].do(work)
+        return said
+
+    async def link() -> None:
+        homes.linked(other)
+
+    async def follow() -> None:
+        homes.others.clear()
+        await homes.follow(homes.members)
+
+    told = words(link)
+    assert {Word.LISTENERS, Word.WANTED, Word.CONSUMERS_WANTED} <= told
+    assert told <= words(follow)
+
+
 def test_a_node_that_was_linked_before_it_was_a_member_knows_who_began_to_listen_in_between(broker, client, name):
     homes = broker["a"].node.broker.homes
     [other] = homes.others
