@@ -99,7 +99,7 @@ def test_of_two_nodes_whose_link_is_lost_for_good_the_weaker_one_ends_and_says_w
         for link in list(links._up.values()):
             link.close()
 
-    monkeypatch.setattr(weaker.membership.silences, "_patience", 1)
+    monkeypatch.setattr(weaker.membership.silences, "_patience", 3)
     for each in nodes.values():  # a node that is linked is none the worse for it
         monkeypatch.setattr(each.node.membership.silences, "_warn", 0.5)
     nodes[weaker.session].do(sever)
@@ -109,6 +109,6 @@ def test_of_two_nodes_whose_link_is_lost_for_good_the_weaker_one_ends_and_says_w
     assert f"node {stronger.config.node} at 127.0.0.1:" in str(error)
     assert not stronger.failed.done()
     assert f"node {stronger.config.node} at 127.0.0.1:" in caplog.text
-    assert f"node {weaker.config.node} at 127.0.0.1:" in caplog.text
+    until(lambda: f"node {weaker.config.node} at 127.0.0.1:" in caplog.text, "the other one said so too", 30)
     broker.crash(weaker.config.node)
     client(stronger.config.node).send(f"/queue/{name}", "goes on", persistent="true")
