@@ -72,6 +72,8 @@ class Node:
         self._pumping = False
         self._applying: Applying | None = None
         self.cluster_links: Links | None = None
+        self.membership: Membership | None = None  #: once it is about to join
+        self._seat: Seat | None = None  # the same
 
     # -- life
 
@@ -253,13 +255,15 @@ class Node:
         return False
 
     async def abandon(self) -> None:
-        """Give up all that a node has that failed: its clients are gone, and what it knew is of no use."""
-        await self._seat.leave()
+        """Give up all that a node has that failed, or is not to start any more: what it knew is of no use."""
+        if self._seat is not None:
+            await self._seat.leave()
         if self.cluster_links is not None:
             await self.cluster_links.stop()
         await self._end_tasks()
-        with contextlib.suppress(StoreUnavailable):
-            await self.membership.leave()
+        if self.membership is not None:
+            with contextlib.suppress(StoreUnavailable):
+                await self.membership.leave()
         await self._store.close()
         await self._control.close()
 

@@ -28,7 +28,7 @@ CORE = (
     "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.leftovers",
     "brokerapp.logs", "brokerapp.nodes.abroad", "brokerapp.nodes.claims", "brokerapp.nodes.doubts",
     "brokerapp.nodes.guests", "brokerapp.nodes.hearing",
-    "brokerapp.nodes.homes", "brokerapp.nodes.known", "brokerapp.nodes.members",
+    "brokerapp.nodes.homes", "brokerapp.nodes.known", "brokerapp.nodes.leaving", "brokerapp.nodes.members",
     "brokerapp.nodes.shares", "brokerapp.nodes.strangers", "brokerapp.nodes.summary",
     "brokerapp.nodes.wanted", "brokerapp.nodes.words",
     "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas",

@@ -89,8 +89,9 @@ class Membership:
         """Say that the node lives. Raises Fenced when it was taken for dead."""
         now = asyncio.get_running_loop().time()
         await self._store.beat(self.session, status, self.name, self._timeout_ms)
-        if now - self._beat_at > self._timeout_ms / 1000 - self.period:  # others may have been a period earlier
-            self._steady_since = asyncio.get_running_loop().time()
+        answered = asyncio.get_running_loop().time()
+        if answered - self._beat_at > self._timeout_ms / 1000 - self.period:  # others may have been a period earlier
+            self._steady_since = answered
         self._beat_at = now
 
     @property
@@ -172,5 +173,7 @@ class Membership:
             return
         beating = await self._store.beating()
         for name, session in others.items():
-            if name not in beating and await self._store.expel(self.session, name, session):
+            if name in beating or not self._may_judge:  # the store may have stood still as it was asked
+                continue
+            if await self._store.expel(self.session, name, session):
                 logger.warning("node %s has not beaten for %d ms: it is expelled", name, self._timeout_ms)

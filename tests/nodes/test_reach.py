@@ -79,6 +79,12 @@ def test_anything_else_is_refused_by_name(text):
         Reach.parse(text)
 
 
+@pytest.mark.parametrize("text", ["0.0.0.0", "::", "ssl://[::]", "ssl://0.0.0.0"])
+def test_what_stands_for_all_addresses_of_a_machine_is_refused_as_nobody_can_call_it(text):
+    with pytest.raises(ConfigurationRefused, match=r"--link .*name the one address"):
+        Reach.parse(text)
+
+
 def test_a_node_that_stepped_back_waits_longer_each_time_and_one_that_was_expelled_does_not():
     rejoining, error = Rejoining(), Unlinked("b lives")
     assert [rejoining.pause(error, expelled=False, lasted=40) for _ in range(7)] == [30, 60, 120, 240, 480, 600, 600]
