@@ -40,6 +40,7 @@ from brokerapp.stats import Stats
 from brokerapp.stomp.endpoint import Authenticate
 from brokerapp.stomp.tls import client_context
 from brokerapp.store import Limits
+from brokerapp.store.durability import REMEDY, loss
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.room import store_limit
 
@@ -71,6 +72,8 @@ class Node:
         self._pumping = False
         self._applying: Applying | None = None
         self.cluster_links: Links | None = None
+        self.membership: Membership | None = None  #: once it is about to join
+        self._seat: Seat | None = None  # the same
 
     # -- life
 
@@ -156,7 +159,10 @@ class Node:
 
     async def _make_broker(self, definitions: Definitions) -> Broker:
         """The broker, which knows its limits and how much the store holds."""
-        total = store_limit(self.config.store_limit, await self._store.memory())
+        memory = await self._store.memory()
+        if (found := loss(memory)) and not self.config.settings.delete_all_messages_on_startup:
+            logger.warning("not durable: %s; %s", found, REMEDY)
+        total = store_limit(self.config.store_limit, memory)
         self._limits = Limits(
             total=total,
             temp=min(self.config.temp_limit, total) if total else self.config.temp_limit,
@@ -249,13 +255,15 @@ class Node:
         return False
 
     async def abandon(self) -> None:
-        """Give up all that a node has that failed: its clients are gone, and what it knew is of no use."""
-        await self._seat.leave()
+        """Give up all that a node has that failed, or is not to start any more: what it knew is of no use."""
+        if self._seat is not None:
+            await self._seat.leave()
         if self.cluster_links is not None:
             await self.cluster_links.stop()
         await self._end_tasks()
-        with contextlib.suppress(StoreUnavailable):
-            await self.membership.leave()
+        if self.membership is not None:
+            with contextlib.suppress(StoreUnavailable):
+                await self.membership.leave()
         await self._store.close()
         await self._control.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -241,9 +241,13 @@ class Connections:
         The durable subscriptions that a duplex one left at a broker that is away stay there.
         """
         await self._drop(name, for_good=True)
+        self.forget((name,))
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Nothing is to be kept any more for the bridges of connectors that had these names."""
         clients = {each.subscription.client_id for each in self.broker.durables}
         for client in clients:
-            if is_left_by(client, name, self.broker.name, self._connectors):
+            if any(is_left_by(client, name, self.broker.name, self._connectors) for name in names):
                 self.broker.durables.keep_of_bridge(client, ())
 
     async def _drop(self, name: str, *, for_good: bool = False) -> None:

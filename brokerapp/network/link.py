@@ -94,23 +94,30 @@ class Link(asyncio.Protocol):
         self._beat: asyncio.TimerHandle | None = None
 
     async def open(self, headers: Mapping[str, str]) -> None:
-        """Log in, as the bridge of the broker named in `headers`. Raises LinkLost."""
+        """Log in, as the bridge of the broker named in `headers`. Raises LinkLost.
+
+        Nothing is left of it when that fails or is given up: an id that it has could not be had again.
+        """
+        try:
+            await self._log_in(headers)
+        except BaseException:
+            self.close()
+            raise
+
+    async def _log_in(self, headers: Mapping[str, str]) -> None:
         beats = f"{HEART_BEAT_MS},{HEART_BEAT_MS}"
         self.send("CONNECT", {"accept-version": "1.2", "host": "/", "heart-beat": beats, **headers})
         done, _ = await asyncio.wait(
             {self._connected, self.lost}, timeout=CONNECT_SECONDS, return_when=asyncio.FIRST_COMPLETED
         )
         if self._connected not in done:
-            self.close("it does not answer CONNECT")
-            raise LinkLost(self.lost.result())
+            raise LinkLost(self.lost.result() if self.lost.done() else "it does not answer CONNECT")
         answer = self._connected.result()
         if answer.command != "CONNECTED":
-            self.close()
             raise LinkLost(answer.headers.get("message", "it refuses the login"))
         self._parser.version = "1.2"
         dialect = dialect_of(answer.headers)
         if dialect is None:
-            self.close()
             server = answer.headers.get("server", "a server without a name")
             raise LinkLost(f"it is neither Sluice nor ActiveMQ Classic, but {server}")
         self.dialect = dialect

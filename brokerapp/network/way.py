@@ -166,8 +166,12 @@ class Way:
         id = outbound(terms.name, self.broker)
         way = {WAY_HEADER: " ".join(map(str, self.addresses))}
         await link.open({BRIDGE_HEADER: self.broker, "client-id": id, **way, **duplex, **login})
-        if not link.remote:
-            link.remote = await ask_name(link) or f"{address.host}:{address.port}"
+        try:
+            if not link.remote:
+                link.remote = await ask_name(link) or f"{address.host}:{address.port}"
+        except BaseException:
+            link.close()
+            raise
         return link
 
     async def _consume(self) -> Link:

@@ -1,8 +1,9 @@
 """Links: one TCP connection between each two nodes of a broker, over which they tell each other words.
 
 Of two nodes the one whose session sorts first calls. Each proves to the other that it knows the broker's secret, which
-is in the store, and that it means this other: the secret itself is never sent. Who has not proved that yet can make a
-node keep little. What was told while a connection was lost is lost with it; both ends
+is in the store, and that it means this other: the secret itself is never sent. Over TLS the proof is of this
+connection, too: it names the certificates of both ends, so that nobody between them can pass it on. Who has not proved
+that yet can make a node keep little. What was told while a connection was lost is lost with it; both ends
 begin anew when there is one again.
 """
 
@@ -36,6 +37,10 @@ MAX_GREETING = 4 * 1024
 MAX_STRANGERS = 100
 
 
+#: Digests of the certificates of the caller and of who is called; "" without TLS.
+Ends = tuple[bytes, bytes]
+
+
 class Ears(Protocol):
     """Who is told what links hear."""
 
@@ -51,10 +56,13 @@ class Ears(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LinkTls:
-    """How a node speaks TLS with others: as the one that is called, and as the caller. Each shows a certificate."""
+    """How a node speaks TLS with others: as the one that is called, and as the caller. It shows the same certificate,
+    here as DER, as either.
+    """
 
     called: ssl.SSLContext
     calling: ssl.SSLContext
+    certificate: bytes
 
 
 class Links:
@@ -64,6 +72,7 @@ class Links:
         self.session, self.ears, self._tls = session, ears, tls
         self.secret = b""
         self.address = ""  #: where others reach it
+        self._server: asyncio.Server | None = None
         self._up: dict[str, Link] = {}
         self._strangers: dict[Link, None] = {}  # who called and is not known yet, who waits longest first
         self._callers: dict[str, asyncio.Task] = {}
@@ -72,7 +81,8 @@ class Links:
     async def listen(self, host: str) -> None:
         """Let others call, at a free port of this address."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Link(self), host, 0, ssl=self._tls and self._tls.called)
+        tls = {"ssl": self._tls.called, "ssl_handshake_timeout": PATIENCE_SECONDS} if self._tls else {}
+        self._server = await loop.create_server(lambda: Link(self), host, 0, **tls)
         address, port, *_ = self._server.sockets[0].getsockname()
         self.address = f"{address}:{port}"
 
@@ -139,16 +149,24 @@ class Links:
             del self._up[link.peer]
             self.ears.unlinked(link.peer)
 
-    def proof(self, nonce: bytes, session: str, to: str) -> bytes:
-        """What only who knows the secret can say to this challenge: that it is `session` and means `to`.
-
-        Nobody can use it to be known elsewhere.
+    def proof(self, nonce: bytes, session: str, to: str, ends: Ends) -> bytes:
+        """What only who knows the secret can say to this challenge: that it is `session`, means `to`, and sees these
+        ends of the connection. Nobody can use it to be known elsewhere, or over another connection.
         """
-        return hmac.new(self.secret, msgpack.packb((nonce, session, to)), hashlib.sha256).digest()
+        return hmac.new(self.secret, msgpack.packb((nonce, session, to, *ends)), hashlib.sha256).digest()
+
+    def ends(self, transport: asyncio.BaseTransport, *, calls: bool) -> Ends:
+        """Those of a connection, as this end sees them; `calls`: this end is the caller."""
+        if self._tls is None:
+            return b"", b""
+        own, theirs = self._tls.certificate, transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        caller, called = (own, theirs) if calls else (theirs, own)
+        return hashlib.sha256(caller).digest(), hashlib.sha256(called).digest()
 
     def close(self) -> None:
         """End all connections."""
-        self._server.close()
+        if self._server is not None:
+            self._server.close()
         for caller in self._callers.values():
             caller.cancel()
         for link in [*self._up.values(), *self._strangers]:
@@ -176,6 +194,7 @@ class Link(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: asyncio.Transport = transport  # type: ignore[assignment]
+        self._ends = self._links.ends(transport, calls=bool(self._wanted))
         self._impatience = self._loop.call_later(PATIENCE_SECONDS, self._check_known)
         if not self._wanted:
             self._links.called(self)
@@ -237,17 +256,17 @@ class Link(asyncio.Protocol):
         """Called: challenge, be told who it is, say who we are. The caller does the same the other way round."""
         links, wanted = self._links, self._wanted
         if word is Word.CHALLENGE and wanted:
-            self.say(Word.HELLO, links.session, links.proof(facts[0], links.session, wanted), self._nonce)
+            self.say(Word.HELLO, links.session, links.proof(facts[0], links.session, wanted, self._ends), self._nonce)
             return
         if word is not (Word.WELCOME if wanted else Word.HELLO):
             raise ValueError(f"{word.name} from who is not known yet")
         session, proof, *nonce = facts
         if wanted and session != wanted:
             raise ValueError(f"{session!r} where {wanted} was called")
-        if not hmac.compare_digest(proof, links.proof(self._nonce, session, links.session)):
+        if not hmac.compare_digest(proof, links.proof(self._nonce, session, links.session, self._ends)):
             raise ValueError("a wrong proof")
         if nonce:
-            self.say(Word.WELCOME, links.session, links.proof(nonce[0], links.session, session))
+            self.say(Word.WELCOME, links.session, links.proof(nonce[0], links.session, session, self._ends))
         self.peer = session
         links.came_up(self)
 

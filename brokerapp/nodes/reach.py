@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -30,11 +31,24 @@ class Reach:
             raise ConfigurationRefused(
                 f"--link {text}: it is an address of this machine, or {TLS_SCHEME}://ADDRESS for TLS, without a port"
             )
-        return Reach(host.removeprefix("[").removesuffix("]"), bool(found))
+        reach = Reach(host.removeprefix("[").removesuffix("]"), bool(found))
+        if _is_any(reach.host):
+            raise ConfigurationRefused(
+                f"--link {text}: others cannot call it: name the one address of this machine at which they reach it"
+            )
+        return reach
 
 
 def _has_port(host: str) -> bool:
     return host.count(":") == 1 or (host.startswith("[") and not host.endswith("]"))
+
+
+def _is_any(host: str) -> bool:
+    """Whether it stands for all addresses of a machine."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
 
 
 def check_reach(node: str, reach: Reach, redis_url: str) -> None:

@@ -50,14 +50,24 @@ def server_context(stores: TlsStores, options: TlsOptions = PLAIN_TLS) -> ssl.SS
     return context
 
 
-def equal_contexts(stores: TlsStores) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """What two that are alike speak TLS with, as the one that is called and as the caller: each shows a certificate
-    that the other's trust store vouches for, whatever host it names. Raises ConfigurationRefused.
+def equal_contexts(stores: TlsStores) -> tuple[ssl.SSLContext, ssl.SSLContext, bytes]:
+    """What two that are alike speak TLS with, as the one that is called and as the caller: each shows a certificate,
+    told as DER, that the other's trust store vouches for, whatever host it names. Raises ConfigurationRefused.
     """
     called = server_context(stores, TlsOptions(client_auth=ClientAuth.NEEDED))
     calling = _context(ssl.PROTOCOL_TLS_CLIENT, stores, PLAIN_TLS)
     calling.check_hostname = False
-    return called, calling
+    return called, calling, _own_certificate(stores.key_store)
+
+
+def _own_certificate(store: KeyStore) -> bytes:
+    """What is shown of a key store that could be loaded: the certificate that goes with the key, which is the first."""
+    content = _read(store)
+    if content.startswith(b"0"):
+        certificate = _pkcs12(store, content).cert.certificate
+    else:
+        certificate = x509.load_pem_x509_certificates(content)[0]
+    return certificate.public_bytes(Encoding.DER)
 
 
 def _context(protocol: int, stores: TlsStores, options: TlsOptions) -> ssl.SSLContext:

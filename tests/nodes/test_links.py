@@ -93,8 +93,8 @@ def tls_of(folder, authority="the nodes' own"):
     return trusting(Authority(folder, authority))
 
 
-def trusting(authority):
-    key_store = KeyStore(str(authority.issue("node").p12), PASSWORD)
+def trusting(authority, name="node"):
+    key_store = KeyStore(str(authority.issue(name).p12), PASSWORD)
     return LinkTls(*equal_contexts(TlsStores(key_store, trust_store=KeyStore(str(authority.pem)))))
 
 
@@ -119,6 +119,38 @@ async def test_a_node_whose_certificate_nobody_vouches_for_is_not_known_and_that
             await asyncio.sleep(3 * module.RETRY_SECONDS)
         assert not a.ears.met.is_set()
         assert not b.ears.met.is_set()
+
+
+async def test_who_stands_between_two_nodes_with_a_certificate_they_believe_is_known_to_neither(tmp_path):
+    authority = Authority(tmp_path)
+    between = trusting(authority, "between")
+    async with listening("a", trusting(authority)) as a, listening("b", trusting(authority, "b")) as b:
+        relaying, passed_on = [], asyncio.Event()
+
+        async def copy(reader, writer):
+            while data := await reader.read(1000):
+                writer.write(data)
+                passed_on.set()
+            writer.close()
+
+        async def relay(reader, writer):
+            there = await asyncio.open_connection(*b.address.split(":"), ssl=between.calling)
+            relaying.extend(asyncio.create_task(each) for each in (copy(there[0], writer), copy(reader, there[1])))
+
+        server = await asyncio.start_server(relay, "127.0.0.1", 0, ssl=between.called)
+        call(a, "b", "{}:{}".format(*server.sockets[0].getsockname()))
+        await asyncio.wait_for(passed_on.wait(), PATIENCE)
+        await asyncio.wait(relaying[:2], timeout=PATIENCE)  # b ends it, and a with it
+        assert not a.ears.met.is_set()
+        assert not b.ears.met.is_set()
+        server.close()
+
+
+async def test_who_does_not_even_begin_to_speak_tls_is_not_waited_for_long(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.1)
+    async with listening("b", tls_of(tmp_path / "own")) as b:
+        reader, writer = await asyncio.open_connection(*b.address.split(":"))
+        assert await is_refused(SimpleNamespace(reader=reader, writer=writer))
 
 
 async def test_who_is_not_known_can_not_say_much():
