@@ -39,6 +39,7 @@ from brokerapp.stats import Stats
 from brokerapp.stomp.endpoint import Authenticate
 from brokerapp.stomp.tls import ClientContexts
 from brokerapp.store import Limits
+from brokerapp.store.durability import REMEDY, loss
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.room import store_limit
 
@@ -156,7 +157,10 @@ class Node:
 
     async def _make_broker(self, definitions: Definitions) -> Broker:
         """The broker, which knows its limits and how much the store holds."""
-        total = store_limit(self.config.store_limit, await self._store.memory())
+        memory = await self._store.memory()
+        if (found := loss(memory)) and not self.config.settings.delete_all_messages_on_startup:
+            logger.warning("not durable: %s; %s", found, REMEDY)
+        total = store_limit(self.config.store_limit, memory)
         self._limits = Limits(
             total=total,
             temp=min(self.config.temp_limit, total) if total else self.config.temp_limit,

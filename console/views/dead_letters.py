@@ -13,8 +13,8 @@ from django.views.decorators.http import require_GET
 
 from console.access import Verb, may, needs, visible
 from console.dead_letters import BARS, histogram
-from console.repair.jobs import FEW
 from console.repair.models import Job
+from console.repair.wish import FEW
 from console.seen_as import look_of
 from console.surveying import survey_for
 
