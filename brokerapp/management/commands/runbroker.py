@@ -114,7 +114,7 @@ class Command(BaseCommand):
             )
             if options["redis"] and wanted.node != ONLY_NODE:
                 check_reach(wanted.node, reach, url)
-            data.remember(wanted.broker)
+            data.remember(wanted.broker, options["redis"])
             period = period_ms(config)
             told, rejoining = _told_to_stop(), Rejoining()
             while not told.is_set():
