@@ -12,7 +12,7 @@ from console.access import Verb, may, rights_of, roles_of
 from console.commands import allowed
 from console.models import UserSetting
 from console.rail import rail_of
-from console.seen_as import look_of
+from console.seen_as import ended, look_of, person
 
 
 def house(request: HttpRequest) -> dict[str, Any]:
@@ -21,10 +21,11 @@ def house(request: HttpRequest) -> dict[str, Any]:
     if user is None or not user.is_authenticated:
         return {"theme": "auto", "zone": zones.UTC, "broker": settings.SLUICE.broker_name}
     rights = rights_of(user)
-    setting = UserSetting.objects.filter(user=user).first() or UserSetting()
+    setting = UserSetting.objects.filter(user=person(user)).first() or UserSetting()
     return {
         "rights": rights,
         "looking": look_of(user),
+        "looked": ended(request),
         "roles": ", ".join(sorted(roles_of(user))) or "no role",
         "theme": setting.theme,
         "themes": UserSetting.Theme.choices,

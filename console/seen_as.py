@@ -2,7 +2,8 @@
 meanwhile, and stays who they are to the audit trail.
 
 It is kept in the admin's session and ends after MINUTES, with the session, or with the right to manage users. What the
-person alone has to do with, such as their account and their tokens, is not shown.
+person alone has to do with, such as their account and their tokens, is not shown. A page outlives the look that it
+shows: what is sent from it afterwards changes nothing either.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from django.contrib.auth.models import User
 from django.contrib.sessions.backends.base import SessionBase
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import rotate_token
 
 from brokerapp.errors import BrokerError, RequestRefused
 from console import audit, effective
@@ -26,10 +28,12 @@ from console.effective import Holder
 
 #: After which it ends by itself: long enough for a walk through the pages, too short to be forgotten for a day.
 MINUTES = 30
-#: In the session of who looks.
+#: In the session of who looks; until they were told so also of who did, where it ended by itself.
 KEY = "seen_as"
 #: What may be sent meanwhile, by the names of addresses: the ways out.
 WAYS_OUT = frozenset({"stop-seeing-as", "logout", "account_logout"})
+#: The key of no user in the database: theirs is what a group or a role owns.
+NOBODY = 0
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -52,6 +56,18 @@ def look_of(user: AnyUser) -> Look | None:
     return getattr(user, "look", None)
 
 
+def person(user: AnyUser) -> AnyUser:
+    """Who sits at the screen: who looks, or simply the user."""
+    look = look_of(user)
+    return look.by if look else user
+
+
+def words(user: AnyUser) -> str:
+    """Whom the console is seen as, in words; "" by whoever sees it as themselves."""
+    look = look_of(user)
+    return look.holder.words if look else ""
+
+
 def begin(session: SessionBase, holder: Holder) -> None:
     """See the console as this holder does from the next request on. Raises RequestRefused."""
     if not any(grant.allows(Verb.SEE) for grant in holder.grants):
@@ -60,9 +76,17 @@ def begin(session: SessionBase, holder: Holder) -> None:
     session[KEY] = {"kind": holder.kind, "name": holder.name, "scopes": list(holder.scopes), "until": until}
 
 
-def end(session: SessionBase) -> None:
-    """See it as oneself again."""
-    session.pop(KEY, None)
+def end(request: HttpRequest) -> None:
+    """See it as oneself again. No form can be sent that a page showed to somebody else's eyes."""
+    request.session.pop(KEY, None)
+    rotate_token(request)
+
+
+def ended(request: HttpRequest) -> str:
+    """As whom the console was seen before that ended by itself, until its end is taken note of; "" otherwise."""
+    kept = request.session.get(KEY)
+    is_over = kept and request.user.is_authenticated and look_of(request.user) is None
+    return Holder(kept["kind"], kept["name"], (), tuple(kept["scopes"])).words if is_over else ""
 
 
 def seen_as(user: AnyUser, session: SessionBase) -> AnyUser:
@@ -74,27 +98,37 @@ def seen_as(user: AnyUser, session: SessionBase) -> AnyUser:
         holder = effective.find(kept["kind"], kept["name"], kept["scopes"])
     except BrokerError:  # deleted meanwhile
         return user
-    # Stars, views and jobs of one's own are those of the user; a group and a role have none, and show the admin's.
-    other = User.objects.get(**({"username": holder.name} if holder.kind == effective.USER else {"pk": user.pk}))
+    # Stars, views and jobs of one's own are those of the user; a group and a role have none.
+    is_user = holder.kind == effective.USER
+    other = User.objects.get(username=holder.name) if is_user else User(pk=NOBODY, username=holder.words)
     other._grants, other.look = holder.grants, Look(user, holder, kept["until"])
     return other
 
 
 def still_seen(user: AnyUser, session: SessionBase) -> AnyUser | None:
     """The user as of now, or whom they see the console as; None when the session, the account or the look has ended."""
-    look = look_of(user)
-    found = still_here(look.by if look else user, session)
+    found = still_here(person(user), session)
     found = found and seen_as(found, session)
-    return None if found is None or (look is not None and look_of(found) is None) else found
+    return None if found is None or words(found) != words(user) else found
 
 
 def refuse_changes(request: HttpRequest) -> None:
-    """Raise PermissionDenied, and leave a trace, where somebody who only looks sends what would change something."""
-    look = look_of(request.user)
-    if look is not None and request.method not in _SAFE:
-        reason = f"You see the console as the {look.holder.words}: nothing can be changed until you stop."
-        audit.denied(request, "change", request.path, reason)
-        raise PermissionDenied(reason)
+    """Raise PermissionDenied, and leave a trace, where somebody who only looks sends what would change something.
+
+    So it is once after a look that ended by itself: the page from which it was sent may still have shown it.
+    """
+    if request.method in _SAFE:
+        return
+    seen, was_seen = words(request.user), ended(request)
+    if seen:
+        reason = f"You see the console as the {seen}: nothing can be changed until you stop."
+    elif was_seen:
+        end(request)
+        reason = f"You saw the console as the {was_seen}, which has ended: nothing was changed. From now on you do it."
+    else:
+        return
+    audit.denied(request, "change", request.path, reason)
+    raise PermissionDenied(reason)
 
 
 class SeenAsMiddleware:
@@ -114,16 +148,12 @@ class SeenAsMiddleware:
         if KEY not in request.session or request.resolver_match.url_name in WAYS_OUT:
             return
         request.user = seen_as(request.user, request.session)
-        look = look_of(request.user)
-        if look is None or not getattr(
-            view, "login_required", True
-        ):  # operations ask by themselves, with a token or so
+        if not getattr(view, "login_required", True):  # operations ask by themselves, with a token or so
             return
         refuse_changes(request)
-        if not hasattr(view, "verb"):
-            raise PermissionDenied(
-                f"This is one's own: it is not shown to who sees the console as the {look.holder.words}."
-            )
+        seen = words(request.user)
+        if seen and not hasattr(view, "verb"):
+            raise PermissionDenied(f"This is one's own: it is not shown to who sees the console as the {seen}.")
 
 
 def with_looks(application: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:

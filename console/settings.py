@@ -30,6 +30,7 @@ SECRET_KEY = secret_key(SLUICE.data / "secret-key")
 
 _named_hosts = [host.strip() for host in os.environ.get("SLUICE_HOSTS", "").split(",") if host.strip()]
 ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", *_named_hosts]
+CSRF_FAILURE_VIEW = "console.views.problems.outdated"
 CSRF_TRUSTED_ORIGINS = [f"https://{host}" for host in _named_hosts if host != "*"]
 
 INSTALLED_APPS = [

@@ -171,7 +171,7 @@ class Connections:
         address = address_of(uri)
         if address is None or len(connector.announced) >= MAX_FOUND:
             return
-        if connector.terms.password is not None and not address.tls:
+        if connector.terms.login is not None and connector.terms.login[1] and not address.tls:
             logger.warning(
                 "network connector %s: %s announces %s: a password is told nobody who was found without TLS",
                 connector.terms.name, broker, address,

@@ -1,5 +1,6 @@
 """The live socket: one a browser tab, many topics, latest-value frames with only the cells that changed.
 
+Its address says as whom the page shows the console, where that is somebody else: `?as=user+sam`.
 The client sends `{"type": "subscribe", "topic": T, "rows": [...]}`, `{"type": "unsubscribe", "topic": T}` and
 `{"type": "visible", "value": false}`. About once a second (less often to a hidden tab) the server sends
 `{"type": "frame", "age": SECONDS, "trouble": TEXT, "topics": {T: {CELL: VALUE}}}`, where age says how old the numbers
@@ -15,6 +16,7 @@ import logging
 import time
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
@@ -31,7 +33,7 @@ from console.live.sparks import sparks_soon
 from console.live.topics import CELLS, FROM_DATABASE, KNOWN, RIGHTS, Topic
 from console.rights import everything
 from console.rights_version import rights_version
-from console.seen_as import still_seen
+from console.seen_as import person, still_seen, words
 from console.zones import zone_named, zone_of
 
 logger = logging.getLogger(__name__)
@@ -47,6 +49,13 @@ RECHECK = 30.0
 RUNS_RECHECK = 5.0
 #: Close code for somebody who is not logged in (any more).
 LOGGED_OUT = 4401
+#: And for a page whose user sees the console as somebody else than it shows: it is to be loaded again.
+SEEN_OTHERWISE = 4409
+
+
+def _shown_to(query: bytes) -> str:
+    """As whom the page shows the console, by the socket's address; "" as its user."""
+    return parse_qs(query.decode()).get("as", [""])[0]
 
 
 class LiveConsumer(AsyncJsonWebsocketConsumer):
@@ -69,12 +78,15 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         if not self.scope["user"].is_authenticated:
             await self.close(LOGGED_OUT)
             return
+        if words(self.scope["user"]) != _shown_to(self.scope["query_string"]):
+            await self.close(SEEN_OTHERWISE)
+            return
         self._mirror: Mirror = await asyncio.to_thread(mirror)
         loop = asyncio.get_running_loop()
         reader = await asyncio.to_thread(notices)
         self._stop_listening = reader.listen(lambda notice: loop.call_soon_threadsafe(self._noticed))
         self._sees = await database_sync_to_async(visible)(self.scope["user"])
-        self._zone = zone_named(await database_sync_to_async(zone_of)(self.scope["user"]))
+        self._zone = zone_named(await database_sync_to_async(zone_of)(person(self.scope["user"])))
         self._pump = asyncio.create_task(self._send_frames())
 
     async def disconnect(self, code: int) -> None:
@@ -200,7 +212,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self._checked = time.monotonic()
         user = await database_sync_to_async(still_seen)(self.scope["user"], self.scope["session"])
         if user is None:
-            await self.close(LOGGED_OUT)
+            await self.close(SEEN_OTHERWISE if words(self.scope["user"]) else LOGGED_OUT)
             return False
         self.scope["user"] = user
         self._sees = await database_sync_to_async(visible)(user)

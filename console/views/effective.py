@@ -126,7 +126,7 @@ def stop(request: HttpRequest) -> HttpResponse:
     kept = request.session.get(seen_as.KEY)
     if kept:
         with audit.recording(request, "stop seeing console as", f"{kept['kind']} {kept['name']}"):
-            seen_as.end(request.session)
+            seen_as.end(request)
         return redirect(_page_of({**kept, "scopes": " ".join(kept["scopes"])}))
     return redirect("overview")
 

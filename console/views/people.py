@@ -25,6 +25,7 @@ from console.login import recently_proved
 from console.models import Assignment
 from console.rights import EXTRAS, ROLES_BY_VERB, UNSCOPED, Role
 from console.sealing import seal, unseal
+from console.seen_as import look_of
 
 PAGE_SIZE = 50
 #: In the session, until the next page of a user: what that page shows once.
@@ -135,7 +136,8 @@ def _shown_once(request: HttpRequest, user: User, secret: dict[str, str]) -> Htt
 def user(request: HttpRequest, user_id: int) -> HttpResponse:
     """One user: state, roles, groups, and what they may do in effect, for a destination or at all."""
     user = get_object_or_404(User, pk=user_id)
-    sealed = request.session.pop(SECRET, None)  # shown now or never
+    # Shown now or never, and to nobody else's eyes.
+    sealed = request.session.pop(SECRET, None) if look_of(request.user) is None else None
     secret = json.loads(unseal(sealed)) if sealed else None
     asked, wrong = request.GET.get("destination", "").strip(), ""
     destination = None

@@ -24,6 +24,14 @@ def denied(request: HttpRequest, exception: Exception | None = None) -> HttpResp
     return _page(request, 403, "This is not for your role", sentence)
 
 
+def outdated(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """403: a form of a page that was there before a login, or before the console was seen as somebody else."""
+    logger.info("%s %s: %s", request.method, request.path, reason)
+    return _page(
+        request, 403, "This page is out of date", "Nothing was changed. Load the page again, and send it then."
+    )
+
+
 def missing(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """404: names what is missing, and leads to the list where it would stand."""
     sentence = str(exception or "")

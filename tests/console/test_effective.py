@@ -141,6 +141,55 @@ def test_it_ends_by_itself_and_with_the_right(admin, lonely_console, monkeypatch
     assert admin.get(reverse("audit")).status_code == 403
 
 
+@pytest.fixture
+def a_look_that_ended(admin, lonely_console, monkeypatch):
+    look(admin, "role", "viewer")
+    now = time.time() + seen_as.MINUTES * 60 + 1
+    monkeypatch.setattr("console.seen_as.time.time", lambda: now)
+
+
+@pytest.mark.parametrize("path", ["/queues/q/purge", "/api/v1/messages", "/theme"])
+def test_what_is_sent_from_a_page_that_outlived_its_look_changes_nothing(path, admin, a_look_that_ended):
+    assert "You saw the console as the <strong>role viewer</strong>" in admin.get(reverse("audit")).content.decode()
+    refused = admin.post(path, {"theme": "dark"})
+    assert (refused.status_code, "which has ended" in refused.content.decode()) == (403, True)
+    assert (AuditEntry.objects.first().who, AuditEntry.objects.first().outcome) == ("admin", "denied")
+    assert admin.post(reverse("theme"), {"theme": "dark"}).status_code == 302  # whoever was told does it themselves
+    assert "You saw the console as" not in admin.get(reverse("overview")).content.decode()
+
+
+def test_a_form_that_was_shown_to_other_eyes_cannot_be_sent_after_them(admin, lonely_console):
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = admin.cookies
+
+    def token(page) -> str:
+        return page.content.decode().partition('name="csrfmiddlewaretoken" value="')[2].partition('"')[0]
+
+    of_admin = token(strict.get(reverse("overview")))
+    look_at = {"kind": "role", "name": "viewer", "csrfmiddlewaretoken": of_admin}
+    assert strict.post(reverse("see-as"), look_at).status_code == 302
+    shown = token(strict.get(reverse("overview")))
+    assert strict.post(reverse("stop-seeing-as"), {"csrfmiddlewaretoken": shown}).status_code == 302
+    stale = strict.post(reverse("theme"), {"theme": "dark", "csrfmiddlewaretoken": shown})
+    assert (stale.status_code, "This page is out of date" in stale.content.decode()) == (403, True)
+
+
+def test_what_is_the_admins_own_is_offered_and_shown_to_no_other_eyes(admin, lonely_console):
+    me = User.objects.get(username="admin")
+    Star.objects.create(user=me, subject="queue://mine")
+    new = admin.post(reverse("new-user"), {"username": "newcomer", "way": "link"})
+    assert look(admin, "role", "admin").status_code == 200
+    page = admin.get(reverse("queues"))
+    assert page.context["user"].get_username() == "role admin"
+    assert not any(
+        f'"{reverse(each)}"' in page.content.decode() for each in ("theme", "zone", "keys", "account", "tokens")
+    )
+    assert "data-seen=" not in page.content.decode()
+    seen = admin.get(new["Location"])
+    admin.post(reverse("stop-seeing-as"))
+    assert (seen.context["secret"], admin.get(new["Location"]).context["secret"] is None) == (None, False)
+
+
 def test_the_second_factor_of_who_looks_counts_and_not_that_of_whom_they_see(admin, lonely_console, settings):
     make_user("support", name="sam")
     look(admin, "user", "sam")

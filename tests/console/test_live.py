@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from urllib.parse import urlencode
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
@@ -12,7 +13,7 @@ from django.test import Client
 from brokerapp.destination import Destination
 from console import effective, runs, seen_as
 from console.live.mirror import mirror
-from console.live.socket import LOGGED_OUT, MAX_TOPICS
+from console.live.socket import LOGGED_OUT, MAX_TOPICS, SEEN_OTHERWISE
 from console.models import AnalysisRun, Assignment
 from tests.console.conftest import make_user
 
@@ -56,7 +57,7 @@ class Socket(ApplicationCommunicator):
         await self.wait(PATIENCE)
 
 
-def socket(session: str = "", origin: str = "http://testserver") -> Socket:
+def socket(session: str = "", origin: str = "http://testserver", shown_to: str = "") -> Socket:
     from console.asgi import application
 
     headers = [
@@ -64,7 +65,8 @@ def socket(session: str = "", origin: str = "http://testserver") -> Socket:
         (b"host", b"testserver"),
         (b"cookie", f"{settings.SESSION_COOKIE_NAME}={session}".encode()),
     ]
-    return Socket(application, {"type": "websocket", "path": "/live", "headers": headers, "subprotocols": []})
+    scope = {"type": "websocket", "path": "/live", "headers": headers, "subprotocols": []}
+    return Socket(application, {**scope, "query_string": urlencode({"as": shown_to}).encode()})
 
 
 async def frame_with(live: Socket, topic: str, wanted=lambda cells: True) -> dict:
@@ -312,7 +314,11 @@ async def test_a_scope_hides_rows_and_refuses_a_queue_beyond_it(console, session
     await live.disconnect()
 
 
-async def test_who_sees_the_console_as_somebody_else_gets_their_frames_until_the_look_ends(console, session_of, seen):
+async def test_who_sees_the_console_as_somebody_else_gets_their_frames_until_the_look_ends(
+    console, session_of, seen, monkeypatch
+):
+    clocks = []
+    monkeypatch.setattr("console.live.socket.zone_of", lambda user: clocks.append(user.get_username()) or "UTC")
     await asyncio.to_thread(console.send, "/queue/scoped-out", "1")
     await asyncio.to_thread(console.send, "/queue/scoped.in", "1")
 
@@ -324,7 +330,10 @@ async def test_who_sees_the_console_as_somebody_else_gets_their_frames_until_the
         return key
 
     key = await asyncio.to_thread(look)
-    live = socket(key)
+    shown_otherwise = socket(key)  # a page from before
+    await shown_otherwise.connect()
+    assert (await shown_otherwise.receive_output(PATIENCE))["code"] == SEEN_OTHERWISE
+    live = socket(key, shown_to="role viewer for scoped.>")
     await live.connect()
     await live.send_json_to({"type": "subscribe", "topic": "list:queues", "rows": ["scoped.in", "scoped-out"]})
     rows = (await frame_with(live, "list:queues"))["rows"]
@@ -338,4 +347,5 @@ async def test_who_sees_the_console_as_somebody_else_gets_their_frames_until_the
     async with asyncio.timeout(PATIENCE):
         while (output := await live.receive_output(PATIENCE))["type"] != "websocket.close":
             pass
-    assert output["code"] == LOGGED_OUT
+    assert output["code"] == SEEN_OTHERWISE
+    assert set(clocks) == {"admin"}

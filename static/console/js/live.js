@@ -15,6 +15,7 @@ const RETRY_LAST = 15000;
 const LATE = 3500; // milliseconds without a frame after which the page is behind
 const DEAD = 20000; // and after which the line is taken for cut: after a sleep a socket may look open for long
 const LOGGED_OUT = 4401;
+const SEEN_OTHERWISE = 4409; // the page shows the console as somebody else than the server does by now
 
 const pill = document.querySelector("[data-pill]");
 let socket = null;
@@ -55,7 +56,8 @@ function subscribe() {
 function connect() {
   clearTimeout(retryTimer);
   if (isPaused || isOver) return;
-  const mine = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/live`);
+  const seenAs = document.body.dataset.seenAs ? `?as=${encodeURIComponent(document.body.dataset.seenAs)}` : "";
+  const mine = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/live${seenAs}`);
   socket = mine;
   mine.addEventListener("open", () => {
     retry = RETRY_FIRST;
@@ -72,9 +74,9 @@ function connect() {
 
 function lost(code) {
   socket = null;
-  if (code === LOGGED_OUT) {
+  if (code === LOGGED_OUT || code === SEEN_OTHERWISE) {
     isOver = true;
-    show("offline", "Logged out");
+    show("offline", code === LOGGED_OUT ? "Logged out" : "Out of date");
     return;
   }
   showState();
@@ -213,7 +215,7 @@ function show(state, text) {
   }
   const label = pill.querySelector("span");
   if (label.textContent !== text) label.textContent = text;
-  pill.title = trouble || (isPaused ? "Go on" : "Pause");
+  pill.title = isOver ? "Load the page again" : trouble || (isPaused ? "Go on" : "Pause");
 }
 
 function pause() {

@@ -152,10 +152,13 @@ def test_a_broker_that_announces_two_addresses_is_led_to_by_one_at_a_time(nobody
     asyncio.run(find())
 
 
+@pytest.mark.parametrize("secret", [
+    (("userName", "u"), ("password", "s")),
+    (("remoteUserName", "u"), ("remotePassword", "s")),
+])  # fmt: skip
 @pytest.mark.parametrize(("uri", "ways"), [("tcp://127.0.0.1:1", 0), ("ssl://127.0.0.1:1", 1)])
-def test_a_password_is_told_nobody_who_only_announces_itself_without_tls(uri, ways):
+def test_a_password_is_told_nobody_who_only_announces_itself_without_tls(uri, ways, secret):
     async def find():
-        secret = (("userName", "u"), ("password", "s"))
         near = NetworkConnector("near", "multicast://default?networkInterface=lo", options=secret)
         connections = Connections(ENDPOINT, [near])
         connections._found(connections.find("near"), uri, "whoever")
