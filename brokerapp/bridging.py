@@ -63,10 +63,15 @@ class Bridging:
         """
         if sender is None or not sender.bridge or not message.path:
             return False
+        repeated = self.came_before(message, topic)
+        if repeated and sender.tally is not None:
+            sender.tally.repeated += 1
+        return repeated
+
+    def came_before(self, message: Message, topic: Destination) -> bool:
+        """The same of what came by a bridge to this node or another one."""
         key = message.id, topic
         if key in self._heard:
-            if sender.tally is not None:
-                sender.tally.repeated += 1
             return True
         self._heard[key] = None
         if len(self._heard) > REMEMBERED:

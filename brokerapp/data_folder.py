@@ -20,17 +20,30 @@ class DataFolder:
         return self.path / "store"
 
     @property
+    def _elsewhere(self) -> Path:
+        """The URL of a store that is not the folder's own. It may hold a password: only its owner may read it."""
+        return self.path / "redis.url"
+
+    @property
     def _name(self) -> Path:
         return self.path / "broker.name"
 
-    def remember(self, broker: str) -> None:
-        """Note the broker's name."""
+    def remember(self, broker: str, elsewhere: str | None = None) -> None:
+        """Note the broker's name, and the URL of its store where that is not the folder's own."""
+        self._elsewhere.unlink(missing_ok=True)  # it may have been readable by others, or be true no more
+        if elsewhere is not None:
+            self._elsewhere.touch(mode=0o600)
+            self._elsewhere.write_text(elsewhere)
         self._name.write_text(broker)
 
     def whereabouts(self) -> tuple[str, str]:
-        """URL of the store and name of the broker; raises StoreUnavailable when no broker ever ran here."""
-        url = self.store / "store.url"
-        for each in (url, self._name):
+        """URL of the store and name of the broker; raises StoreUnavailable when no broker has come up here yet."""
+        if not self.path.is_dir():
+            raise StoreUnavailable(f"there is no folder {self.path}: a broker's --data is expected")
+        url = self._elsewhere if self._elsewhere.exists() else self.store / "store.url"
+        for each in (self._name, url):
             if not each.exists():
-                raise StoreUnavailable(f"{self.path} is no data folder of runbroker: {each} is missing")
+                raise StoreUnavailable(
+                    f"no broker has come up with --data {self.path}, or it still starts: there is no {each.name} yet"
+                )
         return url.read_text().strip(), self._name.read_text().strip()

@@ -220,7 +220,8 @@ class Delivery:
         stats = self._stats.of(copy.destination)
         stats.arrived(Sizes.of((message,)))
         self._stats.changed.add(stats)
-        self.homes.known.pass_on(message, copy)
+        by_bridge = sender is not None and bool(sender.bridge) and bool(message.path)
+        self.homes.known.pass_on(message, copy, by_bridge=by_bridge)
         self.spread(message, copy, sender)
 
     def spread(self, message: Message, copy: Copy, sender: Client | None) -> None:

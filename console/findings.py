@@ -137,13 +137,19 @@ def link_to(about: str, name: str, window: Mapping[str, int]) -> str:
 
 
 def _destination(name: str, window: Mapping[str, int]) -> str:
+    url = page_of(name)
+    return url + at(window) if url and url != reverse("subscribers") else url
+
+
+def page_of(name: str) -> str:
+    """The live page of a destination in native form; "" where there is none."""
     try:
         found = Destination.parse(name)
     except InvalidDestination:
         return ""
     if found.kind not in NAMED_KINDS or found.is_pattern:
         return reverse("subscribers") if name.startswith("subscription://") else ""
-    return reverse(found.kind, kwargs={"name": found.name}) + at(window)
+    return reverse(found.kind, kwargs={"name": found.name})
 
 
 def at(window: Mapping[str, int]) -> str:

@@ -36,9 +36,14 @@ class Gateway:
 
     def __init__(self, redis_url: str, broker: str) -> None:
         self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever, name="gateway", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="gateway", daemon=True)
         self._thread.start()
         self.admin: BrokerAdmin = self.run(self._open(redis_url, broker))
+
+    def _run(self) -> None:
+        """The thread. It closes the loop too: the channel layer then runs it once more, which no other thread may."""
+        self.loop.run_forever()
+        self.loop.close()
 
     @staticmethod
     async def _open(redis_url: str, broker: str) -> BrokerAdmin:
@@ -60,7 +65,6 @@ class Gateway:
         asyncio.run_coroutine_threadsafe(self._end(), self.loop).result(timeout=PATIENCE)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(timeout=PATIENCE)
-        self.loop.close()
 
     async def _end(self) -> None:
         # A cancel that meets the end of one of the driver's reads gets lost: ask until they are done.
@@ -103,10 +107,16 @@ class Gateway:
         return self.run(self.admin.depth(queue))
 
     def step(
-        self, action: str, queue: Destination, seqs: Sequence[int], target: Destination | None, actor: str
+        self,
+        action: str,
+        queue: Destination,
+        seqs: Sequence[int],
+        target: Destination | None,
+        actor: str,
+        edit: dict[str, Any] | None = None,
     ) -> list[StepOutcome]:
         """Do something to these messages; see BrokerAdmin.step."""
-        return self.run(self.admin.step(action, queue, seqs, target, actor), LONG_PATIENCE)
+        return self.run(self.admin.step(action, queue, seqs, target, actor, edit), LONG_PATIENCE)
 
     def edit(self, queue: Destination, seq: int, message: dict[str, Any], actor: str) -> dict[str, Any]:
         """Send a message in place of one; see BrokerAdmin.edit."""

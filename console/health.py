@@ -9,6 +9,7 @@ from enum import IntEnum
 from brokerapp.cluster.status import ClusterStatus, MemberStatus
 from brokerapp.destination import Destination, Kind
 from brokerapp.snapshot import DestinationStats
+from brokerapp.store.durability import loss
 from console.figures import counted, rate, span, whole
 from console.live.picture import Picture
 
@@ -95,13 +96,9 @@ class Verdict:
 
 def verdict(picture: Picture, found: list[Finding]) -> Verdict:
     """The sentence that a person who just came in should read."""
-    totals = picture.totals
-    if picture.trouble:
-        return Verdict("lost", f"The broker does not answer. {picture.trouble}")
-    if not picture.nodes:
-        return Verdict("act", "No broker node is running: messages are kept, none is accepted or delivered.")
-    if (cluster := picture.cluster) is not None and not cluster.may_change:
-        return Verdict("act", _without_master(cluster))
+    if (wrong := _of_nodes(picture)) is not None:
+        return wrong
+    totals, cluster = picture.totals, picture.cluster
     if not picture.stats:
         return Verdict("good", "The broker is up and waits for its first message.")
     if any(each.urgency is Urgency.ACT for each in found):
@@ -118,6 +115,19 @@ def verdict(picture: Picture, found: list[Finding]) -> Verdict:
     if totals.pending:
         return Verdict("good", f"All is well. {counted(totals.pending, 'message')} on their way.")
     return Verdict("good", "All is well. Every queue is drained.")
+
+
+def _of_nodes(picture: Picture) -> Verdict | None:
+    """What is wrong with the broker itself, whatever its queues hold; None: nothing."""
+    if picture.trouble:
+        return Verdict("lost", f"The broker does not answer. {picture.trouble}")
+    if not picture.nodes:
+        return Verdict("act", "No broker node is running: messages are kept, none is accepted or delivered.")
+    if (cluster := picture.cluster) is not None and not cluster.may_change:
+        return Verdict("act", _without_master(cluster))
+    if lost := next(filter(None, (loss(node.store) for node in picture.nodes)), ""):
+        return Verdict("look", f"Not durable: {lost}.")
+    return None
 
 
 def _without_master(cluster: ClusterStatus) -> str:

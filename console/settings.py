@@ -148,7 +148,7 @@ SOCIALACCOUNT_STORE_TOKENS = False
 
 _mail = urlsplit(os.environ.get("SLUICE_MAIL", ""))
 _has_mail_server = _mail.scheme in ("smtp", "smtps")
-EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if _has_mail_server else 'filebased'}.EmailBackend"
+EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend" if _has_mail_server else "console.outbox.EmailBackend"
 EMAIL_FILE_PATH = SLUICE.data / "outbox"
 #: The folder as pages name it; "" with a mail server.
 MAIL_OUTBOX = "" if _has_mail_server else os.path.relpath(EMAIL_FILE_PATH, BASE_DIR)

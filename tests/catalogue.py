@@ -386,6 +386,26 @@ CATALOGUE: dict[str, dict[str, str]] = {
         "K07": "nodes: what consumers of a killed node held comes elsewhere",
         "K13": "nodes: temporary destinations of a killed node: those that may wait for their clients, others go",
     },
+    "Networks of brokers, as ActiveMQ's own tests have them": {
+        "NB-10": "a bridge to its own broker is none",
+        "NB-18": "without conduit, selectors at two brokers",
+        "NB-20": "suppressed duplicates: one way serves",
+        "NB-23": "stuck messages go back",
+        "NB-24": "a mesh brings each queue of a virtual topic one copy",
+        "NB-25": "a virtual topic and its queues, one of them bridged or both",
+        "NB-32": "a static network",
+        "NB-33": "a queue is shared between brokers",
+        "NB-37": "demand ends along a chain with the last consumer",
+        "NB-43": "request and reply over three brokers, whose demand ends",
+        "NB-46": "a circle brings a topic once",
+        "NB-52": "brokers of odd names",
+        "NB-54": "forceDurable",
+        "NB-55": "what changed while the link was down",
+        "NB-62": "a bridge for the time drains a queue",
+        "NB-63": "masterslave: the other one is found",
+        "NB-64": "a bridge comes back",
+        "NB-70": "who sent a message is told behind a bridge",
+    },
 }
 
 #: Rows without a test, and why.

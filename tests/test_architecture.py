@@ -28,7 +28,7 @@ CORE = (
     "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.leftovers",
     "brokerapp.logs", "brokerapp.nodes.abroad", "brokerapp.nodes.claims", "brokerapp.nodes.doubts",
     "brokerapp.nodes.guests", "brokerapp.nodes.hearing",
-    "brokerapp.nodes.homes", "brokerapp.nodes.known", "brokerapp.nodes.members",
+    "brokerapp.nodes.homes", "brokerapp.nodes.known", "brokerapp.nodes.leaving", "brokerapp.nodes.members",
     "brokerapp.nodes.shares", "brokerapp.nodes.strangers", "brokerapp.nodes.summary",
     "brokerapp.nodes.wanted", "brokerapp.nodes.words",
     "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas",
@@ -81,6 +81,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.store.keys": (),
     "brokerapp.store.library": (),
     "brokerapp.store.room": ("brokerapp.errors",),
+    "brokerapp.store.durability": (),
     "brokerapp.store.commit_call": ("=brokerapp.store", "brokerapp.store.keys"),
     "brokerapp.store.connection": (),
     "brokerapp.store.rings": ("brokerapp.history", "brokerapp.store.keys", "brokerapp.store.library"),
@@ -151,7 +152,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.errors", "brokerapp.message", "brokerapp.network.address", "brokerapp.network.dialect",
         "brokerapp.network.websocket", "brokerapp.stomp",
     ),
-    "brokerapp.network.websocket": ("brokerapp.network.address",),
+    "brokerapp.network.websocket": ("brokerapp.connector", "brokerapp.network.address", "brokerapp.stomp.frames"),
     "brokerapp.network.activemq": ("brokerapp.network.link", "brokerapp.stomp"),
     "brokerapp.network.outbox": ("brokerapp.network.link",),
     "brokerapp.network.batches": (
@@ -188,7 +189,11 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.explaining": PARTS_OF_CORE,
     "brokerapp.peers": PARTS_OF_CORE,
     "brokerapp.sending": PARTS_OF_CORE,
-    "brokerapp.steps": (*PARTS_OF_CORE, "brokerapp.sending", "brokerapp.transfers"),
+    "brokerapp.edit": (
+        "brokerapp.destination", "brokerapp.engine", "brokerapp.errors", "brokerapp.message", "brokerapp.selectors",
+        "brokerapp.sending",
+    ),
+    "brokerapp.steps": (*PARTS_OF_CORE, "brokerapp.edit", "brokerapp.sending", "brokerapp.transfers"),
     "brokerapp.transfers": PARTS_OF_CORE,
     "brokerapp.admin": (
         *VALUES, "brokerapp.admin", "brokerapp.cluster.status",
@@ -221,7 +226,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         *PARTS_OF_CORE, "brokerapp.cluster", "brokerapp.in_force", "brokerapp.interpreter", "brokerapp.listeners",
         "brokerapp.network", "brokerapp.node_config", "brokerapp.nodes.company", "brokerapp.nodes.concerned",
         "brokerapp.nodes.membership", "brokerapp.predecessors", "brokerapp.reporting", "brokerapp.requests",
-        "brokerapp.stomp", "brokerapp.store.redis", "brokerapp.store.room",
+        "brokerapp.stomp", "brokerapp.store.durability", "brokerapp.store.redis", "brokerapp.store.room",
     ),
     "brokerapp.wiring": (
         "brokerapp.cluster.terms",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,9 +13,10 @@ from brokerapp.network.address import Address, address_of
 from brokerapp.network.definition import NetworkConnector
 from brokerapp.network.discovery import Discovery
 from brokerapp.network.group import group_of
+from brokerapp.network.link import Trust
 from brokerapp.network.names import is_left_by
 from brokerapp.network.terms import Terms, terms_of
-from brokerapp.network.way import Trust, Way
+from brokerapp.network.way import Way
 from brokerapp.stomp.endpoint import Endpoint
 
 logger = logging.getLogger(__name__)
@@ -49,8 +49,7 @@ class Connections:
     """
 
     def __init__(
-        self, endpoint: Endpoint, definitions: Sequence[NetworkConnector], *, at_once: bool = False,
-        trust: Trust = ssl.create_default_context,
+        self, endpoint: Endpoint, definitions: Sequence[NetworkConnector], trust: Trust, *, at_once: bool = False
     ) -> None:  # fmt: skip
         self.broker, self._endpoint, self._at_once, self._trust = endpoint.broker, endpoint, at_once, trust
         self._connectors = {each.name: self._make(each) for each in definitions}
@@ -241,9 +240,13 @@ class Connections:
         The durable subscriptions that a duplex one left at a broker that is away stay there.
         """
         await self._drop(name, for_good=True)
+        self.forget((name,))
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Nothing is to be kept any more for the bridges of connectors that had these names."""
         clients = {each.subscription.client_id for each in self.broker.durables}
         for client in clients:
-            if is_left_by(client, name, self.broker.name, self._connectors):
+            if any(is_left_by(client, name, self.broker.name, self._connectors) for name in names):
                 self.broker.durables.keep_of_bridge(client, ())
 
     async def _drop(self, name: str, *, for_good: bool = False) -> None:

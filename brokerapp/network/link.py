@@ -38,9 +38,11 @@ class LinkLost(BrokerError):
     code = "link-lost"
 
 
-async def dial(
-    name: str, address: Address, trust: Callable[[], ssl.SSLContext] = ssl.create_default_context
-) -> Link:  # fmt: skip
+#: What makes that by which other brokers are believed, where they speak TLS.
+Trust = Callable[[], ssl.SSLContext]
+
+
+async def dial(name: str, address: Address, trust: Trust) -> Link:
     """A connection to where a broker listens, which is not open yet; `trust` says whose certificates are believed.
 
     Raises LinkLost.
@@ -48,7 +50,7 @@ async def dial(
     link = Link(name)
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            await _connect(link, address, trust() if address.tls else None)
+            await _connect(link, address, await asyncio.to_thread(trust) if address.tls else None)
     except TimeoutError as error:
         raise LinkLost(f"no connection within {CONNECT_SECONDS:g} s") from error
     except OSError as error:
@@ -94,23 +96,30 @@ class Link(asyncio.Protocol):
         self._beat: asyncio.TimerHandle | None = None
 
     async def open(self, headers: Mapping[str, str]) -> None:
-        """Log in, as the bridge of the broker named in `headers`. Raises LinkLost."""
+        """Log in, as the bridge of the broker named in `headers`. Raises LinkLost.
+
+        Nothing is left of it when that fails or is given up: an id that it has could not be had again.
+        """
+        try:
+            await self._log_in(headers)
+        except BaseException:
+            self.close()
+            raise
+
+    async def _log_in(self, headers: Mapping[str, str]) -> None:
         beats = f"{HEART_BEAT_MS},{HEART_BEAT_MS}"
         self.send("CONNECT", {"accept-version": "1.2", "host": "/", "heart-beat": beats, **headers})
         done, _ = await asyncio.wait(
             {self._connected, self.lost}, timeout=CONNECT_SECONDS, return_when=asyncio.FIRST_COMPLETED
         )
         if self._connected not in done:
-            self.close("it does not answer CONNECT")
-            raise LinkLost(self.lost.result())
+            raise LinkLost(self.lost.result() if self.lost.done() else "it does not answer CONNECT")
         answer = self._connected.result()
         if answer.command != "CONNECTED":
-            self.close()
             raise LinkLost(answer.headers.get("message", "it refuses the login"))
         self._parser.version = "1.2"
         dialect = dialect_of(answer.headers)
         if dialect is None:
-            self.close()
             server = answer.headers.get("server", "a server without a name")
             raise LinkLost(f"it is neither Sluice nor ActiveMQ Classic, but {server}")
         self.dialect = dialect

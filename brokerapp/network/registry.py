@@ -16,7 +16,10 @@ logger = logging.getLogger(__name__)
 
 
 class Registry:
-    """Of one broker, for each of its nodes. With each connector it has whether an operator started or stopped it."""
+    """Of one broker, for each of its nodes. With each connector it has whether an operator started or stopped it.
+
+    Also which a file does not have any more, until what was kept for their bridges is removed.
+    """
 
     def __init__(self, store: RedisStore) -> None:
         self._store = store
@@ -28,9 +31,11 @@ class Registry:
         """
         wanted, stored = _dump(configured), await self._read()
         if not stored or (impose and stored["imported"] != wanted):
-            await self._write(wanted, json.loads(wanted), {})
+            former = {each.get("name") for each in stored.get("connectors", ())}.union(stored.get("gone", ()))
+            gone = sorted(former.difference(each.name for each in configured))
+            await self._write({"imported": wanted, "connectors": json.loads(wanted), "running": {}, "gone": gone})
         elif first:
-            await self._write(stored["imported"], stored["connectors"], {})
+            await self._write({**stored, "running": {}})
 
     async def found(self) -> tuple[list[NetworkConnector], dict[str, bool]]:
         """The connectors in force, and of those that an operator started or stopped which, by name.
@@ -53,15 +58,23 @@ class Registry:
         stored = await self._read()
         left_out = [each for each in stored.get("connectors", ()) if each.get("name") != changed and _refusal(each)]
         kept = [*json.loads(_dump(connectors)), *left_out]
-        await self._write(stored.get("imported", ""), kept, running)
+        gone = [each for each in stored.get("gone", ()) if each != changed]
+        await self._write({**stored, "connectors": kept, "running": dict(running), "gone": gone})
+
+    async def gone(self) -> list[str]:
+        """The names of those that a file has no more, of which something may be left."""
+        return (await self._read()).get("gone", [])
+
+    async def forget_gone(self) -> None:
+        """Nothing is left of them."""
+        await self._write({**await self._read(), "gone": []})
 
     async def _read(self) -> dict:
         text = await self._store.connectors()
         return json.loads(text) if text is not None else {}
 
-    async def _write(self, imported: str, connectors: Sequence[Mapping[str, Any]], running: Mapping[str, bool]) -> None:
-        kept = {"imported": imported, "connectors": connectors, "running": running}
-        await self._store.keep_connectors(json.dumps(kept))
+    async def _write(self, kept: Mapping[str, Any]) -> None:
+        await self._store.keep_connectors(json.dumps({"imported": "", **kept}))
 
 
 def _refusal(stored: Mapping[str, Any]) -> str:

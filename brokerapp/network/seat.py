@@ -39,6 +39,9 @@ class Seat:
             wanted = await self._registry.found() if self.is_here else ([], {})
             if not self._left:
                 await self.connections.become(*wanted)
+                if self.is_here and (gone := await self._registry.gone()):
+                    self.connections.forget(gone)
+                    await self._registry.forget_gone()
 
     async def run(self) -> None:
         """Settle whenever something changed, until cancelled. Raises StoreUnavailable."""

@@ -230,14 +230,22 @@ class Abroad:
     def _give_back(self, name: str, entries: Sequence[Entry], *, seen: bool) -> None:
         account = self._accounts[name]
         back = [each for each in entries if account.release(each.seq)]
-        if self._homes.home(name) == self.me:
-            self._homes.came_back_early(name, back if seen else ())
-        elif back:
+        if seen:
+            self._note_seen(name, back)
+        if back:
             self._homes.tell_home(name, Word.RETURNED, name, [each.seq for each in back], seen)
+
+    def _note_seen(self, name: str, entries: Iterable[Entry]) -> None:
+        """The home, or the one to come, flags these, also when it does not hear what became of them."""
+        for entry in entries:
+            self._broker.committer.note_return(entry, entry.deliveries + 1)
+        if self._homes.home(name) == self.me:
+            self._homes.came_back_early(name, entries)
 
     def reject(self, name: str, entry: Entry, consumer: str) -> None:
         """A consumer said that it cannot use a message."""
         self._accounts[name].release(entry.seq)
+        self._note_seen(name, (entry,))
         self._homes.tell_home(name, Word.REJECTED, name, consumer, entry.seq)
 
     # -- homes change

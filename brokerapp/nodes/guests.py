@@ -234,6 +234,8 @@ class Guests:
     def _look_up(self, name: str, entries: Sequence[Entry], cause: str) -> None:
         """What is still there of what a lost node held comes back, flagged."""
         log = self._here(name)
+        if log is None:
+            self._homes.came_back_early(name, entries)
         if log is None or not entries:
             return
         self._homes.doubts.note(log)

@@ -23,6 +23,7 @@ from brokerapp.nodes.doubts import Doubts
 from brokerapp.nodes.guests import Guests
 from brokerapp.nodes.hearing import Hearing
 from brokerapp.nodes.known import Known
+from brokerapp.nodes.leaving import Leaving
 from brokerapp.nodes.members import Members
 from brokerapp.nodes.shares import Shares
 from brokerapp.nodes.wanted import Wanted
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from brokerapp.broker import Broker
 
 logger = logging.getLogger(__name__)
-
-#: Why a log gives out nothing for a moment: its home is about to be another node.
-MOVING = "its home moves"
 
 
 class Wire(Protocol):
@@ -58,7 +56,7 @@ class Homes:
         self.joining = False  #: nothing is known of the broker's logs yet
         self.known, self.guests, self.abroad = Known(broker, self), Guests(broker, self), Abroad(broker, self)
         self.wanted, self.claims, self.doubts = Wanted(broker, self), Claims(broker, self), Doubts(broker)
-        self.shares = Shares(broker, self)
+        self.shares, self.leaving = Shares(broker, self), Leaving(broker, self)
         self._wire: Wire | None = None
         self.pump: Callable[[], None] = lambda: None  #: asked to give out, soon, what follows from what is heard
         self.is_sure: Callable[[], bool] = lambda: True  #: whether anything may be given out, see Membership.is_sure
@@ -97,6 +95,7 @@ class Homes:
         """A log came to be known: it is at home here or elsewhere."""
         log.shared = bool(self.others)
         log.away = self.joining or not self.is_here(log.name)
+        self.leaving.stop_if_it_goes(log)
 
     def lost(self, log: str) -> None:
         """A log is no more."""
@@ -164,13 +163,11 @@ class Homes:
 
     async def follow(self, members: Members) -> None:
         """These are the members from now on: logs go and come. Returns when what had to go is gone."""
-        going = self._stop_what_goes(members)
-        await self._broker.committer.barrier()
+        await self.leaving.stop(members)
         gone = [session for session in self.others if session not in members]
         known = set(self.others)
         self._take(members)
-        for log in going:
-            self._leave(log)
+        self.leaving.let_go()
         for session in gone:
             self._forget(session)
         for session in [each for each in self.others if each not in known]:  # it may be linked for a while already
@@ -178,24 +175,12 @@ class Homes:
         for log in self._broker.queues:
             self._find_home(log)
         for session in self.others:
-            self.tell(session, Word.REACHED, members.epoch)
+            self.leaving.say_reached(session)
         self._broker.jobs.start()  # those of a node that is gone, too
         self.shares.tell_again()
         self._broker.temporaries.strangers.inherit()
         self._hearing.hear_early()
         self._adopt()
-
-    def _stop_what_goes(self, members: Members) -> list[MessageLog]:
-        """Give out nothing any more of logs that are at home elsewhere now; those."""
-        going = []
-        for log in self._broker.queues:
-            log.shared = log.shared or bool(members.others)
-            if not log.away and members.others and not members.is_here(log.name):
-                log.stopped.add(MOVING)
-                going.append(log)
-            if log.consumers:
-                self._broker.consuming.mark(log)
-        return going
 
     def _find_home(self, log: MessageLog) -> None:
         """The members are others: who is to know of a log?"""
@@ -215,16 +200,6 @@ class Homes:
             if self.joining:
                 self.tell(session, Word.REACHED, members.epoch)
 
-    def _leave(self, log: MessageLog) -> None:
-        """A log is at home elsewhere from now on."""
-        self.guests.forget(log)
-        self.abroad.move_out(log)
-        log.away = True
-        log.tenure += 1
-        log.vacate()
-        log.stopped.discard(MOVING)
-        self._broker.durables.moved(log)
-
     def _forget(self, session: str) -> None:
         """A node is no member any more."""
         self._elsewhere.gone(session)
@@ -234,6 +209,7 @@ class Homes:
         self.shares.gone(session)
         self._hearing.forget(session)
         self._reached.pop(session, None)
+        self.leaving.forget(session)
 
     def _be_alone(self, log: MessageLog) -> None:
         """Nobody else writes any more; what others wrote and could not tell of is read."""
@@ -251,7 +227,8 @@ class Homes:
 
     def came_back_early(self, name: str, entries: Iterable[Entry]) -> None:
         """Consumers gave these back to this home, which has not taken the log yet."""
-        if came := {each.seq: each.deliveries + 1 for each in entries}:
+        came = {each.seq: each.deliveries + 1 for each in entries}
+        if came and self.is_here(name) and self._broker.queues.get(name) is not None:
             self._came_back[name].update(came)
 
     @property
@@ -338,7 +315,7 @@ class Homes:
         for log in self._broker.queues:
             if log.away and self.home(log.name) == session:
                 self.abroad.say_all(log)
-        self.tell(session, Word.REACHED, self.members.epoch)
+        self.leaving.say_reached(session)
 
     def _tell_all(self, session: str) -> None:
         """Let a node know what is listened to and wanted here, and ask it the same of consumers."""
@@ -349,6 +326,7 @@ class Homes:
     def unlinked(self, session: str) -> None:
         """A node hears us no longer: what it says next is said anew."""
         self._reached.pop(session, None)
+        self.leaving.forget(session)
         self._hearing.ends(session)
         self.known.unlinked(session)
         self.guests.unlinked(session)

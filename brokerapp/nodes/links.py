@@ -72,6 +72,7 @@ class Links:
         self.session, self.ears, self._tls = session, ears, tls
         self.secret = b""
         self.address = ""  #: where others reach it
+        self._server: asyncio.Server | None = None
         self._up: dict[str, Link] = {}
         self._strangers: dict[Link, None] = {}  # who called and is not known yet, who waits longest first
         self._callers: dict[str, asyncio.Task] = {}
@@ -164,7 +165,8 @@ class Links:
 
     def close(self) -> None:
         """End all connections."""
-        self._server.close()
+        if self._server is not None:
+            self._server.close()
         for caller in self._callers.values():
             caller.cancel()
         for link in [*self._up.values(), *self._strangers]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from brokerapp.errors import Unlinked
@@ -89,8 +89,9 @@ class Membership:
         """Say that the node lives. Raises Fenced when it was taken for dead."""
         now = asyncio.get_running_loop().time()
         await self._store.beat(self.session, status, self.name, self._timeout_ms)
-        if now - self._beat_at > self._timeout_ms / 1000 - self.period:  # others may have been a period earlier
-            self._steady_since = asyncio.get_running_loop().time()
+        answered = asyncio.get_running_loop().time()
+        if answered - self._beat_at > self._timeout_ms / 1000 - self.period:  # others may have been a period earlier
+            self._steady_since = answered
         self._beat_at = now
 
     @property
@@ -115,7 +116,7 @@ class Membership:
                     await self._expel_the_dead()
             self._look.clear()
             members = await self._members()
-            self._heed_silence(members)
+            self._heed_silence(await self._silent(members))
             if members.epoch == self._latest.epoch:
                 continue
             for each in self._latest:
@@ -126,10 +127,16 @@ class Membership:
             self._links.follow(members)
             self._changed.set()
 
-    def _heed_silence(self, members: Members) -> None:
+    async def _silent(self, members: Members) -> list[Member]:
+        """Those that beat, and are not reached: one that beats no more may be dead, and is expelled soon."""
+        silent = [each for each in members.others if not self._links.is_up(each.session)]
+        beating = await self._store.beating() if silent else ()
+        return [each for each in silent if each.name in beating]
+
+    def _heed_silence(self, silent: Iterable[Member]) -> None:
         """Name live members that are not reached; end where this node is the one of the two that has to go."""
         now, here = asyncio.get_running_loop().time(), self._links.address
-        for each in self.silences.note([each for each in members.others if not self._links.is_up(each.session)], now):
+        for each in self.silences.note(silent, now):
             logger.warning(
                 "node %s at %s lives, and there is no link with it from here, %s: until there is one, nothing moves",
                 each.name, each.address, here,
@@ -166,5 +173,7 @@ class Membership:
             return
         beating = await self._store.beating()
         for name, session in others.items():
-            if name not in beating and await self._store.expel(self.session, name, session):
+            if name in beating or not self._may_judge:  # the store may have stood still as it was asked
+                continue
+            if await self._store.expel(self.session, name, session):
                 logger.warning("node %s has not beaten for %d ms: it is expelled", name, self._timeout_ms)

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from brokerapp.nodes.members import Member
 
-#: Seconds without a link after which operators are told: links come within milliseconds of a node.
-WARN_SECONDS = 3.0
+#: Times the timeout of a node after which operators are told: one that was killed is found out before.
+WARN_TIMEOUTS = 1.5
 #: Times the timeout of a node after which one of the two steps back: one that stands still is expelled long before.
 PATIENCE_TIMEOUTS = 6
 
@@ -20,15 +20,15 @@ class Silences:
     """Of the node of the session `me`; times are seconds of one clock."""
 
     def __init__(self, me: str, timeout: float) -> None:
-        self._me, self._patience = me, PATIENCE_TIMEOUTS * timeout
+        self._me, self._patience, self._warn = me, PATIENCE_TIMEOUTS * timeout, WARN_TIMEOUTS * timeout
         self._since: dict[Member, float] = {}
         self._told: set[Member] = set()
 
     def note(self, silent: Iterable[Member], now: float) -> list[Member]:
-        """There is no link with these members now; those that operators are to be told of."""
+        """There is no link with these members now, which beat; those that operators are to be told of."""
         self._since = {each: self._since.get(each, now) for each in silent}
         self._told &= self._since.keys()
-        due = [each for each, since in self._since.items() if now - since >= WARN_SECONDS and each not in self._told]
+        due = [each for each, since in self._since.items() if now - since >= self._warn and each not in self._told]
         self._told.update(due)
         return due
 

@@ -15,11 +15,14 @@ from typing import Any
 
 from django.conf import settings
 from django.core.mail import EmailMessage
+from django.urls import reverse
 from django.utils import timezone
 
 from brokerapp.errors import RequestRefused
 from console import due, moments, zones
+from console.addresses import address
 from console.alerts import webhook
+from console.findings import page_of
 from console.models import AlertDelivery, AlertFiring, AlertRule
 
 logger = logging.getLogger(__name__)
@@ -122,6 +125,7 @@ def document_of(delivery: AlertDelivery) -> dict[str, Any]:
         "since": firing.since.isoformat(),
         "fired": firing.fired.isoformat() if firing.fired else None,
         "ended": firing.ended.isoformat() if firing.ended else None,
+        "url": address(reverse("firing", args=[firing.pk])),
     }
 
 
@@ -137,6 +141,9 @@ def _mail(delivery: AlertDelivery) -> None:
     lines = [firing.sentence, "", f"Since {moments.exactly(firing.since, zones.UTC)}."]
     if firing.ended:
         lines.append(f"Over at {moments.exactly(firing.ended, zones.UTC)}.")
+    lines += ["", f"The alert: {address(reverse('firing', args=[firing.pk]))}"]
+    if page := page_of(firing.subject):
+        lines.append(f"{firing.subject}: {address(page)}")
     headers = {MARK: _one_line(firing.rule_name), "Auto-Submitted": "auto-generated"}
     EmailMessage(subject[:200], "\n".join(lines), to=[delivery.target], headers=headers).send()
 

@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds until the channel layer is asked again after it failed.
 RETRY = 2.0
+#: Seconds that ending may take.
+CLEANING = 2.0
 
 
 class Notices:
@@ -36,11 +38,15 @@ class Notices:
         return lambda: self._listeners.discard(listener)
 
     def close(self) -> None:
-        """Stop listening."""
-        self._door.loop.call_soon_threadsafe(self._task.cancel)
+        """Stop listening. What it leaves the channel layer is cleaned up then, unless that takes too long."""
+        self._door.run(self._stop())
 
     async def _start(self) -> asyncio.Task:
         return asyncio.create_task(self._read())
+
+    async def _stop(self) -> None:
+        self._task.cancel()
+        await asyncio.wait({self._task}, timeout=CLEANING)
 
     async def _read(self) -> None:
         while True:

@@ -20,6 +20,7 @@ from django.urls import reverse
 
 from analytics import exports
 from console import findings, moments
+from console.addresses import address
 from console.reports.content import Part, parts_of
 from console.reports.models import Edition
 
@@ -41,11 +42,6 @@ class Picture:
     def as_data(self) -> str:
         """It as an address of its own, for a preview in a browser."""
         return f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
-
-
-def address(path: str) -> str:
-    """A page of this console, as somebody outside calls it."""
-    return settings.SLUICE.console_url.rstrip("/") + path
 
 
 def subject(edition: Edition) -> str:

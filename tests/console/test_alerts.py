@@ -5,6 +5,7 @@ import json
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from email import message_from_bytes
 from urllib.parse import urlsplit
 
 import pytest
@@ -133,8 +134,22 @@ def test_a_mail_says_what_fires_and_marks_itself(db, asked, settings):
     assert [each.to for each in mail.outbox] == [["ada@example.org"], ["bob@example.org"]]
     assert "deep Bcc: eve@example.org: queue://orders.a" in mail.outbox[0].subject
     assert "depth is 11 messages" in mail.outbox[0].body
+    base, firing = settings.SLUICE.console_url, AlertFiring.objects.get()
+    assert f"{base}/alerts/{firing.pk}/" in mail.outbox[0].body
+    assert f"{base}/queues/orders.a/" in mail.outbox[0].body
     assert mail.outbox[0].extra_headers[sending.MARK] == "deep Bcc: eve@example.org"
     assert sending.deliver(asked[0]) == "nothing to do"  # a task that comes twice sends once
+
+
+def test_without_a_mail_server_each_mail_is_a_file_that_mail_programs_open(settings, tmp_path):
+    settings.EMAIL_FILE_PATH = tmp_path / "outbox"
+    for each in ("one", "two"):
+        mail.get_connection("console.outbox.EmailBackend").send_messages(
+            [mail.EmailMessage(each, "text", to=["a@b.c"])]
+        )
+    found = [message_from_bytes(path.read_bytes()) for path in settings.EMAIL_FILE_PATH.glob("*.eml")]
+    assert sorted(each["Subject"] for each in found) == ["one", "two"]
+    assert found[0].get_payload().strip() == "text"
 
 
 class Receiver(http.server.BaseHTTPRequestHandler):

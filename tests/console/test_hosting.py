@@ -3,12 +3,15 @@
 import asyncio
 
 import pytest
+from channels.layers import get_channel_layer
 
 from brokerapp.errors import ConfigurationRefused
 from console import hosting
 from console.hosting import Authenticator, lifespan
+from console.live.notices import notices
 from tests.certificates import PASSWORD, Authority
-from tests.console.conftest import make_user
+from tests.conftest import until
+from tests.console.conftest import make_user, point_at
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -74,11 +77,13 @@ async def test_name_and_password_are_not_run_together_when_remembered(db):
     assert await authenticate("supportp", "assword") is None
 
 
-async def run_lifespan(events: list[str]) -> list[str]:
+async def run_lifespan(events: list[str], before_the_end=lambda: None) -> list[str]:
     """The answers to these events of an ASGI server."""
     sent = []
 
     async def receive() -> dict:
+        if len(events) == 1:
+            await asyncio.to_thread(before_the_end)
         return {"type": events.pop(0)}
 
     async def send(message: dict) -> None:
@@ -92,6 +97,19 @@ async def test_without_being_asked_to_no_node_is_started(monkeypatch):
     monkeypatch.delenv("SLUICE_HOST_NODE", raising=False)
     answers = await run_lifespan(["lifespan.startup", "lifespan.shutdown"])
     assert answers == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+
+
+async def test_a_process_that_tabs_were_open_on_ends_quietly(monkeypatch, store_url, settings, caplog):
+    monkeypatch.delenv("SLUICE_HOST_NODE", raising=False)
+    point_at(settings, store_url, "tabs", settings.SLUICE.data)
+
+    def open_tab():
+        loop, layers = notices()._door.loop, get_channel_layer()._layers
+        until(lambda: loop in layers and layers[loop].groups, "it listens")
+
+    answers = await run_lifespan(["lifespan.startup", "lifespan.shutdown"], open_tab)
+    assert answers == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+    assert [each.message for each in caplog.records if each.levelname == "ERROR"] == []
 
 
 async def test_a_node_lives_as_long_as_the_web_process(monkeypatch, store_url, settings):

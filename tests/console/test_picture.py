@@ -1,5 +1,7 @@
 """The picture of the broker: rates, totals; what lists and the judgement of health make of it. No I/O."""
 
+from dataclasses import replace
+
 import pytest
 
 from brokerapp.destination import Destination, Kind
@@ -229,6 +231,11 @@ def test_what_is_well_is_left_alone(row):
     picture = ticked(first(100, 1, [row], Picture()), 101, [NODE])
     assert health.findings(picture) == []
     assert health.verdict(picture, []).state == "good"
+
+
+def test_a_store_that_may_lose_what_was_confirmed_is_named():
+    node = replace(NODE, store={"fsync": "off"})
+    assert "memory only" in health.verdict(ticked(first(100, 1, [stats()], Picture()), 101, [node]), []).sentence
 
 
 def test_no_node_and_no_answer_are_told_apart():

@@ -257,7 +257,7 @@ def sent(sluice: Installation, recipient: str):
     """The mail to somebody in the outbox, once there is one."""
     deadline = time.monotonic() + ANALYSIS_SECONDS
     while time.monotonic() < deadline:
-        for path in (sluice.folder / "outbox").glob("*.log"):
+        for path in (sluice.folder / "outbox").glob("*.eml"):
             mail = message_from_bytes(path.read_bytes().rpartition(b"-" * 79)[0], policy=policy.default)
             if mail["To"] == recipient:
                 return mail

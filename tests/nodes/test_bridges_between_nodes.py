@@ -58,15 +58,20 @@ def serving(near: SeveralNodes, far: SeveralNodes) -> str | None:
     return next((name for name, node in far.nodes.items() if [node.port] == ports), None)
 
 
-def consumed(node: OneNode) -> set[str]:
+def forwarded(node: OneNode) -> int:
+    """How many messages its bridges passed on."""
+    return node.look(lambda: sum(one.numbers.forwarded for way in node.node.network.all for one in way.bridges))
+
+
+def consumed(node: OneNode) -> list[str]:
     """What its bridges consume."""
     return node.look(
-        lambda: {str(each) for way in node.node.network.all for one in way.bridges for each in one.destinations}
+        lambda: [str(each) for way in node.node.network.all for one in way.bridges for each in one.destinations]
     )
 
 
 def wait_for_demand(broker: SeveralNodes, *destinations: str) -> None:
-    until(lambda: (here := keeper(broker)) is not None and set(destinations) <= consumed(here), f"{destinations}")
+    until(lambda: (here := keeper(broker)) is not None and set(destinations) <= set(consumed(here)), f"{destinations}")
 
 
 def send(broker: SeveralNodes, destination: str, bodies: list[str]) -> None:
@@ -156,3 +161,19 @@ def test_of_two_ways_to_one_broker_one_serves_and_the_other_when_that_breaks(nea
     wait_for_demand(near, f"queue://{name}.after")
     send(source, f"/queue/{name}.after", NUMBERS)
     assert got(consumer, COUNT * len(source.nodes)) == numbered(COUNT, *source.nodes)
+
+
+def test_what_comes_by_two_bridges_to_two_nodes_is_heard_once_at_each(redis_url, far, name):
+    both = {"suppressDuplicateTopicSubscriptions": "false"}
+    with several_nodes(redis_url, "only") as source:
+        for each, node in far.nodes.items():
+            connector = to(node.port, name=each, **both).to_json(secrets=True)
+            source.admin(lambda admin, connector=connector: admin.networks.put(connector))
+        listeners = [far[each].client() for each in "ab"]
+        for each in listeners:
+            each.subscribe(f"/topic/{name}")
+        until(lambda: consumed(source["only"]).count(f"topic://{name}") == 2, "the demand at both bridges")
+        send(source, f"/topic/{name}", NUMBERS)
+        until(lambda: forwarded(source["only"]) == 2 * COUNT, "the messages by both")
+        for client in listeners:
+            assert got(client, COUNT) == numbered(COUNT, "only")

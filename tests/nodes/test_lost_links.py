@@ -64,10 +64,12 @@ def test_a_node_that_was_linked_before_it_was_a_member_is_told_all_that_it_would
 
     async def link() -> None:
         homes.linked(other)
+        await broker["a"].node._committer.barrier()
 
     async def follow() -> None:
         homes.others.clear()
         await homes.follow(homes.members)
+        await broker["a"].node._committer.barrier()
 
     told = words(link)
     assert {Word.LISTENERS, Word.WANTED, Word.CONSUMERS_WANTED} <= told

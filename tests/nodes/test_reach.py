@@ -4,22 +4,28 @@ import pytest
 
 from brokerapp.errors import ConfigurationRefused, Unlinked
 from brokerapp.nodes.members import Member
+from brokerapp.nodes.membership import BEATS
 from brokerapp.nodes.reach import Reach, check_reach
 from brokerapp.nodes.rejoining import FIRST_PAUSE, LONGEST_PAUSE, Rejoining
-from brokerapp.nodes.silences import PATIENCE_TIMEOUTS, WARN_SECONDS, Silences
+from brokerapp.nodes.silences import PATIENCE_TIMEOUTS, WARN_TIMEOUTS, Silences
 from tests.protocol.running_node import until
 
 FIRST, LAST = Member("first", "1"), Member("last", "9")
 
 
 def test_a_live_member_without_a_link_is_named_once_until_it_is_linked_again():
-    silences = Silences("5", timeout=5)
+    silences, due = Silences("5", timeout=5), WARN_TIMEOUTS * 5
     assert silences.note([FIRST], 100) == []
-    assert silences.note([FIRST, LAST], 100 + WARN_SECONDS) == [FIRST]
-    assert silences.note([FIRST], 101 + WARN_SECONDS) == []
+    assert silences.note([FIRST], 99 + due) == []
+    assert silences.note([FIRST, LAST], 100 + due) == [FIRST]
+    assert silences.note([FIRST], 101 + due) == []
     assert silences.note([], 110) == []
     assert silences.note([FIRST], 120) == []
-    assert silences.note([FIRST], 120 + WARN_SECONDS) == [FIRST]
+    assert silences.note([FIRST], 120 + due) == [FIRST]
+
+
+def test_a_killed_node_is_expelled_before_anybody_is_told_of_its_silence():
+    assert WARN_TIMEOUTS >= 1 + 2 / BEATS, "a beat lasts a timeout, and is looked for once a period"
 
 
 @pytest.mark.parametrize(("silent", "stronger"), [(FIRST, FIRST), (LAST, None)])
@@ -99,7 +105,9 @@ def test_of_two_nodes_whose_link_is_lost_for_good_the_weaker_one_ends_and_says_w
         for link in list(links._up.values()):
             link.close()
 
-    monkeypatch.setattr(weaker.membership.silences, "_patience", WARN_SECONDS + 1)
+    monkeypatch.setattr(weaker.membership.silences, "_patience", 3)
+    for each in nodes.values():  # a node that is linked is none the worse for it
+        monkeypatch.setattr(each.node.membership.silences, "_warn", 0.5)
     nodes[weaker.session].do(sever)
     until(weaker.failed.done, "one has failed", 60)
     error = weaker.failed.exception()
@@ -107,6 +115,6 @@ def test_of_two_nodes_whose_link_is_lost_for_good_the_weaker_one_ends_and_says_w
     assert f"node {stronger.config.node} at 127.0.0.1:" in str(error)
     assert not stronger.failed.done()
     assert f"node {stronger.config.node} at 127.0.0.1:" in caplog.text
-    assert f"node {weaker.config.node} at 127.0.0.1:" in caplog.text
+    until(lambda: f"node {weaker.config.node} at 127.0.0.1:" in caplog.text, "the other one said so too", 30)
     broker.crash(weaker.config.node)
     client(stronger.config.node).send(f"/queue/{name}", "goes on", persistent="true")

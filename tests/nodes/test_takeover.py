@@ -1,11 +1,15 @@
 """Nodes that leave, die, stand still and join: logs move, nothing is lost, and only what was held comes again."""
 
+import asyncio
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
 from brokerapp.node import DRAIN_SECONDS
 from tests.nodes.conftest import TIMEOUT_MS, several_nodes
+from tests.nodes.test_lost_links import without_links
 from tests.protocol.running_node import until
 
 
@@ -236,6 +240,95 @@ def test_what_a_killed_node_held_comes_back_flagged_also_when_its_log_moves_befo
     other.subscribe(f"/queue/{queue}", ack="client-individual")
     assert held <= {each.body for each in other.take(5) if "redelivered" in each.headers}
     assert stays in broker.members()
+
+
+def test_what_clients_do_while_their_log_leaves_for_a_node_that_joins_holds_there(broker, client, name):
+    queue = broker.queue_at("b", name)
+    broker.stop("b")
+    keeper = client("a")
+    keeper.subscribe(f"/queue/{queue}", ack="client-individual")
+    for body in ("acknowledged", "given back"):
+        keeper.send(f"/queue/{queue}", body, persistent="true")
+    held, _ = keeper.take(2)
+    log = broker["a"].node.broker.queues[f"queue://{queue}"]
+    with _slow_to_store(broker["a"], 0.3), ThreadPoolExecutor() as pool:
+        joining = pool.submit(broker.start, "b")
+        until(lambda: log.stopped, "its home is about to be b")
+        keeper.ack(held, wait=False)
+        until(lambda: broker["a"].look(lambda: log.in_flight) < 2, "it is acknowledged")
+        keeper.break_off()
+        until(lambda: broker["a"].look(lambda: not log.consumers), "its consumer is gone")
+        assert log.stopped, "all that was before its home changed"
+        joining.result()
+        taker = client("b")
+        taker.subscribe(f"/queue/{queue}", ack="client-individual")
+        assert flagged(taker.take()) == [("given back", True)]
+        assert taker.has_no_more()
+
+
+def test_a_queue_that_comes_to_be_while_another_node_joins_is_given_out_by_its_home_alone(broker, client, name):
+    known, new = broker.queue_at("b", name), broker.queue_at("b", f"{name}.new")
+    broker.stop("b")
+    keeper = client("a")
+    keeper.subscribe(f"/queue/{known}", id="known")
+    queues = broker["a"].node.broker.queues
+    with _slow_to_store(broker["a"], 0.3), ThreadPoolExecutor() as pool:
+        joining = pool.submit(broker.start, "b")
+        until(lambda: queues[f"queue://{known}"].stopped, "its home is about to be b")
+        keeper.subscribe(f"/queue/{new}", id="new", wait=False, ack="client-individual")
+        keeper.send(f"/queue/{new}", "early", wait=False, persistent="true")
+        until(lambda: queues.get(f"queue://{new}") is not None, "it is there")
+        assert queues[f"queue://{known}"].stopped, "before its home changed"
+        joining.result()
+    assert broker["a"].look(lambda: queues[f"queue://{new}"].away)
+    client("b").send(f"/queue/{new}", "late", persistent="true")
+    assert flagged(keeper.take(2)) == [("early", False), ("late", False)]
+
+
+@contextmanager
+def _slow_to_store(node, seconds):
+    """The store takes long for what this node writes."""
+    store = node.node._store
+    commit = store.commit
+
+    async def commit_late(*batch):
+        await asyncio.sleep(seconds)
+        return await commit(*batch)
+
+    store.commit = commit_late
+    yield
+    del store.commit
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_what_is_given_back_while_a_home_to_come_does_not_hear_of_it_is_flagged(broker, client, name, known):
+    queue = broker.queue_at("a", name)
+    consumer = client("b")
+    consumer.subscribe(f"/queue/{queue}", ack="client-individual")
+    consumer.send(f"/queue/{queue}", "held", persistent="true")
+    consumer.take()
+    homes, log = broker["a"].node.broker.homes, broker["a"].node.broker.queues[f"queue://{queue}"]
+
+    def between_two_homes():
+        """The log is at home here from now on; other nodes have said what they hold of it, or not even that."""
+        consumers = list(log.consumers)
+        log.away = True
+        log.vacate()
+        if known:
+            log.consumers += consumers
+        else:
+            homes.guests.forget(log)
+
+    broker["a"].look(between_two_homes)
+    without_links(broker["b"], True)
+    until(lambda: not broker["a"].look(lambda: homes.hears(homes.others[0])), "the link is lost")
+    consumer.break_off()
+    abroad = broker["b"].node.broker.homes.abroad
+    until(lambda: not broker["b"].look(lambda: abroad._accounts[log.name].held), "it is given back")
+    without_links(broker["b"], False)
+    taker = client("a")
+    taker.subscribe(f"/queue/{queue}")
+    assert flagged(taker.take()) == [("held", True)]
 
 
 def _is_home(broker, node, queue):

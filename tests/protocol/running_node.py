@@ -35,6 +35,7 @@ class RunningNode:
 
     def __init__(self, config: BrokerConfig, redis_url: str) -> None:
         self._config, self.redis_url, self.name = config, redis_url, config.name
+        self._imposes = False
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=f"node {config.name}", daemon=True)
         self._thread.start()
@@ -42,7 +43,8 @@ class RunningNode:
         self.port = int(self.node.addresses[0].rpartition(":")[2])
 
     async def _start(self) -> Node:
-        node = Node(node_config(self._config, self.redis_url, alone=True), authenticator(self._config.authentication))
+        wanted = node_config(self._config, self.redis_url, alone=True, impose=self._imposes)
+        node = Node(wanted, authenticator(self._config.authentication))
         await node.start()
         return node
 
@@ -53,8 +55,9 @@ class RunningNode:
         self._thread.join(PATIENCE)
         self._loop.close()
 
-    def restart(self) -> None:
-        """End it cleanly and begin again, on another port."""
+    def restart(self, **changed: object) -> None:
+        """End it cleanly and begin again, on another port, perhaps with a changed file."""
+        self._config, self._imposes = replace(self._config, **changed), bool(changed)
         self.do(self.node.stop)
         self.node = self.do(self._start)
         self.port = int(self.node.addresses[0].rpartition(":")[2])

@@ -108,6 +108,7 @@ def test_a_consumer_behind_a_composite_is_demand_for_it_only_where_the_connector
     ("excluded", "copies", "warned"),
     [((), 2, True), ((TOPIC("VirtualTopic.>"),), 1, False), ((QUEUE("Consumer.*.VirtualTopic.>"),), 1, False)],
 )
+@pytest.mark.scenario("NB-25")
 def test_a_virtual_topic_and_its_queues_are_not_both_to_be_bridged(store, b, connect, name, excluded, copies, warned):
     connector = replace(to(b.port, useVirtualDestSubs="true"), excluded=excluded)
     with running(store, connector) as a:

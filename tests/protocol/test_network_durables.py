@@ -54,6 +54,7 @@ def switch(node: RunningNode, on: bool) -> None:
     node.ask(lambda admin: (admin.networks.start if on else admin.networks.stop)("bridge"))
 
 
+@pytest.mark.scenario("NB-55")
 @pytest.mark.parametrize("dynamic_only", ["false", "true"])
 def test_what_was_deleted_while_the_link_was_down_is_not_kept_for_any_more(store, b, connect, name, dynamic_only):
     gone, stays = f"{name}.gone", f"{name}.stays"
@@ -104,6 +105,20 @@ def test_with_a_connector_goes_what_was_kept_for_it(store, b, connect, name, con
             forget(connect, node, f"{name}.{node.name}")
 
 
+def test_with_a_connector_that_a_file_has_no_more_goes_what_was_kept_for_it(store, b, connect, name):
+    stays, goes = to(b.port, name="bridge_of_another"), to(b.port)
+    with running(store, stays, goes) as a:
+        until(lambda: all(a.look(lambda: [way.bridges for way in a.node.network.all])), "the bridges")
+        durable(connect, b, name).leave()
+        until(lambda: len(keeping(a, name)) == 2, "what is kept for both")
+        a.restart(network_connectors=(stays,))
+        until(lambda: list(keeping(a, name)) == [f"bridge_of_another_{b.name}_inbound_{a.name}"], "only the other one")
+        a.restart(network_connectors=())
+        until(lambda: not kept(a, name), "neither")
+        forget(connect, b, name)
+
+
+@pytest.mark.scenario("NB-54")
 def test_forced_to_be_durable_nothing_is_lost_for_a_plain_subscriber_while_the_link_is_down(store, b, connect, name):
     forced = Destination.parse(f"topic://{name}.>?forceDurable=true")
     with running(store, replace(to(b.port), dynamically_included=(forced,))) as a:

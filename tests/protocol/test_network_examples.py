@@ -77,6 +77,7 @@ def test_what_is_included_excluded_and_included_statically(store, b, connect):
         assert (a.bodies("exclude.test.foo"), a.bodies("other")) == (["/queue/exclude.test.foo"], ["/queue/other"])
 
 
+@pytest.mark.scenario("NB-32")
 @pytest.mark.parametrize("how", ['staticBridge="true"', 'destinationFilter="NO_DESTINATION"'])
 def test_a_pure_static_network_heeds_no_consumer_and_passes_on_what_is_listed_without_any(store, b, connect, name, how):
     example = f"""<networkConnector uri="static:(tcp://host)" {how}>
@@ -131,6 +132,7 @@ def test_two_duplex_connectors_with_names_of_their_own_lead_to_one_broker(store,
             consumer.leave()
 
 
+@pytest.mark.scenario("NB-18")
 def test_consumers_with_selectors_at_two_brokers_get_theirs_without_conduit(store, b, connect, name):
     with (
         running(store) as c,

@@ -53,6 +53,7 @@ def stuck_at(b: RunningNode, queue: str, connect, a: RunningNode) -> None:
     until(lambda: a.depth(queue) == 0 and b.depth(queue) == 5, "the messages at B alone")
 
 
+@pytest.mark.scenario("NB-23")
 def test_what_is_stuck_where_nobody_consumes_any_more_goes_back_to_a_consumer_where_it_came_from(pair, connect, name):
     a, b = pair
     queue = f"back.{name}"

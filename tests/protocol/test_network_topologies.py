@@ -130,6 +130,7 @@ LATER_SECONDS = 0.3
 RING = "A B, B A, B C, C B, C A, A C"
 
 
+@pytest.mark.scenario("NB-46")
 def test_in_a_circle_a_topic_comes_once_however_far_demand_goes(net, connect, name):
     ring = net(RING, networkTTL="5")
     clients = consumers(ring, connect, f"/topic/{name}", "ABC")
@@ -178,6 +179,7 @@ def heard_later(node: RunningNode, connector: str) -> None:
     node.look(slow_down)
 
 
+@pytest.mark.scenario("NB-20")
 @pytest.mark.parametrize(("suppress", "serving"), [("true", 1), ("false", 2)])
 def test_bridges_that_lead_to_one_consumer_by_two_ways_are_one_if_duplicates_are_suppressed(
     net, connect, name, suppress, serving
@@ -254,6 +256,7 @@ def test_the_farther_a_consumer_the_later_it_is_served(net, connect, name):
     assert far.has_no_more()
 
 
+@pytest.mark.scenario("NB-10")
 def test_a_broker_that_leads_to_itself_makes_no_bridge(store):
     with running(store) as node:
         connector = to(node.port).to_json()

@@ -41,6 +41,7 @@ def at(pair, connect) -> Callable[..., StompClient]:
     return lambda which: connect(port=pair[which].port)
 
 
+@pytest.mark.scenario("NB-33")
 def test_a_queue_is_shared_evenly_between_a_consumer_here_and_those_there(pair, at, name):
     queue, here, there, other = f"/queue/{name}", at(0), at(1), at(1)
     for client in (here, there, other):
@@ -91,6 +92,7 @@ def test_what_waits_when_nobody_consumes_there_stays(pair, at, name):
     until(lambda: pair[0].bodies(name) == ["stays"], "the ack of the one, and the other")
 
 
+@pytest.mark.scenario("NB-64")
 def test_a_bridge_is_built_anew_when_the_other_broker_comes_back(store, connect, name):
     b = start(store)
     a = start(store, to(b.port))
@@ -222,6 +224,7 @@ def test_what_a_bridge_hands_over_twice_is_kept_once_unless_it_went_back_and_for
     assert durable.bodies(2) == ["1", "2"]
 
 
+@pytest.mark.scenario("NB-63")
 def test_two_connectors_share_the_work_and_a_slave_is_found_without_its_master(store, connect, name):
     queue, topic = Destination.queue(f"{name}.q"), Destination.topic(f"{name}.t")
     b = start(store)

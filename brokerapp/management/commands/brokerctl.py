@@ -27,6 +27,7 @@ from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
 from brokerapp.management.whatif_verb import add_whatif_verb, whatif
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.snapshot import NodeStatus, Tally
+from brokerapp.store.durability import loss
 
 #: Messages shown when nobody says how many.
 BROWSE_LIMIT = 50
@@ -98,7 +99,7 @@ class Command(BaseCommand):
 
 def _add_common(parser: ArgumentParser, defaults: dict[str, Any]) -> None:
     """The options of all verbs."""
-    folder = "data folder of a `runbroker` with a store of its own"
+    folder = "data folder of a `runbroker`: where its store is, and its name"
     parser.add_argument("--data", type=Path, default=defaults["data"], help=folder)
     parser.add_argument("--redis", default=defaults["redis"], help="URL of the store")
     parser.add_argument("--name", default=defaults["name"], help="broker name")
@@ -286,7 +287,9 @@ def _node_line(node: NodeStatus) -> str:
     limit = node.store.get("limit") or node.store.get("message_limit")
     store = "" if used is None else f", store uses {used / MIB:,.1f} MiB" + (f" of {limit / MIB:,.1f}" if limit else "")
     connections = f"{count:,} connection{'' if count == 1 else 's'}"
-    return f"{node.broker} {node.name} ({node.node}): {', '.join(node.address)}, {connections}{store}{_homes(node)}"
+    lost = f"; not durable: {found}" if (found := loss(node.store)) else ""
+    about = f"{', '.join(node.address)}, {connections}{store}{_homes(node)}{lost}"
+    return f"{node.broker} {node.name} ({node.node}): {about}"
 
 
 def _homes(node: NodeStatus) -> str:

@@ -114,15 +114,15 @@ class Command(BaseCommand):
             )
             if options["redis"] and wanted.node != ONLY_NODE:
                 check_reach(wanted.node, reach, url)
-            data.remember(wanted.broker)
+            data.remember(wanted.broker, options["redis"])
             period = period_ms(config)
             told, rejoining = _told_to_stop(), Rejoining()
             while not told.is_set():
                 began, node = time.monotonic(), Node(wanted, authenticator(config.authentication))
                 with contextlib.suppress(Fenced, Unlinked):  # then it has failed with it
-                    await node.start()
-                    self.stdout.write("ready")
-                    self.stdout.flush()
+                    if not await self._starts(node, told):
+                        await node.abandon()
+                        break
                 following = follow(options["config"], properties, period, node) if period else None
                 if await self._runs(node, store, following, told):
                     await node.stop()
@@ -138,6 +138,20 @@ class Command(BaseCommand):
         finally:
             if store is not None:
                 await asyncio.to_thread(store.stop)
+
+    async def _starts(self, node: Node, told: asyncio.Event) -> bool:
+        """Start the node, which may wait long for others; False: we were told to stop before that was done."""
+        starting, stop = asyncio.ensure_future(node.start()), asyncio.ensure_future(told.wait())
+        await asyncio.wait({starting, stop}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if not starting.done():
+            starting.cancel()
+            await asyncio.wait({starting})
+            return False
+        starting.result()
+        self.stdout.write("ready")
+        self.stdout.flush()
+        return True
 
     async def _runs(
         self,

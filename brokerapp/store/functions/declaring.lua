@@ -23,7 +23,9 @@ local function declare_logs(batch)
   for at in rows(batch, 3) do declare(batch, args[at], args[at + 1], args[at + 2]) end
   for at in rows(batch, 2) do redis.call('HSET', batch.marks, args[at], args[at + 1]) end
   for at in rows(batch, 3) do
-    local returned = redis.call('HSET', batch.returned_prefix .. args[at], args[at + 1] .. '-0', args[at + 2])
-    batch.returned = batch.returned + returned
+    local id = args[at + 1] .. '-0'
+    if #redis.call('XRANGE', batch.log_prefix .. args[at], id, id) > 0 then  -- nothing is kept beside what is gone
+      batch.returned = batch.returned + redis.call('HSET', batch.returned_prefix .. args[at], id, args[at + 2])
+    end
   end
 end

@@ -1,6 +1,7 @@
-"""The connection of a bridge: when it takes the broker there for dead."""
+"""The connection of a bridge: when it takes the broker there for dead, and when it ends."""
 
 import asyncio
+import contextlib
 
 from brokerapp.network.link import SILENT_SECONDS, Link
 
@@ -35,3 +36,17 @@ def test_who_is_not_read_from_is_not_silent():
         return held, link.lost.done(), silent_for_long(link, held=False)
 
     assert asyncio.run(judge()) == (False, False, True)
+
+
+def test_a_login_that_is_given_up_leaves_no_connection_behind():
+    async def give_up():
+        link = Link("bridge")
+        link.connection_made(Wire())
+        login = asyncio.create_task(link.open({"client-id": "of the bridge"}))
+        await asyncio.sleep(0)
+        login.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await login
+        return link.lost.done()
+
+    assert asyncio.run(give_up())

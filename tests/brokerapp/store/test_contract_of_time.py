@@ -172,5 +172,6 @@ async def test_deliveries_are_found_again_until_the_entry_is_settled(store, sess
     await session.settle(*await entries(store, "a", count=1))
     assert {state.name: state.returned for state in await store.recover()} == {"a": {second: 1}, "b": {}}
     await session.settle(*await entries(store, "a"))
+    await session.commit(returned=[("a", second, 2)])  # said late: it is gone
     assert await store._do("KEYS", store.keys.returned_prefix + "*") == []
     assert int(await store._do("HGET", store.keys.state, "returned")) == 0

@@ -1,8 +1,9 @@
-"""Room: how many bytes of messages a store may hold."""
+"""Room: how many bytes of messages a store may hold. Durability: what it may lose."""
 
 import pytest
 
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.store.durability import loss
 from brokerapp.store.room import FULL, server_limit, store_limit
 
 GB = 1 << 30
@@ -58,3 +59,9 @@ async def test_a_real_server_tells_all_that_is_asked(store):
     assert told["used"] > 0
     assert told["machine"] > told["used"]
     assert (told["limit"], told["evicts"], told["fsync"]) == (0, False, "always")
+
+
+@pytest.mark.parametrize(("fsync", "said"), [("off", "memory only"), ("everysec", "once a second"), ("unknown", "say")])
+def test_a_server_that_may_lose_what_was_confirmed_is_named(fsync, said):
+    assert said in loss({**memory(), "fsync": fsync})
+    assert loss(memory()) == ""

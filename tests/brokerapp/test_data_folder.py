@@ -1,0 +1,34 @@
+"""The data folder of a broker: who comes later finds its store there, its own or a shared one."""
+
+import stat
+
+import pytest
+
+from brokerapp.data_folder import DataFolder
+from brokerapp.errors import StoreUnavailable
+
+URL = "redis://user:secret@store.example.org:6379/0"
+
+
+def test_a_shared_store_is_found_and_its_url_is_its_owners_only(tmp_path):
+    folder = DataFolder(tmp_path)
+    (tmp_path / "redis.url").write_text("readable by others")
+    folder.remember("orders", URL)
+    assert folder.whereabouts() == (URL, "orders")
+    assert stat.S_IMODE((tmp_path / "redis.url").stat().st_mode) == 0o600
+
+
+def test_a_broker_that_went_back_to_its_own_store_is_found_there(tmp_path):
+    folder = DataFolder(tmp_path)
+    folder.remember("orders", URL)
+    folder.remember("orders")
+    folder.store.mkdir()
+    (folder.store / "store.url").write_text("unix:///own\n")
+    assert folder.whereabouts() == ("unix:///own", "orders")
+
+
+def test_a_folder_whose_broker_is_not_up_yet_is_named(tmp_path):
+    with pytest.raises(StoreUnavailable, match="it still starts: there is no broker"):
+        DataFolder(tmp_path).whereabouts()
+    with pytest.raises(StoreUnavailable, match="there is no folder"):
+        DataFolder(tmp_path / "nowhere").whereabouts()

@@ -1,0 +1,146 @@
+"""Rows of ActiveMQ's own tests of networks that no other test here is about: chains, odd names, drains, user ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from brokerapp.config import Authentication, User
+from brokerapp.definitions import Definitions, VirtualTopic
+from brokerapp.destination import Destination
+from tests.protocol.networking import bridged, destinations_of, running, to, wait_for_demand, wait_for_no_demand
+from tests.protocol.running_node import RunningNode, until
+
+Chain = tuple[RunningNode, RunningNode, RunningNode]
+
+
+@pytest.fixture(scope="module")
+def chain(store) -> Iterator[Chain]:
+    """A, B and C; bridges in both directions between A and B, and B and C, may be crossed by all there is."""
+    both = {"duplex": "true", "networkTTL": "3"}
+    with running(store) as c, running(store, to(c.port, **both)) as b, running(store, to(b.port, **both)) as a:
+        until(lambda: bridged(a) and bridged(b), "the bridges")
+        yield a, b, c
+
+
+def under_way(node: RunningNode) -> int:
+    """Messages that its bridges passed on and that are not confirmed yet."""
+    stats = node.ask(lambda admin: admin.networks.stats())
+    return sum(each.under_way for one in stats.connectors for way in one.ways for each in way.bridges)
+
+
+@pytest.mark.scenario("NB-43")
+def test_a_request_is_answered_over_three_brokers_and_nothing_of_its_answers_is_left(chain, connect, name):
+    a, b, c = chain
+    client, service = connect(port=a.port), connect(port=c.port)
+    service.subscribe(f"/queue/{name}")
+    wait_for_demand(a, f"queue://{name}")
+    client.subscribe("/temp-queue/answers")
+    client.send(f"/queue/{name}", "question", persistent="true", **{"reply-to": "/temp-queue/answers"})
+    [request] = service.take()
+    service.send(request.headers["reply-to"], f"answer to {request.body}")
+    assert client.bodies() == ["answer to question"]
+    answers = request.headers["reply-to"].rpartition("/")[2]
+
+    def crosses(node: RunningNode) -> bool:
+        return any(answers in each for each in destinations_of(node))
+
+    assert crosses(a)
+    assert crosses(b)
+    client.leave()
+    until(lambda: not crosses(a) and not crosses(b), "the end of the demand for answers")
+    service.send(request.headers["reply-to"], "too late", wait=False)  # to nobody; the bridges live
+    again = connect(port=a.port)
+    again.send(f"/queue/{name}", "again", persistent="true")
+    assert service.bodies() == ["again"]
+    assert bridged(a)
+    assert bridged(b)
+
+
+@pytest.mark.scenario("NB-37")
+def test_demand_ends_along_the_chain_with_the_last_consumer_however_it_goes(chain, connect, name):
+    a, b, c = chain
+    polite, rude = connect(port=c.port), connect(port=c.port)
+    for each in (polite, rude):
+        each.subscribe(f"/queue/{name}")
+    wait_for_demand(a, f"queue://{name}")
+    polite.leave()
+    connect(port=a.port).send(f"/queue/{name}", "crosses", persistent="true")
+    assert rude.bodies() == ["crosses"]
+    rude.connection.transport.disconnect_socket()
+    for each in (b, a):
+        wait_for_no_demand(each, f"queue://{name}")
+
+
+@pytest.mark.scenario("NB-52")
+@pytest.mark.parametrize("odd", ["a:b", "with space", "50%", "ünï,cödé", "x_inbound_y"])
+def test_brokers_of_odd_names_are_bridged(store, connect, name, odd):
+    with running(store, name=f"{odd} far") as b, running(store, to(b.port), name=f"{odd} near") as a:
+        consumer, subscriber = connect(port=b.port), connect(port=b.port, **{"client-id": name})
+        consumer.subscribe(f"/queue/{name}")
+        subscriber.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": "s"})
+        wait_for_demand(a, f"queue://{name}", f"topic://{name}")
+        sender = connect(port=a.port)
+        for kind in ("queue", "topic"):
+            sender.send(f"/{kind}/{name}", kind, persistent="true")
+        assert (consumer.bodies(), subscriber.bodies()) == (["queue"], ["topic"])
+
+
+@pytest.mark.scenario("NB-62")
+def test_a_bridge_for_the_time_drains_a_queue_to_another_broker_in_its_order(store, connect, name):
+    sent = [str(number) for number in range(200)]
+    with running(store) as b, running(store) as a:
+        sender = connect(port=a.port)
+        for each in sent:
+            sender.send(f"/queue/{name}", each, wait=each == sent[-1], persistent="true")
+        drain = {**to(b.port, staticBridge="true").to_json(), "statically_included": [f"queue://{name}"]}
+        a.ask(lambda admin: admin.networks.put(drain))
+        until(lambda: (a.depth(name), b.depth(name)) == (0, len(sent)), "all there, none here")
+        a.ask(lambda admin: admin.networks.remove("bridge"))
+        assert b.bodies(name) == sent
+
+
+@pytest.mark.scenario("NB-70")
+def test_who_sent_a_message_is_told_behind_a_bridge_too(store, connect, name):
+    users = Authentication((User("ann", "a", frozenset({"users"})), User("link", "l", frozenset({"users"}))))
+    told = {"authentication": users, "populate_jmsx_user_id": True}
+    with running(store, **told) as b, running(store, to(b.port, userName="link", password="l"), **told) as a:
+        consumer = connect(port=b.port, login="ann", passcode="a")
+        consumer.subscribe(f"/queue/{name}")
+        wait_for_demand(a, f"queue://{name}")
+        connect(port=a.port, login="ann", passcode="a").send(f"/queue/{name}", "mine", persistent="true")
+        [message] = consumer.take()
+        assert message.headers["JMSXUserID"] == "ann"
+
+
+@pytest.mark.scenario("NB-24")
+def test_in_a_mesh_each_queue_of_a_virtual_topic_gets_one_copy(store, connect, name):
+    """As long as the topic itself is bridged, and its queues are not."""
+    queues = Destination.queue("Consumer.*.VirtualTopic.>")
+    far = {"networkTTL": "6"}
+    definitions = Definitions((VirtualTopic("VirtualTopic.>"),))
+    topic = f"VirtualTopic.{name}"
+
+    def mesh_of(*others: RunningNode):
+        connectors = []
+        for each in others:
+            made = to(each.port, name=each.name, duplex="true", useVirtualDestSubs="true", **far).to_json()
+            connectors.append({**made, "excluded": [str(queues)]})
+        return connectors
+
+    told = {"definitions": definitions, "use_virtual_dest_subs": True}
+    with running(store, **told) as c, running(store, **told) as b, running(store, **told) as a:
+        for node, others in ((b, (c,)), (a, (b, c))):
+            for each in mesh_of(*others):
+                node.ask(lambda admin, each=each: admin.networks.put(each))
+        consumers = []
+        for node in (a, b, c):
+            consumers.append(connect(port=node.port))
+            consumers[-1].subscribe(f"/queue/Consumer.{node.name}.{topic}")
+        wait_for_demand(a, f"topic://{topic}", f"topic://{topic}", f"topic://{topic}", f"topic://{topic}")
+        connect(port=a.port).send(f"/topic/{topic}", "first", persistent="true")
+        for each in consumers:
+            assert each.bodies() == ["first"]
+        until(lambda: not any(map(under_way, (a, b, c))), "the receipts")
+        assert all(each.has_no_more() for each in consumers)
