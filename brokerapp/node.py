@@ -7,7 +7,6 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
-from functools import partial
 
 from brokerapp.broker import Broker
 from brokerapp.clock import now_ms
@@ -38,7 +37,7 @@ from brokerapp.reporting import Reporting
 from brokerapp.requests import Desk, answer
 from brokerapp.stats import Stats
 from brokerapp.stomp.endpoint import Authenticate
-from brokerapp.stomp.tls import client_context
+from brokerapp.stomp.tls import ClientContexts
 from brokerapp.store import Limits
 from brokerapp.store.durability import REMEDY, loss
 from brokerapp.store.redis import RedisStore
@@ -99,9 +98,8 @@ class Node:
         self._listeners = Listeners(self.broker, self._authenticate, self._request_pump)
         registry = Registry(self._store)
         await registry.begin(config.network, impose=config.impose, first=alone)
-        self.network = Connections(
-            self._listeners.own, (), at_once=config.network_at_once, trust=partial(client_context, config.tls)
-        )
+        trust = ClientContexts(config.tls)
+        self.network = Connections(self._listeners.own, (), trust, at_once=config.network_at_once)
         self._seat = Seat(self.broker.homes, self.network, registry)
         self._network_desk = NetworkDesk(self._seat, registry)
         snapshot, beat = await self._store.snapshot(), self.membership.beat
@@ -112,7 +110,7 @@ class Node:
         if alone:
             self.broker.restoring.recover(await found_logs(self._store, config, self.session), last)
         if config.cluster is not None:
-            await self._join(config.cluster)
+            await self._join(config.cluster, trust)
         self._reporting.note_depths()
         work_by_name = {
             "committer": self._committer.run,
@@ -146,7 +144,7 @@ class Node:
     def _begin(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         self._tasks.append(asyncio.create_task(self._guard(name, work), name=name))
 
-    async def _join(self, terms: ClusterTerms) -> None:
+    async def _join(self, terms: ClusterTerms, trust: ClientContexts) -> None:
         """Be a broker of its cluster."""
         record = read_record(*await self._store.cluster_record())
         desk = Desk(self.broker, self._committer, self._request_pump, self._refresh)
@@ -155,7 +153,7 @@ class Node:
             self.broker, terms, record, self.config.destinations, self._applying, self._request_pump
         )
         self.broker.cluster.recording.begin()
-        self.cluster_links = Links(self.config.broker, self.broker.cluster)
+        self.cluster_links = Links(self.config.broker, self.broker.cluster, trust)
 
     async def _make_broker(self, definitions: Definitions) -> Broker:
         """The broker, which knows its limits and how much the store holds."""

@@ -253,3 +253,4 @@ class StepOutcome:
     outcome: str  #: done, held (by a consumer), gone, or refused
     detail: str  #: where it came to, or why it was refused
     id: str = ""  #: message-id; "" for one that is gone
+    new_id: str = ""  #: of the message that was sent in its place, when it was edited

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from brokerapp.client import Client
-from brokerapp.destination import NAMED_KINDS, Destination
+from brokerapp.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.engine.destination_map import matches
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.subscription import Subscription
@@ -94,10 +94,23 @@ class Statistics:
         def begin(told: Told) -> None:
             self._go_on(islice(self._answers(asked, request.headers, told), MAX_ANSWERS), target, request.headers)
 
-        if self._broker.homes.others:  # some destinations are at home there
-            self._broker.committer.ask(lambda store: store.stats(0), lambda found: begin(_by_destination(found[1])))
+        homes = self._broker.homes
+        names = [str(each) for each in self._about(asked)] if homes.others else []
+        if away := [each for each in names if not homes.is_here(each)]:
+            self._broker.committer.ask(lambda store: store.stats_of(away), lambda rows: begin(_by_destination(rows)))
         else:
             begin({})
+
+    def _about(self, asked: Destination) -> list[Destination]:
+        """The destinations whose numbers the answers are made of."""
+        known, what = self._broker.stats.known(), asked.name.removeprefix(PREFIX)
+        if what.startswith(BROKER):
+            return [each for each in known if each.kind is not Kind.SUBSCRIPTION]
+        if not what.startswith(DESTINATION):
+            return []
+        wanted = what.removeprefix(DESTINATION).removeprefix(".")
+        named = (each for each in known if each.kind is asked.kind and not each.name.startswith(PREFIX))
+        return [each for each in named if matches(wanted, each.name)]
 
     def _go_on(self, answers: Iterator[Answer], target: Destination, headers: Mapping[str, str]) -> None:
         """Send the rest of the answers; where one lacks a time that only the store knows, when that is known."""
@@ -122,10 +135,8 @@ class Statistics:
             for numbers in of_subscriptions(broker, asked.is_queue):
                 yield numbers, None
         elif what.startswith(DESTINATION):
-            wanted = what.removeprefix(DESTINATION).removeprefix(".")
-            for each in broker.stats.known():
-                if each.kind is asked.kind and matches(wanted, each.name) and not each.name.startswith(PREFIX):
-                    yield of_destination(broker, each, told), each if DATED in headers and each.is_queue else None
+            for each in self._about(asked):
+                yield of_destination(broker, each, told), each if DATED in headers and each.is_queue else None
             if ENDED in headers:
                 yield {}, None
 

@@ -1,8 +1,8 @@
 """Steps: what operators do to messages named by their numbers, a few at a time, with an outcome for each.
 
 A step is done whole, in one unit of the store: what leaves one place is in the other in the same moment, so that who
-asks again, not knowing how the first time ended, finds what was done gone and does nothing twice. A copy leaves nothing
-behind that would tell: who does not know whether a step of copying was done must not repeat it.
+asks again, not knowing how the first time ended, finds what was done gone and does nothing twice. A copy, edited or
+not, leaves nothing behind that would tell: who does not know whether a step of copying was done must not repeat it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from typing import Any
 from brokerapp import clock
 from brokerapp.broker import Broker
 from brokerapp.client import Placed
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, Kind
+from brokerapp.edit import Edit, home_of
 from brokerapp.engine.dead_letters import CAUSE
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.window import PAGE
 from brokerapp.entries import entry_of
 from brokerapp.errors import RequestRefused
+from brokerapp.message import Message
 from brokerapp.recording.schema import DROP
 from brokerapp.sending import TestSend
 from brokerapp.store import StoredEntry
@@ -31,7 +33,7 @@ from brokerapp.transfers import NOTHING, Transfers
 #: Messages of one step: bounds how long one call of the store takes.
 MAX_STEP = 500
 #: What can be done to messages.
-MOVE, COPY, RETRY, REMOVE = ACTIONS = ("move", "copy", "retry", "remove")
+MOVE, COPY, RETRY, REMOVE, EDIT = ACTIONS = ("move", "copy", "retry", "remove", "edit")
 #: How it ended for a message. Held: a consumer has it. Gone: it is in the queue no more. Refused: the detail says why.
 DONE, HELD, GONE, REFUSED = "done", "held", "gone", "refused"
 
@@ -50,13 +52,15 @@ class Deal:
     action: str
     target: Callable[[Entry], Destination | None] | None
     actor: str
+    edit: Edit | None = None  #: of the action of that name
     outcomes: dict[int, tuple[str, str]] = field(default_factory=dict)  #: by number: how it ended, and a detail
     ids: dict[int, str] = field(default_factory=dict)  #: by number: message-ids of those that were found
+    new_ids: dict[int, str] = field(default_factory=dict)  #: by number: message-ids of what edited ones became
 
     @property
     def takes(self) -> bool:
         """Whether messages leave the queue."""
-        return self.action != COPY
+        return self.action != COPY and not (self.edit is not None and self.edit.keeps)
 
 
 class Steps:
@@ -66,18 +70,27 @@ class Steps:
         self._broker, self._transfers = broker, Transfers(broker)
 
     async def step(
-        self, action: str, queue: str, seqs: list[int], target: str | None = None, actor: str = ""
+        self,
+        action: str,
+        queue: str,
+        seqs: list[int],
+        target: str | None = None,
+        actor: str = "",
+        edit: dict[str, Any] | None = None,
     ) -> list[list[Any]]:
-        """Do this to these messages: number, outcome, detail and message-id of each, in their order."""
+        """Do this to these messages: number, outcome, detail, message-id and the new one of each, in their order."""
         if action not in ACTIONS:
             raise RequestRefused(f"{action!r} is none of {', '.join(ACTIONS)}")
         if len(seqs) > MAX_STEP:
             raise RequestRefused(f"{len(seqs)} messages are more than the {MAX_STEP} of one step")
-        deal = Deal(log := self._transfers.log_of(queue), action, self._target(log, action, target), actor)
+        log = self._transfers.log_of(queue)
+        deal = Deal(log, action, self._target(log, action, target), actor, _edit(action, edit))
         await self._each_page(log, sorted(set(seqs)), lambda found: self._done_with(deal, found))
         await self._broker.committer.barrier()
         self._broker.delivery.touched[log] = None
-        return [[seq, *deal.outcomes.get(seq, (GONE, "")), deal.ids.get(seq, "")] for seq in seqs]
+        return [
+            [seq, *deal.outcomes.get(seq, (GONE, "")), deal.ids.get(seq, ""), deal.new_ids.get(seq, "")] for seq in seqs
+        ]
 
     async def edit(self, queue: str, seq: int, message: dict[str, Any], actor: str) -> dict[str, Any]:
         """Send a message in place of this one, which is gone in the same moment; id and places of the new one.
@@ -91,12 +104,10 @@ class Steps:
             [entry] = [entry_of(log.name, each) for each in found if each.seq == seq] or [None]
             if entry is None:
                 raise RequestRefused(f"message {seq} is in {log.destination} no more")
-            marks = self._resubmitted(entry, actor) | {EDITED_FROM: entry.message.id}
-            publishing = self._broker.publishing
             target = Destination.parse(wanted.destination)
-            publishing.check(target)
-            new = publishing.message(wanted.send({name: text for name, text in marks.items() if text is not None}))
-            placed = publishing.on_its_way(new, target)
+            self._broker.publishing.check(target)
+            new = self._anew(entry, wanted, actor)
+            placed = self._broker.publishing.on_its_way(new, target)
             if not log.seize([entry]):
                 raise RequestRefused(f"message {seq} is held by a consumer")
             answer.update(id=new.id, places=_places(placed))
@@ -112,9 +123,26 @@ class Steps:
             return None
         if action == RETRY and not target:
             return self._transfers.came_from
+        if action == EDIT:
+            return self._edited_target(log, target)
         if not target:
             raise RequestRefused(f"to {action} messages needs a target")
         return self._transfers.checked(log, target)
+
+    def _edited_target(self, log: MessageLog, target: str | None) -> Callable[[Entry], Destination]:
+        """Where edited messages go, which may be the queue they are in. Raises RequestRefused."""
+        check = self._broker.publishing.check
+        to = Destination.parse(target) if target else None
+        if to is not None and (to.is_pattern or to.kind is Kind.SUBSCRIPTION):
+            raise RequestRefused(f"{to} is not one destination")
+
+        def of(entry: Entry) -> Destination:
+            headers = entry.message.headers
+            goal = to or home_of(headers, headers.get("original-destination"), log.destination)
+            check(goal)
+            return goal
+
+        return of
 
     # -- pages: what is found is dealt with in the very moment in which the store's answer comes
 
@@ -189,8 +217,19 @@ class Steps:
         target = deal.target(entry)
         if target is None:
             raise RequestRefused("it does not say where it failed: name a target")
+        if deal.edit is not None:
+            message = entry.message
+            wanted = deal.edit.applied(message.headers, message.body, target.stomp, clock.now_ms())
+            return self._transfers.on_its_way(self._anew(entry, wanted, deal.actor), target)
         headers = self._resubmitted(entry, deal.actor) if deal.action == RETRY else NOTHING
         return self._transfers.placed(deal.log, entry, target, headers)
+
+    def _anew(self, entry: Entry, wanted: TestSend, actor: str) -> Message:
+        """The edited message, under an id of its own: it says of which one it was made."""
+        marks = {**self._resubmitted(entry, actor), EDITED_FROM: entry.message.id}
+        return self._broker.publishing.message(
+            wanted.send({name: text for name, text in marks.items() if text is not None})
+        )
 
     @staticmethod
     def _resubmitted(entry: Entry, actor: str) -> Mapping[str, str | None]:
@@ -207,9 +246,24 @@ class Steps:
             deal.outcomes[entry.seq] = DONE, ""
 
     async def _stored(self, deal: Deal, placed: dict[int, Placed], settles: list[Entry] | tuple[()]) -> None:
+        if deal.edit is not None:
+            for place in placed.values():
+                self._broker.recorder.enqueue(place.message.born_us, (place.message,), str(place.destination), None)
         refused = await self._transfers.submit(list(placed.values()), settles)
         for seq, place in placed.items():
             deal.outcomes[seq] = (REFUSED, f"{refused} is full") if refused else (DONE, ", ".join(_places(place)))
+            if deal.edit is not None and not refused:
+                deal.new_ids[seq] = place.message.id
+
+
+def _edit(action: str, edit: dict[str, Any] | None) -> Edit | None:
+    """What is to be changed. Raises RequestRefused."""
+    if (action == EDIT) != (edit is not None):
+        raise RequestRefused("to edit messages needs an edit, and nothing else takes one")
+    found = Edit.from_json(edit) if edit is not None else None
+    if found is not None:
+        found.check()
+    return found
 
 
 def _places(placed: Placed) -> list[str]:

@@ -23,6 +23,7 @@ from brokerapp.engine.routing import route
 from brokerapp.engine.window import PAGE
 from brokerapp.entries import entry_of
 from brokerapp.errors import LimitExceeded, RequestRefused
+from brokerapp.message import Message
 from brokerapp.selectors import compile_selector
 from brokerapp.store import StoredEntry, Unit
 
@@ -203,7 +204,12 @@ class Transfers:
 
         Raises RequestRefused when it would come nowhere: it is not for an operator's move to lose it.
         """
-        message = entry.message.with_headers({"original-destination": log.destination.stomp, **headers})
+        return self.on_its_way(
+            entry.message.with_headers({"original-destination": log.destination.stomp, **headers}), target
+        )
+
+    def on_its_way(self, message: Message, target: Destination) -> Placed:
+        """The message with the way it will take. Raises RequestRefused when it would come nowhere."""
         found = route(message, target, self._broker.topology)
         if found.groups is None:
             found.groups = self._broker.publishing.groups(found)

@@ -19,6 +19,7 @@ from console.analyses import readable
 from console.models import AnalysisRun, UserSetting
 from console.repair import jobs
 from console.repair.models import Job
+from console.repair.wish import FEW
 from console.routing import drafts
 from console.routing.models import Draft
 
@@ -70,7 +71,7 @@ def _waiting(user: AnyUser) -> list[Item]:
     found = [
         Item(each.name, _asked(each.asked_by, each.reason), reverse("job", args=[each.id]), each.created, "look")
         for each in Job.objects.filter(state=Job.State.ASKED)[:MAX_WAITING]
-        if all(may(user, jobs.verb_to("approve", each), place) for place in jobs.places(each))
+        if all(may(user, verb, place) for verb in jobs.verbs_to("approve", each) for place in jobs.places(each))
     ]
     if may(user, Verb.ROUTE):
         found += [
@@ -96,7 +97,7 @@ def _ended(user: AnyUser) -> list[Item]:
 
 
 def _jobs(user: AnyUser, since: datetime) -> Iterator[Item]:
-    took_time = Q(expected__gt=jobs.FEW) | ~Q(approved_by="")
+    took_time = Q(expected__gt=FEW) | ~Q(approved_by="")
     for each in Job.objects.filter(took_time, asked_by=user.get_username(), finished__gt=since)[:MAX_SHOWN]:
         detail = each.note or f"{figures.counted(each.done, 'message')} done"
         if each.failed:

@@ -111,10 +111,11 @@ def pages(holder: Holder) -> list[tuple[Command, bool]]:
 
 def cells(holder: Holder, destination: Destination) -> list[tuple[Verb, str]]:
     """What may be done with one destination: for each of its rights `yes`, `masked` or `no`."""
-    return [(verb, _cell(holder, verb, destination)) for verb in OF_DESTINATIONS]
+    return [(verb, cell(holder, verb, destination)) for verb in OF_DESTINATIONS]
 
 
-def _cell(holder: Holder, verb: Verb, destination: Destination) -> str:
+def cell(holder: Holder, verb: Verb, destination: Destination) -> str:
+    """What of one right: `yes`, `masked` or `no`."""
     if not allows(holder.grants, verb, destination):
         return "no"
     return "masked" if verb is Verb.READ and reader_of(holder.grants, destination) in MASKED else "yes"

@@ -107,10 +107,16 @@ class Gateway:
         return self.run(self.admin.depth(queue))
 
     def step(
-        self, action: str, queue: Destination, seqs: Sequence[int], target: Destination | None, actor: str
+        self,
+        action: str,
+        queue: Destination,
+        seqs: Sequence[int],
+        target: Destination | None,
+        actor: str,
+        edit: dict[str, Any] | None = None,
     ) -> list[StepOutcome]:
         """Do something to these messages; see BrokerAdmin.step."""
-        return self.run(self.admin.step(action, queue, seqs, target, actor), LONG_PATIENCE)
+        return self.run(self.admin.step(action, queue, seqs, target, actor, edit), LONG_PATIENCE)
 
     def edit(self, queue: Destination, seq: int, message: dict[str, Any], actor: str) -> dict[str, Any]:
         """Send a message in place of one; see BrokerAdmin.edit."""

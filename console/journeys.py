@@ -8,13 +8,16 @@ from console import trace
 from console.gateway import gateway
 from console.journey import Deed, Journey, journey
 from console.repair.jobs import LEAVING
-from console.repair.models import Edit, JobOutcome
+from console.repair.models import JobOutcome, Replacement
 from console.rights import Sees, everything
 from console.routing.changes import items_of
 from console.routing.sight import known
 
 #: What was done by jobs, in words, and whether the message left its queue by it.
 DEEDS = {"copy": ("Copied", False)} | {action: (words.capitalize(), True) for action, words in LEAVING.items()}
+
+#: What was done to a message that was made by editing another one.
+MADE = "Made from another message"
 
 
 def journey_of(id: str, sees: Sees = everything) -> Journey:
@@ -48,18 +51,23 @@ def _deeds(id: str) -> list[Deed]:
     deeds = [
         Deed(
             row.time, row.job.asked_by, DEEDS[row.job.action][0], row.job.queue, row.detail, row.job.reason,
-            str(row.job.id), DEEDS[row.job.action][1],
+            str(row.job.id), DEEDS[row.job.action][1] and not row.job.leaves_no_trace, row.new_id,
         )
         for row in rows
     ]  # fmt: skip
-    for each in Edit.objects.filter(message_id=id):
+    for row in JobOutcome.objects.filter(new_id=id).select_related("job"):
+        deeds.append(
+            Deed(row.time, row.job.asked_by, MADE, row.job.queue, row.detail, row.job.reason, str(row.job.id),
+                 old_id=row.message_id)
+        )  # fmt: skip
+    for each in Replacement.objects.filter(message_id=id):
         deeds.append(
             Deed(each.time, each.edited_by, "Edited and sent anew", each.queue, each.places, each.reason,
                  leaves=True, new_id=each.new_id)
         )  # fmt: skip
-    for each in Edit.objects.filter(new_id=id):
+    for each in Replacement.objects.filter(new_id=id):
         deeds.append(
-            Deed(each.time, each.edited_by, "Made from another message", each.queue, each.places, each.reason,
+            Deed(each.time, each.edited_by, MADE, each.queue, each.places, each.reason,
                  old_id=each.message_id)
         )  # fmt: skip
     return deeds

@@ -6,17 +6,10 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from brokerapp.edit import STANDARD
 from brokerapp.selectors.values import DECIMAL_NUMBER
 from brokerapp.snapshot import BrowsedMessage
 
-#: Headers that STOMP or the broker give a meaning; all others are properties.
-STANDARD = frozenset(
-    {
-        "message-id", "destination", "original-destination", "timestamp", "expires", "priority", "persistent",
-        "redelivered", "correlation-id", "reply-to", "type", "content-type", "content-length", "receipt",
-        "transaction", "subscription", "ack",
-    }
-)  # fmt: skip
 #: Standard headers and properties of the broker that are moments, in milliseconds since the epoch.
 MOMENTS = frozenset({"timestamp", "expires", "dlqTime", "resubmittedTime", "originalExpiration"})
 #: Properties of a dead letter that a list says in words, or its selector asked for.

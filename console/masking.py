@@ -7,6 +7,7 @@ are for. Of several roles that somebody has for a destination, the mightiest one
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -21,7 +22,17 @@ from console.models import MaskingRule
 from console.rights import MASKED, Grant
 from console.rights_version import rights_state
 
-__all__ = ["COVER", "MaskedMessage", "check_selector", "masked", "masked_for", "reader_of", "rules"]
+__all__ = [
+    "COVER",
+    "MaskedMessage",
+    "check_selector",
+    "masked",
+    "masked_for",
+    "reader_of",
+    "rules",
+    "sees_all",
+    "shown_values",
+]
 
 #: Roles by might, the least first.
 _BY_MIGHT = (Role.VIEWER, Role.ANALYST, Role.SUPPORT, Role.OPERATOR, Role.ADMIN)
@@ -52,6 +63,18 @@ def masked(user: AnyUser, message: BrowsedMessage, where: Destination | None = N
     where = where or Destination.parse(message.destination)
     browser, reader = _mightiest(grants_of(user), Verb.BROWSE, where), reader_of(grants_of(user), where)
     return masked_for(browser, reader, message, _ways(message, where), rules())
+
+
+def shown_values(user: AnyUser, values: Mapping[str, str], where: Destination) -> dict[str, str]:
+    """Headers that a message there may get, as this user would see them on it."""
+    browser = _mightiest(grants_of(user), Verb.BROWSE, where)
+    return mask_headers(_about(rules(), browser, (where,)), values)[0]
+
+
+def sees_all(user: AnyUser, where: Destination) -> bool:
+    """Whether nothing of any message there is masked for this user: then no message need be looked at to know."""
+    reader = reader_of(grants_of(user), where)
+    return reader is not None and reader not in MASKED and not rules()
 
 
 def _ways(message: BrowsedMessage, where: Destination) -> tuple[Destination, ...]:

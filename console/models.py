@@ -10,7 +10,7 @@ from django.db import models
 
 from console.audit_entry import AuditEntry
 from console.masking_rules import Rule
-from console.repair.models import Edit, Job, JobOutcome, SavedSelector, Template
+from console.repair.models import Job, JobOutcome, Replacement, SavedSelector, Template
 from console.reports.models import Edition, Report
 from console.rights import Grant
 from console.routing.models import Draft, DraftRemark  # noqa: F401  (Django looks for models here)
@@ -19,10 +19,10 @@ __all__ = [
     "AnalysisRun",
     "Assignment",
     "AuditEntry",
-    "Edit",
     "Edition",
     "Job",
     "JobOutcome",
+    "Replacement",
     "Report",
     "SavedSelector",
     "Template",

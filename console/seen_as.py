@@ -105,6 +105,12 @@ def seen_as(user: AnyUser, session: SessionBase) -> AnyUser:
     return other
 
 
+def see(request: HttpRequest) -> None:
+    """Have the request come from whom its user sees the console as."""
+    if KEY in request.session and look_of(request.user) is None:
+        request.user = seen_as(request.user, request.session)
+
+
 def still_seen(user: AnyUser, session: SessionBase) -> AnyUser | None:
     """The user as of now, or whom they see the console as; None when the session, the account or the look has ended."""
     found = still_here(person(user), session)
@@ -147,7 +153,7 @@ class SeenAsMiddleware:
         """
         if KEY not in request.session or request.resolver_match.url_name in WAYS_OUT:
             return
-        request.user = seen_as(request.user, request.session)
+        see(request)
         if not getattr(view, "login_required", True):  # operations ask by themselves, with a token or so
             return
         refuse_changes(request)

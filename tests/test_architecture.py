@@ -152,7 +152,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.errors", "brokerapp.message", "brokerapp.network.address", "brokerapp.network.dialect",
         "brokerapp.network.websocket", "brokerapp.stomp",
     ),
-    "brokerapp.network.websocket": ("brokerapp.network.address",),
+    "brokerapp.network.websocket": ("brokerapp.connector", "brokerapp.network.address", "brokerapp.stomp.frames"),
     "brokerapp.network.activemq": ("brokerapp.network.link", "brokerapp.stomp"),
     "brokerapp.network.outbox": ("brokerapp.network.link",),
     "brokerapp.network.batches": (
@@ -189,7 +189,11 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.explaining": PARTS_OF_CORE,
     "brokerapp.peers": PARTS_OF_CORE,
     "brokerapp.sending": PARTS_OF_CORE,
-    "brokerapp.steps": (*PARTS_OF_CORE, "brokerapp.sending", "brokerapp.transfers"),
+    "brokerapp.edit": (
+        "brokerapp.destination", "brokerapp.engine", "brokerapp.errors", "brokerapp.message", "brokerapp.selectors",
+        "brokerapp.sending",
+    ),
+    "brokerapp.steps": (*PARTS_OF_CORE, "brokerapp.edit", "brokerapp.sending", "brokerapp.transfers"),
     "brokerapp.transfers": PARTS_OF_CORE,
     "brokerapp.admin": (
         *VALUES, "brokerapp.admin", "brokerapp.cluster.status",

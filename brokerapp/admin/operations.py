@@ -80,15 +80,23 @@ class Operations(Door):
         return await self._ask("remove", queue=str(queue), **_checked(which))
 
     async def step(
-        self, action: str, queue: Destination, seqs: Sequence[int], target: Destination | None = None, actor: str = ""
+        self,
+        action: str,
+        queue: Destination,
+        seqs: Sequence[int],
+        target: Destination | None = None,
+        actor: str = "",
+        edit: dict[str, Any] | None = None,
     ) -> list[StepOutcome]:
-        """Move, copy, retry or remove these messages, named by their numbers, at most 500; how it ended for each.
+        """Move, copy, retry, remove or edit (Edit as JSON) these messages, by number, at most 500; how each ended.
 
-        Messages leave the queue and come to where they go in one moment: who repeats a step that moves, retries or
-        removes does nothing twice.
+        Messages leave the queue and come to where they go in one moment: who repeats a step that moves, retries,
+        removes or edits does nothing twice. What is edited goes to the target, or else a dead letter to where it
+        failed and others to where they are.
         """
         to = str(target) if target is not None else None
-        found = await self._ask("step", action=action, queue=str(queue), seqs=list(seqs), target=to, actor=actor)
+        what = {"action": action, "queue": str(queue), "seqs": list(seqs), "target": to, "actor": actor}
+        found = await self._ask("step", **what, edit=edit)
         return [StepOutcome(*each) for each in found]
 
     async def edit(self, queue: Destination, seq: int, message: dict[str, Any], actor: str = "") -> dict[str, Any]:

@@ -8,7 +8,7 @@ import logging
 
 from brokerapp.cluster.cluster import Cluster
 from brokerapp.cluster.peer import Peer
-from brokerapp.network.link import LinkLost, dial
+from brokerapp.network.link import LinkLost, Trust, dial
 from brokerapp.stomp.frames import Frame
 from brokerapp.stomp.session import BRIDGE_HEADER, CLUSTER_HEADER
 
@@ -16,10 +16,10 @@ logger = logging.getLogger(__name__)
 
 
 class Links:
-    """All of one broker."""
+    """All of one broker. `trust` makes what TLS is spoken with."""
 
-    def __init__(self, broker: str, cluster: Cluster) -> None:
-        self._broker, self._cluster = broker, cluster
+    def __init__(self, broker: str, cluster: Cluster, trust: Trust) -> None:
+        self._broker, self._cluster, self._trust = broker, cluster, trust
         self._tasks: list[asyncio.Task] = []
 
     def start(self) -> None:
@@ -51,7 +51,7 @@ class Links:
     async def _serve(self, peer: Peer) -> None:
         """Be linked for as long as it goes."""
         try:
-            link = await dial(f"cluster {peer.name}", peer.address)
+            link = await dial(f"cluster {peer.name}", peer.address, self._trust)
         except LinkLost as error:
             self._cluster.peer_went(peer, str(error))
             return

@@ -9,6 +9,7 @@ from typing import Any
 from brokerapp import clock
 from brokerapp.admin import BrokerAdmin
 from brokerapp.destination import Destination
+from brokerapp.management.edit_verb import add_edit_verb, edit
 
 Answer = tuple[Any, list[str]]
 
@@ -22,6 +23,7 @@ def add_verbs(verbs) -> None:
         ("copy", "copy messages to another destination", True),
         ("retry", "move dead letters back to where they failed", False),
         ("remove", "remove messages", False),
+        ("edit", "send messages again with something changed, each in the place of the old one", False),
     ):
         parser = _queue_verb(verbs, verb, text)
         if has_target:
@@ -29,6 +31,8 @@ def add_verbs(verbs) -> None:
         parser.add_argument("--selector", help="only those that match, e.g. \"region = 'eu'\"")
         parser.add_argument("--id", action="append", help="only the one with this message-id; may be repeated")
         parser.add_argument("--limit", type=int, help="at most so many, the oldest first")
+        if verb == "edit":
+            add_edit_verb(parser)
     _queue_verb(verbs, "pause", "give out nothing of a queue any more, also after a restart; what comes is kept")
     _queue_verb(verbs, "resume", "give out messages of a queue again")
     _queue_verb(verbs, "groups", "message groups of a queue, with who owns them")
@@ -122,6 +126,7 @@ QUEUE_VERBS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]] = 
     "copy": _copy,
     "retry": _retry,
     "remove": _remove,
+    "edit": edit,
     "pause": _pause,
     "resume": _resume,
     "groups": _groups,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,9 +13,10 @@ from brokerapp.network.address import Address, address_of
 from brokerapp.network.definition import NetworkConnector
 from brokerapp.network.discovery import Discovery
 from brokerapp.network.group import group_of
+from brokerapp.network.link import Trust
 from brokerapp.network.names import is_left_by
 from brokerapp.network.terms import Terms, terms_of
-from brokerapp.network.way import Trust, Way
+from brokerapp.network.way import Way
 from brokerapp.stomp.endpoint import Endpoint
 
 logger = logging.getLogger(__name__)
@@ -49,8 +49,7 @@ class Connections:
     """
 
     def __init__(
-        self, endpoint: Endpoint, definitions: Sequence[NetworkConnector], *, at_once: bool = False,
-        trust: Trust = ssl.create_default_context,
+        self, endpoint: Endpoint, definitions: Sequence[NetworkConnector], trust: Trust, *, at_once: bool = False
     ) -> None:  # fmt: skip
         self.broker, self._endpoint, self._at_once, self._trust = endpoint.broker, endpoint, at_once, trust
         self._connectors = {each.name: self._make(each) for each in definitions}

@@ -66,12 +66,19 @@ class Intake:
         if wanted.id not in self.aside:
             self.aside[wanted.id] = why
             self._ending[self._prefix + wanted.id] = wanted
-            self._source.later(ASIDE_SECONDS, lambda: self._try_again(wanted))
+            self._try_later(wanted)
+
+    def _try_later(self, wanted: Wanted) -> None:
+        self._source.later(ASIDE_SECONDS, lambda: self._try_again(wanted))
 
     def _try_again(self, wanted: Wanted) -> None:
-        if wanted.id in self.aside and self._prefix + wanted.id not in self._ending:
-            del self.aside[wanted.id]
-            self.begin(wanted)
+        if wanted.id not in self.aside:
+            return
+        if self._prefix + wanted.id in self._ending:  # some of it is still under way
+            self._try_later(wanted)
+            return
+        del self.aside[wanted.id]
+        self.begin(wanted)
 
     def is_ending(self, subscription: str) -> bool:
         """Whether what is given for it goes back when it is unsubscribed."""
@@ -89,6 +96,7 @@ class Intake:
         for id in [id for id in self._ending if id not in there]:
             wanted = self._ending.pop(id)
             self._source.unsubscribe(id)
+            self._durables.discard(id)
             if wanted.id not in self.aside:
                 self._delete(wanted)
 

@@ -38,9 +38,11 @@ class LinkLost(BrokerError):
     code = "link-lost"
 
 
-async def dial(
-    name: str, address: Address, trust: Callable[[], ssl.SSLContext] = ssl.create_default_context
-) -> Link:  # fmt: skip
+#: What makes that by which other brokers are believed, where they speak TLS.
+Trust = Callable[[], ssl.SSLContext]
+
+
+async def dial(name: str, address: Address, trust: Trust) -> Link:
     """A connection to where a broker listens, which is not open yet; `trust` says whose certificates are believed.
 
     Raises LinkLost.
@@ -48,7 +50,7 @@ async def dial(
     link = Link(name)
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            await _connect(link, address, trust() if address.tls else None)
+            await _connect(link, address, await asyncio.to_thread(trust) if address.tls else None)
     except TimeoutError as error:
         raise LinkLost(f"no connection within {CONNECT_SECONDS:g} s") from error
     except OSError as error:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import itertools
 import logging
-import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -18,7 +17,7 @@ from brokerapp.network.address import Address
 from brokerapp.network.batches import Batches
 from brokerapp.network.bridge import Bridge, BridgeNumbers, prefix_of
 from brokerapp.network.dialect import ACTIVEMQ
-from brokerapp.network.link import Link, LinkLost, dial
+from brokerapp.network.link import Link, LinkLost, Trust, dial
 from brokerapp.network.names import inbound, outbound
 from brokerapp.network.outbox import OneByOne, Outbox
 from brokerapp.network.terms import Terms
@@ -30,8 +29,6 @@ from brokerapp.stomp.session import BRIDGE_HEADER, DUPLEX_HEADER, WAY_HEADER
 
 logger = logging.getLogger(__name__)
 
-#: What makes that by which other brokers are believed, where they speak TLS.
-Trust = Callable[[], ssl.SSLContext]
 #: What the two directions are called.
 OUT, IN = "out", "in"
 
@@ -53,7 +50,7 @@ class Way:
 
     def __init__(
         self, endpoint: Endpoint, terms: Terms, addresses: Sequence[Address], told: Callable[[Way, bool], None],
-        trust: Trust = ssl.create_default_context,
+        trust: Trust,
     ) -> None:  # fmt: skip
         self.terms, self.addresses = terms, addresses
         self.broker, self._endpoint, self._told, self._trust = endpoint.broker.name, endpoint, told, trust

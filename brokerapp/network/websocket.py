@@ -18,8 +18,12 @@ from websockets.protocol import State
 from websockets.typing import Subprotocol
 from websockets.uri import parse_uri
 
+from brokerapp.connector import MAX_BODY_BYTES
 from brokerapp.network.address import Address
+from brokerapp.stomp.frames import MAX_HEAD_BYTES
 
+#: A broker sends one frame a message, and no larger one is read.
+MAX_MESSAGE_BYTES = MAX_HEAD_BYTES + MAX_BODY_BYTES
 _DATA = frozenset({Opcode.TEXT, Opcode.BINARY, Opcode.CONT})
 _STOMP = Subprotocol("v12.stomp")
 #: The package tells of every connection; here the connectors do.
@@ -33,7 +37,7 @@ class Tunnel(asyncio.Protocol):
     def __init__(self, link: asyncio.Protocol, address: Address) -> None:
         self._link = link
         self._protocol = ClientProtocol(
-            parse_uri(str(address)), subprotocols=[_STOMP], max_size=None, logger=_logger
+            parse_uri(str(address)), subprotocols=[_STOMP], max_size=MAX_MESSAGE_BYTES, logger=_logger
         )  # fmt: skip
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -76,7 +80,7 @@ class Tunnel(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.opened.done():
             self.opened.set_exception(exc or ConnectionResetError("it closed the connection"))
-        elif self.opened.exception() is None:
+        elif not self.opened.cancelled() and self.opened.exception() is None:
             self._link.connection_lost(exc)
 
     def _flush(self) -> None:

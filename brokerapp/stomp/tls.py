@@ -10,6 +10,7 @@ import os
 import secrets
 import ssl
 import tempfile
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -92,6 +93,35 @@ def client_context(stores: TlsStores) -> ssl.SSLContext:
     if stores.key_store is not None:
         _load_identity(context, stores.key_store, stores.key)
     return context
+
+
+class ClientContexts:
+    """Makes client contexts of these stores: anew only when their files have changed, as they are slow to read.
+
+    It is called in threads of their own. Raises ConfigurationRefused.
+    """
+
+    def __init__(self, stores: TlsStores) -> None:
+        self._stores = stores
+        self._files = [each.path for each in (stores.key_store, stores.key, stores.trust_store) if each is not None]
+        self._lock = threading.Lock()
+        self._made: tuple[list[int | None], ssl.SSLContext] | None = None
+
+    def __call__(self) -> ssl.SSLContext:
+        """What to speak TLS with now."""
+        with self._lock:
+            times = [_changed_at(each) for each in self._files]
+            if self._made is None or self._made[0] != times:
+                self._made = times, client_context(self._stores)
+            return self._made[1]
+
+
+def _changed_at(path: str) -> int | None:
+    """When a file was written, in nanoseconds; None: it cannot be looked at, which whoever reads it says."""
+    try:
+        return Path(path).stat().st_mtime_ns
+    except OSError:
+        return None
 
 
 def _load_identity(context: ssl.SSLContext, store: KeyStore, key: KeyStore | None) -> None:

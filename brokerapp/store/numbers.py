@@ -46,3 +46,11 @@ class Numbers(Server):
         present = [row.decode() for row in rows if row is not None]
         gone = [name.decode() for name, row in zip(names, rows, strict=True) if row is None]
         return version, present, gone
+
+    async def stats_of(self, names: Sequence[str]) -> list[str]:
+        """JSON of these destinations (by native name), without those that have no numbers."""
+        found: list[str] = []
+        for start in range(0, len(names), ROWS_AT_ONCE):
+            rows = await self._do("HMGET", self.keys.stats, *names[start : start + ROWS_AT_ONCE])
+            found += [row.decode() for row in rows if row is not None]
+        return found

@@ -20,7 +20,7 @@ from console.login import is_proof_old
 from console.models import AuditEntry
 from console.rate_limit import RateLimit
 from console.rights import Verb
-from console.seen_as import refuse_changes
+from console.seen_as import person, refuse_changes
 
 #: Finds what a right is about in the parts of an address.
 Place = Callable[[dict[str, Any]], Destination]
@@ -65,7 +65,7 @@ class Session(SessionAuth):
         user = super().authenticate(request, key)
         if user:
             refuse_changes(request)
-        admitted = user and _admitted(request, user, f"user {user.pk}", self._verb, self._of)
+        admitted = user and _admitted(request, user, f"user {person(user).pk}", self._verb, self._of)
         if admitted and self._verb is Verb.USERS and request.method != "GET" and is_proof_old(request):
             raise PermissionDenied(f"Give your password again first, at {reverse('account_reauthenticate')}.")
         return admitted

@@ -17,7 +17,7 @@ from console.api.destinations import of_address
 from console.api.operations import operation
 from console.api.paging import PageQuery, page_of
 from console.repair import asking
-from console.repair.jobs import Wish
+from console.repair.wish import Wish
 from console.rights import Verb
 from console.surveying import survey_for
 

@@ -1,7 +1,8 @@
-"""Jobs: messages moved, copied, retried and deleted in the background, with an outcome for each."""
+"""Jobs: messages moved, copied, retried, edited and deleted in the background, with an outcome for each."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -9,31 +10,104 @@ from uuid import UUID
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Query, Router, Schema, Status
-from pydantic import Field
+from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
 from brokerapp.destination import Destination
+from brokerapp.edit import EDITABLE, MAX_LIFE, MAX_PRIORITY, Edit, body_of
+from brokerapp.errors import RequestRefused
 from console.access import may, visible
 from console.api.operations import operation
 from console.api.paging import Paged, PageQuery, page_of
 from console.gateway import gateway
 from console.repair import asking, jobs
+from console.repair.changes import as_texts
 from console.repair.models import Job
+from console.repair.wish import MAX_RATE, MAX_SELECTION, Wish
 from console.rights import Verb
 
 router = Router(tags=["jobs"])
 
 
+class EditIn(Schema):
+    """What is changed of each message; all else of it stays as it is."""
+
+    set: dict[str, StrictBool | StrictInt | StrictFloat | str] = Field(
+        {}, description=f"Properties, and of the headers {', '.join(EDITABLE)}, with their values"
+    )
+    remove: list[str] = Field([], description="The same, to be there no more")
+    persistent: bool | None = None
+    priority: Annotated[int, Field(ge=0, le=MAX_PRIORITY)] | None = None
+    lives: Annotated[int, Field(ge=0, le=MAX_LIFE, description="Seconds from when it is sent; 0: for ever")] | None = (
+        None
+    )
+    body: str | None = Field(None, description="In place of each message's own; null: the same bytes")
+    encoding: Literal["text", "base64"] = "text"
+    keeps: bool = Field(False, description="Whether the originals stay where they are")
+
+    def edit(self) -> Edit:
+        """As the broker takes it. Raises RequestRefused."""
+        body = None if self.body is None else body_of(self.body, self.encoding)
+        found = Edit(
+            as_texts(self.set), tuple(self.remove), self.persistent, self.priority, self.lives, body,
+            self.encoding == "base64", self.keeps,
+        )  # fmt: skip
+        found.check()
+        return found
+
+
 class NewJob(Schema):
     """What shall be done to the messages `seqs`, or to all that match `selector` (empty: all)."""
 
-    action: Literal["move", "copy", "retry", "remove"]
+    action: Literal["move", "copy", "retry", "remove", "edit"]
     queue: str
-    target: str = Field("", description="Of a move or copy")
-    seqs: Annotated[list[int], Field(max_length=jobs.MAX_SELECTION)] = []
+    target: str = Field(
+        "", description="Of a move or copy; of an edit, else dead letters go to where they failed, others to this queue"
+    )
+    edit: EditIn | None = Field(None, description="Of an edit")
+    seqs: Annotated[list[int], Field(max_length=MAX_SELECTION)] = []
     selector: str = ""
-    rate: Annotated[int, Field(ge=0, le=jobs.MAX_RATE, description="Messages a second; 0: as fast as it goes")] = 0
-    reason: str = Field("", description="Needed for a retry")
+    rate: Annotated[int, Field(ge=0, le=MAX_RATE, description="Messages a second; 0: as fast as it goes")] = 0
+    reason: str = Field("", description="Needed for a retry and an edit")
     name: str = ""
+
+    def wish(self) -> Wish:
+        """The same as jobs are asked for. Raises RequestRefused, SelectorSyntaxError."""
+        if self.edit is not None and self.action != "edit":
+            raise RequestRefused(f"to {self.action} messages takes no edit")
+        fields = self.dict(include={"action", "selector", "rate", "reason", "name"})
+        return Wish(
+            queue=Destination.queue(Destination.parse(self.queue).name),
+            target=Destination.parse(self.target) if self.target else None,
+            seqs=tuple(self.seqs),
+            edit=self.edit.edit() if self.edit is not None else None,
+            **fields,
+        )
+
+
+class ChangeOut(Schema):
+    """One thing a message says, before and after; null: it is not there."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+class PreviewOut(Schema):
+    """How many messages were chosen, and the first of them before and after."""
+
+    count: int
+    is_whole: bool = Field(description="Whether these are all; else at least so many")
+    seq: int | None = None
+    id: str = ""
+    is_hidden: bool = Field(False, description="Parts of it are masked for this caller: it would be left alone")
+    changes: list[ChangeOut] = []
+
+
+class EditOut(Schema):
+    """What a job changes of each message, as far as this caller may see it; of a body, its size."""
+
+    name: str
+    value: str
 
 
 class JobOut(Schema):
@@ -45,6 +119,7 @@ class JobOut(Schema):
     queue: str
     target: str
     selector: str
+    edit: list[EditOut]
     reason: str
     asked_by: str
     approved_by: str
@@ -72,7 +147,7 @@ class JobPage(Schema):
 class JobRate(Schema):
     """Messages a second; 0: as fast as it goes."""
 
-    rate: Annotated[int, Field(ge=0, le=jobs.MAX_RATE)]
+    rate: Annotated[int, Field(ge=0, le=MAX_RATE)]
 
 
 class OutcomeOut(Schema):
@@ -80,6 +155,7 @@ class OutcomeOut(Schema):
 
     seq: int
     message_id: str
+    new_id: str = Field(description="Of the message sent in its place, when it was edited")
     outcome: str
     detail: str
 
@@ -103,26 +179,45 @@ class OutcomeQuery(PageQuery):
 def list_jobs(request: HttpRequest, query: Paged) -> Any:
     """List jobs, newest first."""
     sees = visible(request.user, Verb.BROWSE)
-    return page_of([job for job in Job.objects.all()[:10_000] if sees(job.source)], query)
+    page = page_of([job for job in Job.objects.all()[:10_000] if sees(job.source)], query)
+    return page | {"items": [_shown(request, job) for job in page["items"]]}
 
 
 @operation(router, "POST", "", Verb.RESUBMIT, response={201: JobOut})
 def start_job(request: HttpRequest, wanted: NewJob) -> Any:
     """Start a job, or ask for approval of it where the right to do it is missing."""
-    target = Destination.parse(wanted.target) if wanted.target else None
-    queue = Destination.queue(Destination.parse(wanted.queue).name)
-    fields = wanted.dict(include={"action", "selector", "rate", "reason", "name"})
-    wish = jobs.Wish(queue=queue, target=target, seqs=tuple(wanted.seqs), **fields)
+    wish = wanted.wish()
     wish.check()
-    gateway().depth(queue)
+    gateway().depth(wish.queue)
     asking.check(request, wish)
-    return Status(201, asking.ask(request, wish))
+    return Status(201, _shown(request, asking.ask(request, wish)))
+
+
+@operation(router, "POST", "/preview", Verb.EDIT, response=PreviewOut)
+def preview_edit(request: HttpRequest, wanted: NewJob) -> Any:
+    """What an edit would make of the first message, and of how many; nothing is sent."""
+    wish = replace(wanted.wish(), reason="asked")
+    if wish.edit is None:
+        raise RequestRefused("edit: say what is to be changed")
+    wish.check()
+    gateway().depth(wish.queue)
+    asking.check(request, wish)
+    asking.at_once(request, wish)
+    chosen = asking.chosen(wish)
+    shown = {"count": chosen.count, "is_whole": chosen.tally.is_whole}
+    if (first := asking.preview_of(request, wish, chosen)) is None:
+        return shown
+    changed = [*first.rows, *([first.body] if first.body else [])]
+    return shown | {
+        "seq": first.seq, "id": first.id, "is_hidden": first.is_hidden,
+        "changes": [each for each in changed if each.mark != "same"],
+    }  # fmt: skip
 
 
 @operation(router, "GET", "/{uuid:job_id}", Verb.BROWSE, response=JobOut)
 def get_job(request: HttpRequest, job_id: UUID) -> Any:
     """One job."""
-    return _existing(request, job_id)
+    return _shown(request, _existing(request, job_id))
 
 
 @operation(router, "GET", "/{uuid:job_id}/outcomes", Verb.BROWSE, response=OutcomePage)
@@ -138,7 +233,7 @@ def list_outcomes(request: HttpRequest, job_id: UUID, query: Annotated[OutcomeQu
 @operation(router, "PUT", "/{uuid:job_id}/rate", Verb.RESUBMIT, response=JobOut)
 def set_job_rate(request: HttpRequest, job_id: UUID, wanted: JobRate) -> Any:
     """Have a job go slower, or faster, from its next step on."""
-    return asking.control(request, _existing(request, job_id), "rate", wanted.rate)[0]
+    return _shown(request, asking.control(request, _existing(request, job_id), "rate", wanted.rate)[0])
 
 
 @operation(router, "POST", "/{uuid:job_id}/{action}", Verb.RESUBMIT, response=JobOut)
@@ -146,7 +241,14 @@ def control_job(
     request: HttpRequest, job_id: UUID, action: Literal["approve", "pause", "resume", "cancel", "retry-failed"]
 ) -> Any:
     """Approve, pause, resume or cancel a job, or start another one for what failed in it."""
-    return asking.control(request, _existing(request, job_id), "retry" if action == "retry-failed" else action)[0]
+    step = "retry" if action == "retry-failed" else action
+    return _shown(request, asking.control(request, _existing(request, job_id), step)[0])
+
+
+def _shown(request: HttpRequest, job: Job) -> dict[str, Any]:
+    """The job, with what it changes as far as the caller may see it."""
+    told = [{"name": name, "value": value} for name, value in jobs.edit_told(job, request.user)]
+    return {name: getattr(job, name) for name in JobOut.model_fields if name != "edit"} | {"edit": told}
 
 
 def _existing(request: HttpRequest, job_id: UUID) -> Job:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.http import Http404, HttpRequest
 
+from brokerapp.destination import Destination
 from brokerapp.errors import RequestRefused
 from brokerapp.selectors import compile_selector
 from brokerapp.snapshot import BrowsedMessage, Tally
@@ -13,11 +15,12 @@ from console import audit, trace
 from console.access import Verb, is_narrow, may, require, visible
 from console.gateway import gateway
 from console.live.mirror import mirror
-from console.masking import check_selector
+from console.masking import check_selector, masked
 from console.repair import jobs
 from console.repair.blast import MAX_ROUTED, Radius, radius
-from console.repair.jobs import FEW, Wish
 from console.repair.models import Job
+from console.repair.preview import Preview, edited, preview
+from console.repair.wish import FEW, NEEDS_FOR_FEW, Wish
 from console.repair.work import work
 from console.rights import everything
 
@@ -38,19 +41,27 @@ class Chosen:
 
 
 def check(request: HttpRequest, wish: Wish) -> None:
-    """Whether the selector may be asked for: what it finds must not tell what its user may not see."""
+    """Whether it may be asked for: neither a selector nor an edit must tell what its user may not see."""
+    _require_sight(request, wish.action, wish.queue)
     if wish.selector:
         check_selector(request.user, compile_selector(wish.selector), wish.queue)
 
 
+def _require_sight(request: HttpRequest, action: str, queue: Destination) -> None:
+    """Whoever edits messages reads them: masking goes by where a message is and was, and an edited one begins anew."""
+    if action == Action.EDIT:
+        require(request, Verb.READ, queue)
+
+
 def at_once(request: HttpRequest, wish: Wish) -> bool:
-    """Whether it may be done at once. A retry beyond one's limit may be asked for; anything else is denied."""
-    if may(request.user, wish.verb, wish.queue):
-        return True
-    if wish.action == Action.RETRY:
-        require(request, Verb.RESUBMIT, wish.queue)
+    """Whether it may be done at once. What is allowed for a few may be asked for beyond; anything else is denied."""
+    lacked = [verb for verb in wish.verbs if not may(request.user, verb, wish.queue)]
+    enough = NEEDS_FOR_FEW.get(wish.action)
+    if lacked and enough is not None:
+        require(request, enough, wish.queue)
         return False
-    require(request, wish.verb, wish.queue)
+    for verb in wish.verbs:
+        require(request, verb, wish.queue)
     return True
 
 
@@ -58,16 +69,21 @@ def ask(request: HttpRequest, wish: Wish) -> Job:
     """Have it done: a few messages now, more by a worker, and what is above one's limit when it is approved."""
     is_allowed = at_once(request, wish)
     some = is_allowed and is_narrow(request.user) and visible(request.user, wish.verb) is not everything
-    if some and wish.action == Action.RETRY and not 0 < len(wish.seqs) <= jobs.MAX_LOOKED_AT:
+    if some and wish.returns and not 0 < len(wish.seqs) <= jobs.MAX_LOOKED_AT:
         raise RequestRefused(
-            f"a token for some destinations retries at most {jobs.MAX_LOOKED_AT} messages, by their numbers: where "
+            f"a token for some destinations sends at most {jobs.MAX_LOOKED_AT} messages again, by their numbers: where "
             "others return to is not known before"
         )
     if is_allowed:
         for target in jobs.targets(wish):
-            require(request, wish.verb, target)
+            for verb in wish.verbs:
+                require(request, verb, target)
         check_ways(blast_radius(request, wish, chosen(wish)) if wish.action == Action.RETRY else None)
-    about = {"target": str(wish.target or ""), "selector": wish.selector, "messages": list(wish.seqs)[:100]}
+    about: dict[str, Any] = {
+        "target": str(wish.target or ""), "selector": wish.selector, "messages": list(wish.seqs)[:100],
+    }  # fmt: skip
+    if wish.edit is not None:
+        about["edit"] = "; ".join(f"{name}: {value}" for name, value in wish.edit.told())
     with audit.recording(request, wish.action, wish.queue, before=about) as change:
         is_few = is_allowed and 0 < len(wish.seqs) <= FEW
         job = jobs.start(wish, request.user.get_username(), needs_approval=not is_allowed, call=not is_few)
@@ -92,13 +108,23 @@ def chosen(wish: Wish) -> Chosen:
 
 def blast_radius(request: HttpRequest, wish: Wish, found: Chosen) -> Radius | None:
     """Where the messages would come, as far as who asks may know; None: nowhere, or nobody said where."""
-    if wish.action == Action.REMOVE or (wish.action != Action.RETRY and wish.target is None):
+    if wish.action == Action.REMOVE or not (wish.returns or wish.target):
         return None
-    stats = mirror().current().stats
+    stats, sample = mirror().current().stats, found.sample
+    if wish.edit is not None:
+        sample = [edited(message, wish) for message in sample]
     return radius(
-        found.sample, found.count, wish.queue, wish.target, gateway().routes, trace.processed, stats.get,
+        sample, found.count, wish.queue, wish.target, gateway().routes, trace.processed, stats.get,
         visible(request.user),
     )  # fmt: skip
+
+
+def preview_of(request: HttpRequest, wish: Wish, found: Chosen) -> Preview | None:
+    """The first message before and after an edit, as far as who asks may see it; None: there is none."""
+    if wish.edit is None or not found.sample:
+        return None
+    shown = masked(request.user, first := found.sample[0], wish.queue)
+    return preview(first, wish, is_hidden=bool(shown.masked or shown.withheld))
 
 
 def check_ways(found: Radius | None) -> None:
@@ -112,10 +138,15 @@ def check_ways(found: Radius | None) -> None:
         raise RequestRefused(f"{place} {paused[0].warning}: resume it first, or move the messages there")
 
 
-def radius_of(request: HttpRequest, job: Job) -> Radius | None:
-    """Where the messages of a job would come, as far as they are still there: what who approves it has to see."""
+def wish_of(job: Job) -> Wish:
+    """What was asked for, as far as the messages are looked at before: what who approves it has to see."""
     seqs = tuple(job.outcomes.values_list("seq", flat=True)[:MAX_ROUTED]) if job.is_selection else ()
-    wish = Wish(job.action, job.source, job.goal, seqs, job.selector)
+    return Wish(job.action, job.source, job.goal, seqs, job.selector, edit=job.change)
+
+
+def radius_of(request: HttpRequest, job: Job) -> Radius | None:
+    """Where the messages of a job would come, as far as they are still there."""
+    wish = wish_of(job)
     return blast_radius(request, wish, chosen(wish))
 
 
@@ -130,7 +161,10 @@ def control(request: HttpRequest, job: Job, action: str, rate: int = 0) -> tuple
     The job, and whether anything changed: it may have been over. Raises Http404 for another action.
     """
     for place in jobs.places(job):
-        require(request, jobs.verb_to(action, job), place)
+        for verb in jobs.verbs_to(action, job):
+            require(request, verb, place)
+    if action in ("approve", "retry"):
+        _require_sight(request, job.action, job.source)
     by, before = request.user.get_username(), {"job": str(job.id), "state": job.state}
     with audit.recording(request, f"{action} job", job.queue, before=before) as change:
         is_done = True

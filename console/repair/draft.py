@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 import time
 from collections.abc import Mapping
@@ -11,27 +10,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from brokerapp.destination import Destination
+from brokerapp.edit import MAX_BODY, STANDARD, Edit, body_of, home_of, type_of, typed
 from brokerapp.engine.schedule import CRON, DELAY, HEADERS, PERIOD, REPEAT
 from brokerapp.errors import RequestRefused
-from brokerapp.selectors.values import DECIMAL_NUMBER
 from brokerapp.sending import MAX_COUNT, TestSend
 from brokerapp.snapshot import BrowsedMessage
 from console.bodies import as_typed
-from console.listed import STANDARD
 
-#: Types of properties, and what a value of each must look like. STOMP knows text only: a type is a promise about it.
-TYPES: dict[str, re.Pattern[str]] = {
-    "text": re.compile(r"(?s).*"),
-    "number": re.compile(DECIMAL_NUMBER),
-    "boolean": re.compile("true|false"),
-}
 #: Standard headers that a form has as fields of their own and that go with the message.
 FIELDS = ("correlation-id", "reply-to", "type", "content-type", "JMSXGroupID")
 MAX_PROPERTIES = 64
-#: Bytes of a body that can be written in a form.
-MAX_BODY = 1024 * 1024
-#: What the broker writes about a message: not the application's own, so not in an edited copy.
-BROKERS_OWN = re.compile(r"dlq\w+|resubmit\w+|original\w+|sentBy|scheduledJobId|transformation-error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +55,24 @@ class Draft:
         )  # fmt: skip
 
     @staticmethod
-    def of(message: BrowsedMessage) -> Draft:
-        """A message that is there, to be edited: sent to where it failed, or to where it is."""
-        headers, text = message.headers, as_typed(message.body)
-        rows = [
-            (name, _type_of(value), value)
-            for name, value in sorted(headers.items())
-            if name not in STANDARD and name not in FIELDS and not BROKERS_OWN.fullmatch(name)
-        ]
+    def of(message: BrowsedMessage, queue: Destination) -> Draft:
+        """A message of this queue, to be edited: sent to where it failed, or to where it is."""
+        home = home_of(message.headers, message.original_destination, queue)
+        copy = Edit().applied(message.headers, message.body, home.stomp, _now_ms())
+        text = as_typed(copy.body)
+        rows = [(name, type_of(value), value) for name, value in sorted(copy.properties.items()) if name not in FIELDS]
+        if len(rows) > MAX_PROPERTIES:
+            raise RequestRefused(f"it has {len(rows)} properties, and {MAX_PROPERTIES} can be edited here")
+        left = -((_now_ms() - copy.expires) // 1000)
         return Draft(
-            message.original_destination or message.destination,
-            text if text is not None else base64.b64encode(message.body).decode(),
+            copy.destination,
+            text if text is not None else base64.b64encode(copy.body).decode(),
             "text" if text is not None else "base64",
-            tuple(rows[:MAX_PROPERTIES]),
-            {name: headers.get(name, "") for name in FIELDS},
-            headers.get("persistent") == "true",
-            headers.get("priority", "4"),
+            tuple(rows),
+            {name: copy.properties.get(name, "") for name in FIELDS},
+            copy.persistent,
+            str(copy.priority),
+            str(left) if copy.expires and left > 0 else "",
         )
 
     @staticmethod
@@ -127,16 +117,11 @@ class Draft:
             raise RequestRefused(f"property {name!r}: it is a header that has a field of its own here")
         if name in others:
             raise RequestRefused(f"property {name!r} is given twice")
-        if not TYPES.get(kind, TYPES["text"]).fullmatch(value):
-            raise RequestRefused(f"property {name!r}: {value[:40]!r} is no {kind}")
+        typed(name, kind, value)
         return name
 
     def _bytes(self) -> bytes:
-        try:
-            body = base64.b64decode(self.body, validate=True) if self.encoding == "base64" else self.body.encode()
-        except (binascii.Error, ValueError) as error:
-            raise RequestRefused(f"body: it is no base64: {error}") from None
-        if len(body) > MAX_BODY:
+        if len(body := body_of(self.body, self.encoding)) > MAX_BODY:
             raise RequestRefused(f"body: {len(body):,} bytes are more than the {MAX_BODY:,} that can be sent from here")
         return body
 
@@ -165,10 +150,6 @@ def _number(name: str, text: str, least: int, most: int) -> int:
     if not re.fullmatch(r"-?\d{1,10}", text) or not least <= int(text) <= most:
         raise RequestRefused(f"{name}: {text[:40]!r} is no whole number from {least} to {most:,}")
     return int(text)
-
-
-def _type_of(value: str) -> str:
-    return next(kind for kind in ("number", "boolean", "text") if TYPES[kind].fullmatch(value))
 
 
 def _now_ms() -> int:

@@ -15,7 +15,7 @@ from console.access import Verb, require
 from console.gateway import gateway
 from console.masking import masked
 from console.repair import jobs
-from console.repair.models import Edit
+from console.repair.models import Replacement
 
 
 def to_edit(request: HttpRequest, queue: Destination, seq: int) -> BrowsedMessage:
@@ -43,7 +43,7 @@ def send_instead(
         answer = gateway().edit(queue, message.seq, changed.to_json(), user)
         answer["places"] = list(map(str, answer["places"]))
         change.after = {"message": answer["id"], "places": answer["places"]}
-    Edit.objects.create(
+    Replacement.objects.create(
         queue=str(queue), message_id=message.id, new_id=answer["id"], places=", ".join(answer["places"]),
         edited_by=user, reason=reason,
     )  # fmt: skip

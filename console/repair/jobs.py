@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -11,89 +10,34 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from brokerapp.destination import Destination, is_pattern
+from brokerapp.destination import Destination
+from brokerapp.edit import home_of
 from brokerapp.errors import RequestRefused, StoreUnavailable
-from brokerapp.selectors import compile_selector
+from brokerapp.snapshot import BrowsedMessage
 from console import figures, naming
+from console.access import AnyUser
 from console.gateway import gateway
 from console.ids import ids_in
+from console.masking import shown_values
 from console.repair.models import Job, JobOutcome
+from console.repair.wish import FEW, MAX_RATE, NEEDS, Wish, verbs_for
 from console.rights import Sees, Verb
 from console.runs import notify
 from console.workers import ask
 
 State, Action, Outcome = Job.State, Job.Action, JobOutcome.Outcome
 
-#: Messages that the right to resubmit is enough for; more need the right to do so in bulk.
-FEW = 10
-#: Messages that can be chosen one by one for one job.
-MAX_SELECTION = 5_000
-#: Of those, how many are looked at to know where they would go.
+#: Of messages chosen one by one, how many are looked at to know where they would go.
 MAX_LOOKED_AT = 200
 #: Rows written at once: SQLite takes so many values in one statement.
 ROWS = 500
-#: The fastest rate that can be chosen; without one a job goes as fast as it can.
-MAX_RATE = 10_000
 #: Jobs that are over are kept so long, with their outcomes.
 KEPT = timedelta(days=30)
 
-#: What each action needs, where the messages are; a retry of few needs less.
-NEEDS: dict[str, Verb] = {
-    Action.MOVE: Verb.BULK,
-    Action.COPY: Verb.BULK,
-    Action.RETRY: Verb.BULK,
-    Action.REMOVE: Verb.REMOVE,
-}
-
-
 #: Actions by which messages leave their queue, and what somebody did who took one, in words.
-LEAVING: dict[str, str] = {Action.MOVE: "moved", Action.RETRY: "resubmitted", Action.REMOVE: "deleted"}
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What somebody wants done: to the messages of `seqs`, or else to all that match the selector ("": all)."""
-
-    action: str
-    queue: Destination
-    target: Destination | None = None
-    seqs: tuple[int, ...] = ()
-    selector: str = ""
-    rate: int = 0
-    reason: str = ""
-    name: str = ""
-
-    @property
-    def verb(self) -> Verb:
-        """The right it needs."""
-        return Verb.RESUBMIT if self.action == Action.RETRY and 0 < len(self.seqs) <= FEW else NEEDS[self.action]
-
-    def check(self) -> None:
-        """Raise RequestRefused, SelectorSyntaxError when it makes no sense."""
-        if self.action not in NEEDS:
-            raise RequestRefused(f"{self.action!r} is none of {', '.join(NEEDS)}")
-        if self.action in (Action.MOVE, Action.COPY):
-            if self.target is None:
-                raise RequestRefused(f"to {self.action} messages needs a target")
-            if is_pattern(self.target.name):
-                raise RequestRefused(f"{self.target} is a pattern: name one destination")
-            if self.target == self.queue:
-                raise RequestRefused(f"{self.target} is where the messages are already")
-        if self.action == Action.RETRY and not self.reason.strip():
-            raise RequestRefused("say why: the reason stands in the record of every message that is sent again")
-        if len(self.seqs) > MAX_SELECTION:
-            raise RequestRefused(f"{len(self.seqs)} messages were chosen, {MAX_SELECTION} can be: use a selector")
-        if not 0 <= self.rate <= MAX_RATE:
-            raise RequestRefused(f"{self.rate} messages a second is none of 0 (no limit) to {MAX_RATE}")
-        if self.selector:
-            compile_selector(self.selector)
-
-    @property
-    def title(self) -> str:
-        """A name for who gave it none."""
-        what = f"{len(self.seqs)} of" if self.seqs else "messages of" if self.selector else "all of"
-        to = f" to {self.target.name}" if self.target else ""
-        return f"{Action(self.action).label} {what} {self.queue.name}{to}"[:200]
+LEAVING: dict[str, str] = {
+    Action.MOVE: "moved", Action.RETRY: "resubmitted", Action.REMOVE: "deleted", Action.EDIT: "edited",
+}  # fmt: skip
 
 
 def start(wish: Wish, asked_by: str, needs_approval: bool = False, call: bool = True) -> Job:
@@ -108,6 +52,7 @@ def start(wish: Wish, asked_by: str, needs_approval: bool = False, call: bool = 
         target=str(wish.target) if wish.target else "", selector=wish.selector, is_selection=bool(wish.seqs),
         upto=upto, rate=wish.rate, reason=wish.reason.strip(), asked_by=asked_by, expected=depth,
         state=State.ASKED if needs_approval else State.QUEUED,
+        edit=wish.edit.to_json() if wish.edit else None,
     )  # fmt: skip
     with transaction.atomic():
         job.save(force_insert=True)
@@ -117,15 +62,14 @@ def start(wish: Wish, asked_by: str, needs_approval: bool = False, call: bool = 
     return job
 
 
-def verb_of(job: Job) -> Verb:
-    """The right that work like this job's needs."""
-    is_few = job.is_selection and job.action == Action.RETRY and job.expected <= FEW
-    return Verb.RESUBMIT if is_few else NEEDS[job.action]
+def verbs_of(job: Job) -> tuple[Verb, ...]:
+    """The rights that work like this job's needs, the one that says what it is first."""
+    return verbs_for(job.action, job.is_selection and job.expected <= FEW)
 
 
-def verb_to(action: str, job: Job) -> Verb:
-    """The right it takes to do this to the job."""
-    return Verb.BULK if action == "approve" else verb_of(job)
+def verbs_to(action: str, job: Job) -> tuple[Verb, ...]:
+    """The rights it takes to do this to the job."""
+    return NEEDS[job.action] if action == "approve" else verbs_of(job)
 
 
 def places(job: Job) -> list[Destination]:
@@ -137,11 +81,19 @@ def targets(wish: Wish) -> set[Destination]:
     """Where messages chosen one by one go: who may send them there must have the right there too."""
     if wish.target is not None:
         return {wish.target}
-    if wish.action != Action.RETRY:
+    if not wish.returns:
         return set()
     chosen = (gateway().message(wish.queue, seq).messages for seq in wish.seqs[:MAX_LOOKED_AT])
-    origins = {message.original_destination for found in chosen for message in found}
-    return {Destination.parse(each) for each in origins if each}
+    homes = (home(wish.action, message, wish.queue) for found in chosen for message in found)
+    return {each for each in homes if each is not None}
+
+
+def home(action: str, message: BrowsedMessage, queue: Destination) -> Destination | None:
+    """Where a message goes by itself, resubmitted or edited; None: it does not say."""
+    original = message.original_destination
+    if action == Action.EDIT:
+        return home_of(message.headers, original, queue)
+    return Destination.parse(original) if original else None
 
 
 def approve(job: Job, by: str) -> bool:
@@ -197,7 +149,7 @@ def retry_failed(job: Job, by: str) -> Job:
     again = Job(
         name=f"{job.name}: what failed"[:200], action=job.action, queue=job.queue, target=job.target,
         is_selection=True, upto=job.upto, rate=job.rate, reason=job.reason, asked_by=by, part_of=job,
-        expected=failed.count(),
+        expected=failed.count(), edit=job.edit,
     )  # fmt: skip
     with transaction.atomic():
         again.save(force_insert=True)
@@ -216,9 +168,16 @@ def forget_old() -> int:
 # -- how jobs stand
 
 
+def edit_told(job: Job, user: AnyUser) -> list[tuple[str, str]]:
+    """What a job changes of each message: its values as this user would see them on such a message."""
+    edit = job.change
+    return edit.told(shown_values(user, edit.set, job.source)) if edit is not None else []
+
+
 def taken_by(queue: Destination, seq: int) -> str:
     """Who took a message out of its queue, how and when, in words; "" where no operator did by a job."""
     found = JobOutcome.objects.filter(job__queue=str(queue), job__action__in=LEAVING, seq=seq, outcome=Outcome.DONE)
+    found = found.exclude(job__edit__keeps=True)
     row = found.select_related("job").order_by("-time").first()
     if row is None:
         return ""

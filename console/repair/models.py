@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import models
 
 from brokerapp.destination import Destination
+from brokerapp.edit import Edit
 
 
 class Job(models.Model):
@@ -20,6 +21,7 @@ class Job(models.Model):
         COPY = "copy", "Copy"
         RETRY = "retry", "Resubmit"
         REMOVE = "remove", "Delete"
+        EDIT = "edit", "Edit"
 
     class State(models.TextChoices):
         """Where a job stands; the last three are final."""
@@ -38,7 +40,8 @@ class Job(models.Model):
     name = models.CharField(max_length=200)
     action = models.CharField(max_length=16, choices=Action)
     queue = models.CharField(max_length=500)  #: native form
-    target = models.CharField(max_length=500, blank=True)  #: native form; "" for a retry: to where each one failed
+    target = models.CharField(max_length=500, blank=True)  #: native form; "": to where each one failed or, edited, is
+    edit = models.JSONField(null=True)  #: what is changed of each message, as `Edit` writes it
     selector = models.TextField(blank=True)  #: which messages, when they were not chosen one by one
     is_selection = models.BooleanField(default=False)  #: its outcomes were planned when it was asked for
     after = models.BigIntegerField(default=0)  #: number of the last message looked at
@@ -75,8 +78,18 @@ class Job(models.Model):
 
     @property
     def goal(self) -> Destination | None:
-        """Where they go; None: to where each failed, or nowhere."""
+        """Where they go; None: to where each failed or is, or nowhere."""
         return Destination.parse(self.target) if self.target else None
+
+    @property
+    def change(self) -> Edit | None:
+        """What is changed of each message; None: nothing."""
+        return Edit.from_json(self.edit) if self.edit is not None else None
+
+    @property
+    def leaves_no_trace(self) -> bool:
+        """Whether what it did to a message cannot be told from the queue: the message is still there."""
+        return self.action == self.Action.COPY or bool(self.edit and self.edit["keeps"])
 
 
 class JobOutcome(models.Model):
@@ -100,6 +113,7 @@ class JobOutcome(models.Model):
     job = models.ForeignKey(Job, models.CASCADE, related_name="outcomes")
     seq = models.BigIntegerField()  #: number of the message in its queue
     message_id = models.CharField(max_length=300, blank=True, db_index=True)
+    new_id = models.CharField(max_length=300, blank=True, default="", db_index=True)  #: of what an edit made of it
     outcome = models.CharField(max_length=16, choices=Outcome, default=Outcome.PLANNED)
     detail = models.TextField(blank=True)  #: where it came to, or why not
     time = models.DateTimeField(auto_now=True)
@@ -115,8 +129,8 @@ class JobOutcome(models.Model):
         return self.outcome not in self.WAITING
 
 
-class Edit(models.Model):
-    """One message that somebody replaced by an edited one."""
+class Replacement(models.Model):
+    """One message in the place of which somebody sent another one that they wrote: edited, one by one."""
 
     time = models.DateTimeField(auto_now_add=True)
     queue = models.CharField(max_length=500)

@@ -1,8 +1,8 @@
 """A worker's part of a job: step after step, each planned in the database before the broker is asked and noted after.
 
 A worker may be killed anywhere. What it had planned and not noted stands as `under way`; who goes on asks the broker
-again, which does nothing twice: a message that is no longer there was taken by that very step. A copy leaves no such
-trace, so its outcome is then said to be unknown, and it is not repeated.
+again, which does nothing twice: a message that is no longer there was taken by that very step. A copy, and an edit that
+keeps the original, leave no such trace: their outcome is then said to be unknown, and they are not repeated.
 """
 
 from __future__ import annotations
@@ -11,21 +11,20 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
-from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError, StoreUnavailable
-from console.access import visible
+from brokerapp.snapshot import StepOutcome
 from console.figures import counted
 from console.gateway import gateway
-from console.repair.jobs import ROWS, Action, Outcome, State, rouse, verb_of
+from console.repair.jobs import ROWS, Outcome, State, rouse
 from console.repair.models import Job, JobOutcome
-from console.rights import everything
+from console.repair.refusing import refused_for
 from console.runs import notify
 
 logger = logging.getLogger(__name__)
@@ -100,9 +99,10 @@ def _doubts(job: Job) -> str:
     lost = job.outcomes.filter(outcome=Outcome.UNKNOWN).count()
     if not lost:
         return ""
+    place = job.target or "where each goes"
     return (
         f"{counted(job.done, 'message')} done for certain. A worker was lost while {counted(lost, 'message')} "
-        f"{'was' if lost == 1 else 'were'} under way: {'it' if lost == 1 else 'they'} may be at {job.target} already. "
+        f"{'was' if lost == 1 else 'were'} under way: {'it' if lost == 1 else 'they'} may be at {place} already. "
         "Look there first: to try them again may copy them a second time."
     )
 
@@ -130,31 +130,17 @@ def _plan(job: Job) -> bool:
 
 def _step(job: Job, rows: Sequence[JobOutcome]) -> int:
     """Have the broker do it, and note how it ended for each message; how many."""
-    denied = _denied(job, rows)
+    denied = refused_for(job, rows)
     rest = [row for row in rows if row.seq not in denied]
     JobOutcome.objects.filter(pk__in=[row.pk for row in rest]).update(outcome=Outcome.UNDER_WAY)
     _note(job, rows, denied | (_ask(job, rest) if rest else {}))
     return len(rows)
 
 
-def _denied(job: Job, rows: Sequence[JobOutcome]) -> dict[int, tuple[str, str, str]]:
-    """The messages that would go back to where whoever wanted it has no right; only each of them says where that is."""
-    by = get_user_model().objects.filter(username=job.approved_by or job.asked_by).first()
-    sees = visible(by, verb_of(job)) if by else everything
-    if job.action != Action.RETRY or sees is everything:
-        return {}
-    found = {}
-    for row in rows:
-        for message in gateway().message(job.source, row.seq).messages:
-            origin = Destination.parse(message.original_destination) if message.original_destination else None
-            if origin is not None and not sees(origin):
-                found[row.seq] = Outcome.REFUSED, f"{by} lacks the right to {verb_of(job)} for {origin}", message.id
-    return found
-
-
-def _ask(job: Job, rows: Sequence[JobOutcome]) -> dict[int, tuple[str, str, str]]:
-    found = gateway().step(job.action, job.source, [row.seq for row in rows], job.goal, job.asked_by)
-    return {each.seq: (each.outcome, each.detail, each.id) for each in found}
+def _ask(job: Job, rows: Sequence[JobOutcome]) -> dict[int, StepOutcome]:
+    seqs = [row.seq for row in rows]
+    found = gateway().step(job.action, job.source, seqs, job.goal, job.asked_by, job.edit)
+    return {each.seq: each for each in found}
 
 
 def _reconcile(job: Job) -> None:
@@ -163,29 +149,29 @@ def _reconcile(job: Job) -> None:
     if not rows:
         return
     logger.info("job %s goes on after an interruption: %d messages were under way", job.id, len(rows))
-    if job.action == Action.COPY:
-        _note(job, rows, {row.seq: (Outcome.UNKNOWN, LOST, row.message_id) for row in rows})
+    if job.leaves_no_trace:
+        _note(job, rows, {row.seq: StepOutcome(row.seq, Outcome.UNKNOWN, LOST) for row in rows})
         return
     found = _ask(job, rows)
-    for seq, (outcome, _, id) in found.items():
-        if outcome == Outcome.GONE:
-            found[seq] = Outcome.DONE, CONFIRMED, id
+    for seq, each in found.items():
+        if each.outcome == Outcome.GONE:
+            found[seq] = replace(each, outcome=Outcome.DONE, detail=CONFIRMED)
     _note(job, rows, found)
 
 
-def _note(job: Job, rows: Sequence[JobOutcome], found: dict[int, tuple[str, str, str]]) -> None:
+def _note(job: Job, rows: Sequence[JobOutcome], found: dict[int, StepOutcome]) -> None:
     now, alike, named = timezone.now(), defaultdict(list), []
     for row in rows:
-        outcome, detail, id = found.get(row.seq, (Outcome.UNKNOWN, "the broker said nothing of it", ""))
-        alike[outcome, detail].append(row.pk)
-        if id and id != row.message_id:
-            row.message_id = id
+        each = found.get(row.seq, StepOutcome(row.seq, Outcome.UNKNOWN, "the broker said nothing of it"))
+        alike[each.outcome, each.detail].append(row.pk)
+        if (each.id and each.id != row.message_id) or each.new_id:
+            row.message_id, row.new_id = each.id or row.message_id, each.new_id
             named.append(row)
     done = sum(len(pks) for (outcome, _), pks in alike.items() if outcome == Outcome.DONE)
     with transaction.atomic():
         for (outcome, detail), pks in alike.items():  # most end alike: one statement for all of them
             JobOutcome.objects.filter(pk__in=pks).update(outcome=outcome, detail=detail, time=now)
-        JobOutcome.objects.bulk_update(named, ["message_id"], ROWS)
+        JobOutcome.objects.bulk_update(named, ["message_id", "new_id"], ROWS // 2)
         Job.objects.filter(id=job.id).update(
             done=F("done") + done, failed=F("failed") + len(rows) - done, lease=now + LEASE
         )

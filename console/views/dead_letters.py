@@ -13,8 +13,8 @@ from django.views.decorators.http import require_GET
 
 from console.access import Verb, may, needs, visible
 from console.dead_letters import BARS, histogram
-from console.repair.jobs import FEW
 from console.repair.models import Job
+from console.repair.wish import FEW
 from console.seen_as import look_of
 from console.surveying import survey_for
 
@@ -48,9 +48,9 @@ def dead_letters(request: HttpRequest) -> HttpResponse:
     if order in keys:
         wanted.sort(key=keys[order])
     page = Paginator(wanted, PAGE).get_page(request.GET.get("page"))
-    seen_ms = request.session.get(SEEN, 0)
-    if look_of(request.user) is None:
-        request.session[SEEN] = now_ms
+    seen_ms = now_ms
+    if look_of(request.user) is None:  # when somebody else was here last the session does not know
+        seen_ms, request.session[SEEN] = request.session.get(SEEN, 0), now_ms
     context = {
         "survey": found, "page": page, "query": _url(text, order, window)[1:], "text": text, "order": order,
         "window": window, "rows": [_row(request, each, since_ms, now_ms, seen_ms) for each in page],

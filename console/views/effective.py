@@ -99,7 +99,7 @@ def _destinations(holder: Holder, request: HttpRequest) -> TablePage[Destination
 
 
 def _weight_of(holder: Holder, verb: Verb) -> Any:
-    return lambda each: _BY_WEIGHT[dict(effective.cells(holder, each))[verb]]
+    return lambda each: _BY_WEIGHT[effective.cell(holder, verb, each)]
 
 
 @require_POST

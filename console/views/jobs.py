@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -75,6 +76,7 @@ def detail(request: HttpRequest, job_id: str) -> HttpResponse:
     counts = {value: job.outcomes.filter(outcome=value).count() for value in Outcome.values}
     context = {
         "job": job, "cells": jobs.cells_of(job), "outcome": outcome, "after": after,
+        "changes": jobs.edit_told(job, request.user),
         "rows": [(row, jobs.detail_of(row, visible(request.user))) for row in rows[:OUTCOMES]],
         "next": _url(outcome=outcome, after=rows[OUTCOMES - 1].seq) if more else "",
         "outcomes": [
@@ -82,10 +84,22 @@ def detail(request: HttpRequest, job_id: str) -> HttpResponse:
             for value, count in counts.items()
             if count
         ],
-        "verb": jobs.verb_of(job), "parts": job.parts.all(),
-        "radius": asking.radius_of(request, job) if job.state == State.ASKED else None,
+        "parts": job.parts.all(),
+        **(_to_approve(request, job) if job.state == State.ASKED else {}),
     }  # fmt: skip
     return render(request, "console/job.html", context)
+
+
+def _to_approve(request: HttpRequest, job: Job) -> dict[str, Any]:
+    """What who approves it has to see before."""
+    wish = asking.wish_of(job)
+    chosen = asking.chosen(wish)
+    lacked = [verb for verb in jobs.verbs_to("approve", job) if not may(request.user, verb, job.source)]
+    return {
+        "approval": (lacked or [Verb.BULK])[0].name.lower(),
+        "wish": wish, "chosen": chosen, "radius": asking.blast_radius(request, wish, chosen),
+        "preview": asking.preview_of(request, wish, chosen),
+    }  # fmt: skip
 
 
 @require_POST

@@ -10,6 +10,7 @@ from django.shortcuts import render
 
 from console.access import Verb, may
 from console.rail import RAIL, Entry
+from console.seen_as import see
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +28,7 @@ def denied(request: HttpRequest, exception: Exception | None = None) -> HttpResp
 def outdated(request: HttpRequest, reason: str = "") -> HttpResponse:
     """403: a form of a page that was there before a login, or before the console was seen as somebody else."""
     logger.info("%s %s: %s", request.method, request.path, reason)
+    see(request)
     return _page(
         request, 403, "This page is out of date", "Nothing was changed. Load the page again, and send it then."
     )
@@ -34,6 +36,7 @@ def outdated(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 def missing(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """404: names what is missing, and leads to the list where it would stand."""
+    see(request)  # of an address that leads nowhere nobody has asked yet
     sentence = str(exception or "")
     if not sentence or sentence.startswith("{") or sentence.endswith("matches the given query."):  # Django's own words
         sentence = "It may have been deleted, or the link is mistyped."

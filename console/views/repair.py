@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
@@ -9,6 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from brokerapp.destination import Destination
+from brokerapp.edit import EDITABLE, TYPES, Edit
 from brokerapp.errors import BrokerError, RequestRefused
 from console import naming
 from console.access import Verb, lacking, may, needs, queue_named, visible
@@ -18,9 +21,10 @@ from console.listed import Listed
 from console.live.mirror import mirror
 from console.masking import masked
 from console.repair import asking, editing, jobs
-from console.repair.draft import Draft
-from console.repair.jobs import FEW, MAX_SELECTION, Wish
+from console.repair.changes import KEPT, REMOVED, Changes, shown_rows
+from console.repair.draft import FIELDS, Draft
 from console.repair.models import Job
+from console.repair.wish import FEW, MAX_SELECTION, SENDING_AGAIN, Wish
 
 Action = Job.Action
 
@@ -29,32 +33,41 @@ LEADS = {
     Action.RETRY: "Each goes back to where it failed, with who sent it again, when and how often; without its failure.",
     Action.MOVE: "Each leaves this queue and is in the other in the same moment, routed like what is sent there.",
     Action.COPY: "Each stays here, and the other destination gets it as if it had been sent there.",
+    Action.EDIT: "In the place of each goes a copy with these changes, under an id of its own. All else of it stays.",
     Action.REMOVE: "They are gone for good. What a consumer holds stays with it.",
 }
+#: What the form of an edit says of bodies and of persistence.
+ENCODINGS = ((KEPT, "Kept"), ("text", "Text"), ("base64", "Base64"))
+PERSISTENCES = (("", "as it is"), ("true", "yes: survives a restart"), ("false", "no"))
 
 
 @require_http_methods(["GET", "POST"])
 @needs(Verb.BROWSE, queue_named)
 def act(request: HttpRequest, name: str) -> HttpResponse:
-    """Look at what an action would do, and ask for it."""
+    """Look at what an action would do, and ask for it. A form with `look` is only looked at."""
     queue = Destination.queue(name)
     given = request.POST if request.method == "POST" else request.GET
+    is_asked = request.method == "POST" and "look" not in given
+    if request.method == "GET" and given.get("action") == Action.EDIT and len(seqs := _seqs(given)) == 1:
+        return redirect("edit-message", name=name, seq=seqs[0])
     error = ""
     try:
         wish = _wish(queue, given)
         asking.check(request, wish)
-        if request.method == "POST" and not (error := _not_typed(wish, given)):
+        if is_asked and not (error := _not_typed(wish, given)):
             return _asked(request, wish)
     except BrokerError as refused:
         error, wish = naming.said(str(refused), visible(request.user)), _wish(queue, given, lenient=True)
     chosen = asking.chosen(wish)
     asking.at_once(request, wish)
+    lacked = [verb for verb in wish.verbs if not may(request.user, verb, queue)]
     sees = visible(request.user, wish.verb)
     context = {
         "destination": queue, "wish": wish, "action": Action(wish.action), "lead": LEADS[wish.action], "error": error,
         "chosen": chosen, "radius": asking.blast_radius(request, wish, chosen), "few": FEW, "given": given,
-        "must_type": _must_type(wish),
-        "may_at_once": may(request.user, wish.verb, queue), "needs": lacking(wish.verb, queue),
+        "must_type": _must_type(wish), "must_say": wish.action in SENDING_AGAIN,
+        "may_at_once": not lacked, "needs": lacking(lacked[0], queue) if lacked else "",
+        "preview": asking.preview_of(request, wish, chosen), **_edit_form(wish, given),
         "destinations": sorted(each.name for each in mirror().current().stats if each.is_queue and sees(each))[:1000],
         "one": Listed(masked(request.user, chosen.sample[0], queue)) if wish.seqs and len(chosen.sample) == 1 else None,
     }  # fmt: skip
@@ -79,7 +92,35 @@ def _wish(queue: Destination, given: QueryDict, lenient: bool = False) -> Wish:
     return Wish(
         action, queue, to, seqs[: MAX_SELECTION + 1], given.get("selector", "").strip(),
         int(rate) if rate.isdecimal() and len(rate) < 7 else 0, given.get("reason", ""), given.get("name", ""),
+        _edit(action, given, lenient),
     )  # fmt: skip
+
+
+def _edit(action: str, given: QueryDict, lenient: bool) -> Edit | None:
+    """What is to be changed of each message, where that is the action."""
+    if action != Action.EDIT:
+        return None
+    try:
+        return Changes.read(given).edit()
+    except RequestRefused:
+        if not lenient:
+            raise
+        return Edit()
+
+
+def _edit_form(wish: Wish, given: QueryDict) -> dict[str, Any]:
+    if wish.action != Action.EDIT:
+        return {}
+    changes = Changes.read(given)
+    return {
+        "changes": changes,
+        "rows": shown_rows(changes.rows),
+        "types": [*TYPES, REMOVED],
+        "editable": EDITABLE,
+        "encodings": ENCODINGS,
+        "persistence": PERSISTENCES,
+        "looked": "look" in given,
+    }
 
 
 def _seqs(given: QueryDict) -> tuple[int, ...]:
@@ -136,7 +177,7 @@ def edit(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     """Change a message and send it, in its own place or elsewhere; the old one goes in the same moment."""
     queue = Destination.queue(name)
     message, error, reason = editing.to_edit(request, queue, seq), "", request.POST.get("reason", "").strip()
-    draft = Draft.read(request.POST) if request.method == "POST" else Draft.of(message)
+    draft = Draft.read(request.POST) if request.method == "POST" else Draft.of(message, queue)
     if request.method == "POST":
         try:
             answer = editing.send_instead(request, queue, message, draft.message(), reason)
@@ -148,5 +189,6 @@ def edit(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     context = {
         "destination": queue, "message": message, "draft": draft, "error": error, "reason": reason,
         "is_text": as_typed(message.body) is not None,
+        "fields": [(each, draft.fields.get(each, "")) for each in FIELDS],
     }  # fmt: skip
     return render(request, "console/edit_message.html", context, status=400 if error else 200)

@@ -11,12 +11,13 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from brokerapp.destination import Destination
+from brokerapp.edit import MAX_BODY, TYPES
 from brokerapp.errors import BrokerError, InvalidDestination, RequestRefused
 from console import audit, naming
 from console.access import Verb, needs, require, visible
 from console.gateway import gateway
 from console.live.mirror import mirror
-from console.repair.draft import FIELDS, MAX_BODY, TYPES, Draft
+from console.repair.draft import FIELDS, Draft
 from console.repair.models import Template
 from console.rights import Sees, everything
 

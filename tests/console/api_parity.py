@@ -34,7 +34,7 @@ SAME: dict[str, set[str] | str] = {
     "forget-groups": {"forget_groups"},
     "delete-queue": {"delete_destination"},
     "delete-topic": {"delete_destination"},
-    "act": {"start_job", "get_radius"},
+    "act": {"start_job", "get_radius", "preview_edit"},
     "edit-message": {"edit_message"},
     "send": {"send_messages"},
     "forget-scheduled": {"forget_scheduled"},

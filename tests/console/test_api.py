@@ -113,6 +113,31 @@ def test_a_retry_by_who_may_only_ask_waits_for_approval(program, console, seen, 
     assert call(program, "post", f"/jobs/{job['id']}/approve")["state"] == "queued"
 
 
+def test_an_edit_is_previewed_and_done_by_program_and_beyond_a_few_asked_for(program, console, seen, db):
+    console.send("/queue/api.mend", *map(str, range(11)), region="eu")
+    seen("api.mend", 11)
+    edit = {"set": {"amount": 5, "vip": True}, "remove": ["region"]}
+    wish = {"action": "edit", "queue": "api.mend", "edit": edit, "reason": "mended"}
+    looked = call(program, "post", "/jobs/preview", wish)
+    assert (looked["count"], {each["name"]: each["after"] for each in looked["changes"]}) == (
+        11, {"amount": "5", "vip": "true", "region": None},
+    )  # fmt: skip
+    few = [each["seq"] for each in call(program, "get", "/queues/api.mend/messages")["items"][:2]]
+    job = call(program, "post", "/jobs", {**wish, "seqs": few}, 201)
+    assert (job["state"], job["done"], job["failed"]) == ("done", 2, 0)
+    assert {each["name"]: each["value"] for each in job["edit"]} == {"amount": "5", "vip": "true", "region": "removed"}
+    [new, _] = [each["new_id"] for each in call(program, "get", f"/jobs/{job['id']}/outcomes")["items"]]
+    items = call(program, "get", "/queues/api.mend/messages")["items"]
+    [headers] = [each["headers"] for each in items if each["id"] == new]
+    assert (headers["amount"], headers["vip"], "region" in headers) == ("5", "true", False)
+    editor = caller(token_of("operator", "see", "browse", "read", "resubmit", "edit"))
+    assert call(editor, "post", "/jobs", wish, 201)["state"] == "asked"
+    blind = caller(token_of("operator", "see", "browse", "resubmit", "edit", "bulk"))
+    assert "read bodies" in call(blind, "post", "/jobs", wish, 403)["detail"]
+    call(program, "post", "/jobs", {**wish, "edit": {"set": {"message-id": "x"}}}, 409)
+    call(program, "post", "/jobs", {**wish, "action": "remove"}, 409)
+
+
 def test_definitions_are_checked_applied_reverted_and_go_out_and_in_as_xml(program, console):
     before = call(program, "get", "/routing")
     composite = {"kind": "compositeQueue", "destination": "queue://api.in", "legs": [{"destination": "queue://api.a"}]}

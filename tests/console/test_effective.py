@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -81,6 +82,15 @@ def test_the_page_tells_verbs_pages_and_destinations(admin, two_queues):
     only = admin.get(reverse("effective"), {"kind": "user", "name": "sam", "show": "seen", "sort": "-browse"})
     assert [each.name for each in only.context["page"].rows] == ["orders.eu"]
     assert "kind=user&amp;name=sam" in only.content.decode()  # links stay with sam
+
+
+def test_all_rights_are_worked_out_of_the_destinations_shown_alone_whatever_they_are_sorted_by(
+    admin, two_queues, monkeypatch
+):
+    asked, cells = [], effective.cells
+    monkeypatch.setattr(effective, "cells", lambda holder, each: asked.append(each.name) or cells(holder, each))
+    page = admin.get(reverse("effective"), {"kind": "role", "name": "support", "scopes": "orders.>", "sort": "browse"})
+    assert asked == [each.name for each in page.context["page"].rows] == ["orders.eu", "bills"]
 
 
 def test_the_console_is_seen_as_its_user_sees_it_marked_on_every_page(admin, two_queues):
@@ -172,6 +182,22 @@ def test_a_form_that_was_shown_to_other_eyes_cannot_be_sent_after_them(admin, lo
     assert strict.post(reverse("stop-seeing-as"), {"csrfmiddlewaretoken": shown}).status_code == 302
     stale = strict.post(reverse("theme"), {"theme": "dark", "csrfmiddlewaretoken": shown})
     assert (stale.status_code, "This page is out of date" in stale.content.decode()) == (403, True)
+
+
+def test_an_address_that_leads_nowhere_leads_whoever_looks_to_no_page_of_the_admins(admin, lonely_console):
+    look(admin, "role", "viewer")
+    missing = admin.get("/admin/nothing/at/all")
+    said = missing.content.decode()
+    assert (missing.status_code, f'href="{reverse("users")}"' in said, "role viewer" in said) == (404, False, True)
+
+
+def test_who_looks_asks_programs_questions_on_their_own_account(admin, lonely_console, monkeypatch):
+    asked, me = [], User.objects.get(username="admin")
+    monkeypatch.setattr("console.api.auth.LIMIT", SimpleNamespace(wait=lambda asker: asked.append(asker) or 0))
+    make_user("viewer", name="vera")
+    look(admin, "user", "vera")
+    assert admin.get("/api/v1/me").json()["name"] == "vera"
+    assert asked == [f"user {me.pk}"]
 
 
 def test_what_is_the_admins_own_is_offered_and_shown_to_no_other_eyes(admin, lonely_console):

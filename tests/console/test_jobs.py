@@ -3,11 +3,14 @@
 import pytest
 
 from brokerapp.destination import Destination
+from brokerapp.edit import Edit
 from brokerapp.errors import RequestRefused, SelectorSyntaxError, StoreUnavailable
 from console.gateway import gateway
-from console.models import Job, JobOutcome
+from console.journeys import _deeds as deeds_of
+from console.models import Job, JobOutcome, MaskingRule
 from console.repair import jobs, work
-from console.repair.jobs import Wish
+from console.repair.wish import Wish
+from tests.console.conftest import make_user
 
 State, Outcome = Job.State, JobOutcome.Outcome
 queue = Destination.queue
@@ -113,6 +116,56 @@ def test_progress_is_what_is_done_with_and_not_what_was_looked_at(name, monkeypa
     assert shares == [(0.6, 10), (0.7, 10), (0.8, 10), (0.9, 10), (1.0, 10)]
 
 
+@pytest.fixture
+def ada(db):
+    """Somebody whose jobs may edit: what of a message is masked is decided for who asked."""
+    return make_user("operator", name="ada")
+
+
+def test_messages_that_match_are_edited_and_what_they_became_is_told_of_each(name, ada, monkeypatch):
+    monkeypatch.setattr(work, "STEP", 2)
+    edit = Edit({"parity": "none", "n": "5"})
+    job = finish(jobs.start(Wish("edit", queue(name), selector="parity = 'odd'", edit=edit, reason="r"), "ada"))
+    assert (job.state, job.done, job.failed) == (State.DONE, 5, 0)
+    assert bodies(name) == list("0246813579")
+    new = {each.id: each.headers for each in gateway().browse(queue(name), 0, 500, "n = 5").messages}
+    rows = list(job.outcomes.all())
+    assert {row.new_id for row in rows} == set(new)
+    assert all(new[row.new_id]["resubmittedFrom"] == row.message_id for row in rows)
+    assert {each["parity"] for each in new.values()} == {"none"}
+    assert jobs.taken_by(queue(name), rows[0].seq).startswith("ada edited it")
+    assert [deed.new_id for deed in deeds_of(rows[0].message_id)] == [rows[0].new_id]
+    assert [deed.old_id for deed in deeds_of(rows[0].new_id)] == [rows[0].message_id]
+
+
+def test_what_is_masked_for_who_edits_is_left_alone_and_may_be_edited_by_who_sees_it(name, ada):
+    MaskingRule.objects.create(place="header", pattern="parity", action="remove", role="operator")
+    make_user("admin", name="eve")
+    few = tuple(seqs(name)[:2])
+    job = finish(jobs.start(Wish("edit", queue(name), seqs=few, edit=Edit({"n": "1"}), reason="r"), "ada"))
+    assert {outcome for outcome, _ in outcomes(job)} == {"refused"}
+    assert "masked for ada" in outcomes(job)[0][1]
+    assert bodies(name) == list("0123456789")
+    again = finish(jobs.retry_failed(job, "eve"))
+    assert (again.done, again.failed) == (2, 0)
+    assert bodies(name) == list("2345678901")
+
+
+def test_who_kept_the_original_is_not_said_to_have_taken_it(name, ada):
+    [first, *_] = seqs(name)
+    edit = Edit({"n": "1"}, keeps=True)
+    job = finish(jobs.start(Wish("edit", queue(name), queue(f"{name}.to"), (first,), edit=edit, reason="r"), "ada"))
+    assert (job.done, bodies(f"{name}.to")) == (1, ["0"])
+    assert jobs.taken_by(queue(name), first) == ""
+    assert [deed.leaves for deed in deeds_of(job.outcomes.get().message_id)] == [False]
+
+
+def test_an_account_that_is_gone_edits_nothing(name):
+    edit = Edit({"n": "1"})
+    job = finish(jobs.start(Wish("edit", queue(name), seqs=tuple(seqs(name)[:1]), edit=edit, reason="r"), "nobody"))
+    assert {outcome for outcome, _ in outcomes(job)} == {"refused"}
+
+
 def killed_after_the_step(monkeypatch):
     """The worker ends between the broker's answer and its note of it."""
 
@@ -123,11 +176,18 @@ def killed_after_the_step(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("action", "expected"), [("move", Outcome.DONE), ("remove", Outcome.DONE), ("copy", Outcome.UNKNOWN)]
+    ("action", "expected", "edit"),
+    [
+        ("move", Outcome.DONE, None),
+        ("remove", Outcome.DONE, None),
+        ("copy", Outcome.UNKNOWN, None),
+        ("edit", Outcome.DONE, Edit({"n": "1"})),
+        ("edit", Outcome.UNKNOWN, Edit({"n": "1"}, keeps=True)),
+    ],
 )
-def test_a_job_whose_worker_was_killed_goes_on_and_does_nothing_twice(name, action, expected, monkeypatch):
+def test_a_job_whose_worker_was_killed_goes_on_and_does_nothing_twice(name, action, expected, edit, ada, monkeypatch):
     target = None if action == "remove" else queue(f"{name}.to")
-    job = jobs.start(Wish(action, queue(name), target), "ada")
+    job = jobs.start(Wish(action, queue(name), target, edit=edit, reason="r"), "ada")
     with monkeypatch.context() as patch:
         killed_after_the_step(patch)
         with pytest.raises(KeyboardInterrupt):
@@ -140,7 +200,7 @@ def test_a_job_whose_worker_was_killed_goes_on_and_does_nothing_twice(name, acti
     if target:
         assert sorted(bodies(target.name)) == list("0123456789")
     job.refresh_from_db()
-    assert ("may be at queue://" in job.note) == (action == "copy")
+    assert ("may be at queue://" in job.note) == (expected == Outcome.UNKNOWN)
 
 
 def test_what_failed_can_be_tried_again_as_a_job_of_its_own(name, console):
@@ -179,6 +239,10 @@ WRONG = [
     (Wish("move", queue("a"), queue("a")), RequestRefused, "is where the messages are already"),
     (Wish("copy", queue("a"), queue("b.>")), RequestRefused, "is a pattern"),
     (Wish("retry", queue("a")), RequestRefused, "say why"),
+    (Wish("edit", queue("a"), reason="r", edit=Edit()), RequestRefused, "say what is to be changed"),
+    (Wish("edit", queue("a"), edit=Edit({"n": "1"})), RequestRefused, "say why"),
+    (Wish("edit", queue("a"), queue("b.>"), reason="r", edit=Edit()), RequestRefused, "b.> is a pattern"),
+    (Wish("edit", queue("a"), reason="r", edit=Edit({"expires": "1"})), RequestRefused, "is no property"),
     (Wish("remove", queue("a"), rate=-1), RequestRefused, "-1 messages a second"),
     (Wish("remove", queue("a"), selector="a ="), SelectorSyntaxError, "position"),
     (Wish("remove", queue("a"), seqs=tuple(range(5_001))), RequestRefused, "use a selector"),

@@ -226,6 +226,73 @@ def test_who_does_not_see_all_of_a_message_cannot_edit_it(admin, dead):
     assert "masked for your role" in text(response)
 
 
+def test_an_edited_message_keeps_the_headers_that_the_form_did_not_change(admin, console, name):
+    console.send(f"/queue/{name}", "x", persistent="true", priority="7", **{"correlation-id": "c-1"})
+    [old] = gateway().browse(queue(name), 0, 5, None).messages
+    address = reverse("edit-message", kwargs={"name": name, "seq": old.seq})
+    page = text(admin.get(address))
+    fields = dict(re.findall(r'<input[^>]* name="([\w-]+)"[^>]* value="([^"]*)"', page))
+    assert 'name="persistent" value="true" checked' in page
+    admin.post(address, {**fields, "body": "y", "encoding": "text", "persistent": "true", "reason": "r"})
+    [new] = gateway().browse(queue(name), 0, 5, None).messages
+    assert (new.body, new.headers["priority"], new.headers["correlation-id"]) == (b"y", "7", "c-1")
+    assert new.headers["persistent"] == "true"
+
+
+EDIT = {
+    "action": "edit", "reason": "r", "property-name": ["region"], "property-type": ["text"], "property-value": ["us"],
+    "encoding": "keep",
+}  # fmt: skip
+
+
+def test_all_that_match_are_edited_after_a_look_at_the_first_one(admin, console, name, monkeypatch):
+    monkeypatch.setattr("console.repair.jobs.ask", lambda *_args: None)
+    console.send(f"/queue/{name}", "a", "b", region="eu")
+    form = {**EDIT, "selector": "region = 'eu'"}
+    look = admin.post(act(name), {**form, "look": "1"})
+    assert "2 messages match" in text(look)
+    [changed] = [row for row in look.context["preview"].rows if row.mark != "same"]
+    assert (changed.name, changed.before, changed.after) == ("region", "eu", "us")
+    assert [blast.sentence for blast in look.context["radius"].blasts] == ["goes to exactly one queue"]
+    assert not Job.objects.exists()
+    wrong = admin.post(act(name), {**form, "property-type": ["number"], "look": "1"})
+    assert "is no number" in text(wrong)
+    page = admin.get(admin.post(act(name), form)["Location"])
+    job = Job.objects.get()
+    assert dict(page.context["changes"]) == {"region": "us"}
+    entry = AuditEntry.objects.get(action="edit", outcome="done")
+    assert (entry.before["edit"], entry.before["selector"]) == ("region: us", "region = 'eu'")
+    work.work(str(job.id))
+    messages = gateway().browse(queue(name), 0, 5, None).messages
+    assert [(each.body, each.headers["region"]) for each in messages] == [(b"a", "us"), (b"b", "us")]
+
+
+def test_a_few_are_edited_at_once_and_one_on_the_page_for_one(browser_of, console, name):
+    console.send(f"/queue/{name}", "a", "b", region="eu")
+    first, second = gateway().browse(queue(name), 0, 5, None).messages
+    operator = browser_of("operator")
+    done = operator.post(act(name), {**EDIT, "seq": [first.seq, second.seq]})
+    assert done.status_code == 302
+    assert bodies(name) == ["a", "b"]
+    one = operator.get(act(name, action="edit", seq=first.seq))
+    assert one["Location"] == reverse("edit-message", args=[name, first.seq])
+
+
+def test_who_may_not_edit_or_not_see_all_gains_nothing_by_it(browser_of, console, name):
+    console.send(f"/queue/{name}", '{"card": "4111"}', '{"card": "4112"}', region="eu")
+    seqs = [each.seq for each in gateway().browse(queue(name), 0, 5, None).messages]
+    support = browser_of("support").post(act(name), {**EDIT, "seq": seqs})
+    assert support.status_code == 403
+    MaskingRule.objects.create(place="json", pattern="$.card", action="remove")
+    operator = browser_of("operator")
+    look = operator.post(act(name), {**EDIT, "seq": seqs, "look": "1"})
+    assert look.context["preview"].is_hidden
+    assert "4111" not in text(look)
+    operator.post(act(name), {**EDIT, "seq": seqs})
+    assert {row.outcome for row in Job.objects.get().outcomes.all()} == {"refused"}
+    assert [each.seq for each in gateway().browse(queue(name), 0, 5, None).messages] == seqs
+
+
 # -- dead letters
 
 

@@ -191,6 +191,7 @@ OPERATIONS: list[tuple[str, str, str, dict | None, Verb]] = [
     ("send_messages", "post", "/messages", _MESSAGE, Verb.SEND),
     ("list_jobs", "get", "/jobs", None, Verb.BROWSE),
     ("start_job", "post", "/jobs", {"action": "retry", "queue": "q", "reason": "r", "seqs": [1]}, Verb.RESUBMIT),
+    ("preview_edit", "post", "/jobs/preview", {"action": "edit", "queue": "q", "edit": {"remove": ["n"]}}, Verb.EDIT),
     ("get_job", "get", f"/jobs/{RUN}", None, Verb.BROWSE),
     ("list_outcomes", "get", f"/jobs/{RUN}/outcomes", None, Verb.BROWSE),
     ("control_job", "post", f"/jobs/{RUN}/pause", None, Verb.RESUBMIT),

@@ -242,7 +242,9 @@ RING = {"name": f"{INSIDE}.ring2", "leg_kind": "queue", "leg_name": f"{INSIDE}.r
 #: Forms that pages are given, beside an empty one: what names only what is inside, and reaches farther.
 FORMS: dict[str, list[dict]] = {
     "act": [{"action": "move", "target": f"queue://{INSIDE}.both", "seq": "{seq}"}, {"action": "retry", "reason": "r"},
-            {"action": "copy", "target": f"queue://{INSIDE}.both"}],
+            {"action": "copy", "target": f"queue://{INSIDE}.both"},
+            {"action": "edit", "target": f"queue://{INSIDE}.both", "look": "1", "reason": "r",
+             "property-name": "n", "property-type": "text", "property-value": "1"}],
     "edit-message": [{"destination": f"/queue/{INSIDE}.both", "reason": "r", "body": "b", "encoding": "text"}],
     "send": [{"destination": f"/queue/{INSIDE}.both", "body": "b", "encoding": "text"}],
     "new-definition": [RING],
@@ -263,6 +265,7 @@ BODIES: dict[str, dict] = {
     "preview_route": {"destination": f"queue://{INSIDE}.both"},
     "edit_message": {"destination": f"/queue/{INSIDE}.both", "reason": "r"},
     "start_job": {"action": "move", "queue": f"{INSIDE}.a", "target": f"queue://{INSIDE}.both"},
+    "preview_edit": {"action": "edit", "queue": f"{INSIDE}.a", "target": f"queue://{INSIDE}.both", "edit": {}},
     "test_alert_rule": {"metric": "depth", "pattern": ">", "threshold": 0},
 }
 

@@ -9,6 +9,7 @@ import stomp
 from brokerapp.config import Plugin
 from brokerapp.definitions import PolicyEntry, RecoveryPolicy, VirtualTopic
 from brokerapp.destination import Destination
+from brokerapp.store.redis import RedisStore
 from tests.nodes.conftest import SeveralNodes
 from tests.protocol.running_node import until
 
@@ -103,8 +104,9 @@ def test_priorities_hold_wherever_the_queue_is_at_home(broker, define, client, n
     assert got == list("9876543210")
 
 
-def test_a_statistics_request_is_answered_once_with_the_numbers_of_all_nodes(broker, client, name):
-    asking = client("a")
+def test_a_statistics_request_is_answered_once_with_the_numbers_of_all_nodes(broker, client, name, monkeypatch):
+    asking, read, stats_of = client("a"), set(), RedisStore.stats_of
+    monkeypatch.setattr(RedisStore, "stats_of", lambda store, names: read.update(names) or stats_of(store, names))
     queues = {node: broker.queue_at(node, f"{name}.{node}") for node in FOUR}
     for queue in queues.values():
         asking.send(f"/queue/{queue}", "x", persistent="true")
@@ -116,6 +118,8 @@ def test_a_statistics_request_is_answered_once_with_the_numbers_of_all_nodes(bro
         f"queue://{each}": 1 for each in queues.values()
     }
     assert asking.has_no_more()
+    assert read < {f"queue://{each}" for each in queues.values()}  # but for that of the node that answers
+    assert len(read) == len(FOUR) - 1
 
 
 @pytest.mark.parametrize("asks", [True, False])

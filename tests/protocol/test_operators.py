@@ -299,6 +299,12 @@ def test_brokerctl_works_on_one_queue(brokerctl, connect, name):
     assert brokerctl("copy", name, f"{name}.copy", "--selector", "parity = 'odd'") == {"copied": 2}
     assert brokerctl("move", name, f"{name}.to", "--limit", "1") == {"moved": 1}
     assert brokerctl("retry", f"{name}.to") == {"retried": 1}
+    change = ("--selector", "parity = 'odd'", "--set", "amount:number=5", "--remove", "JMSXGroupID")
+    looked = brokerctl("edit", name, *change, "--dry-run")
+    assert (looked["count"], looked["after"]["properties"]) == (2, {"parity": "odd", "amount": "5"})
+    assert brokerctl("edit", name, *change, "--priority", "4") == {"edited": 2, "left": []}
+    edited = brokerctl("browse", name, "--selector", "amount = 5")["messages"]
+    assert [(each["body"], "JMSXGroupID" in each["headers"]) for each in edited] == [("1", False), ("3", False)]
     assert brokerctl("remove", name, "--selector", "parity = 'odd'") == {"removed": 2}
     brokerctl("pause", name)
     client.subscribe(f"/queue/{name}")

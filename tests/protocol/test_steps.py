@@ -7,6 +7,7 @@ import pytest
 from brokerapp.admin import BrokerAdmin
 from brokerapp.definitions import Composite, Leg
 from brokerapp.destination import Destination
+from brokerapp.edit import Edit
 from brokerapp.errors import RequestRefused
 from brokerapp.sending import TestSend
 
@@ -113,6 +114,63 @@ def test_an_edited_message_takes_the_place_of_the_old_one_under_an_id_of_its_own
     with pytest.raises(RequestRefused, match="no more"):
         node.ask(lambda admin: admin.edit(queue(name), old.seq, new, "ada"))
     assert len(node.bodies(f"{name}.fixed")) == 1
+
+
+def test_messages_are_edited_in_a_step_and_a_repeated_step_does_nothing_twice(connect, node, name):
+    client = fill(connect, name, 3, region="eu", priority="7")
+    client.subscribe(f"/queue/{name}", ack="client-individual", prefetch=1)
+    [held] = client.take(1)
+    old = node.browse(name)
+    edit = Edit({"region": "us"}, body=b"mended").to_json()
+
+    def again():
+        return node.ask(lambda admin: admin.step("edit", queue(name), [each.seq for each in old], None, "ada", edit))
+
+    outcomes = again()
+    assert [each.outcome for each in outcomes] == ["held", "done", "done"]
+    assert [each.id for each in outcomes[1:]] == [each.id for each in old[1:]]
+    assert [each.outcome for each in again()] == ["held", "gone", "gone"]
+    client.ack(held)
+    new = node.browse(name)
+    assert [each.id for each in new] == [each.new_id for each in outcomes[1:]]
+    assert [each.headers["resubmittedFrom"] for each in new] == [each.id for each in old[1:]]
+    for each in new:
+        assert (each.body, each.headers["region"], each.headers["priority"]) == (b"mended", "us", "7")
+        assert (each.headers["persistent"], each.headers["resubmittedBy"]) == ("true", "ada")
+
+
+def test_a_dead_letter_is_edited_back_to_where_it_failed_and_may_stay_too(connect, node, name):
+    client = fill(connect, name, 1, order="4711")
+    client.subscribe(f"/queue/{name}", ack="client-individual")
+    client.nack(client.take(1)[0])
+    client.leave()
+    [dead] = [each for each in node.browse("ActiveMQ.DLQ") if each.original_destination == f"/queue/{name}"]
+
+    def edited(**more):
+        edit = Edit({"order": "4712"}, **more).to_json()
+        [found] = node.ask(lambda admin: admin.step("edit", queue("ActiveMQ.DLQ"), [dead.seq], None, "ada", edit))
+        return found.outcome, found.detail
+
+    assert edited(keeps=True) == ("done", f"queue://{name}")
+    assert edited() == ("done", f"queue://{name}")
+    assert edited() == ("gone", "")
+    assert [(each.headers["order"], each.body) for each in node.browse(name)] == [("4712", b"0")] * 2
+    assert not {"dlqDeliveryFailureCause", "dlqRoute"} & node.browse(name)[0].headers.keys()
+
+
+def test_an_edit_that_cannot_be_leaves_the_messages_alone(connect, node, name):
+    fill(connect, name, 1)
+    seqs = numbers(node, name)
+    wrong = Edit({"message-id": "x"}).to_json()
+    with pytest.raises(RequestRefused, match="is no property"):
+        node.ask(lambda admin: admin.step("edit", queue(name), seqs, None, "ada", wrong))
+    with pytest.raises(RequestRefused, match="needs an edit"):
+        step(node, "edit", name, seqs)
+    edit = Edit({"a": "1"}).to_json()
+    topic = Destination.topic(f"{name}.nobody.>")
+    with pytest.raises(RequestRefused, match="not one destination"):
+        node.ask(lambda admin: admin.step("edit", queue(name), seqs, topic, "ada", edit))
+    assert node.bodies(name) == ["0"]
 
 
 def test_a_test_message_goes_the_way_of_any_and_says_which(connect, node, name):

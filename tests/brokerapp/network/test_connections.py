@@ -1,6 +1,8 @@
 """The connectors of a broker: how they start, stop and change, without any broker at the other end."""
 
 import asyncio
+import ssl
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +14,7 @@ from brokerapp.network.link import LinkLost, dial
 from brokerapp.network_stats import WayState
 from tests.faults.processes import free_port
 
+believed = ssl.create_default_context
 ENDPOINT = SimpleNamespace(broker=SimpleNamespace(name="here", durables=()))
 
 
@@ -24,7 +27,7 @@ def nobody():
 def test_connectors_that_are_made_and_removed_while_others_start_hinder_none(nobody):
     async def start():
         names = ("first", "gone", "last")
-        connections = Connections(ENDPOINT, [NetworkConnector(each, nobody) for each in names])
+        connections = Connections(ENDPOINT, [NetworkConnector(each, nobody) for each in names], believed)
         connections.start()
         await asyncio.sleep(0)
         gone = connections.find("gone")
@@ -42,7 +45,7 @@ def test_connectors_that_are_made_and_removed_while_others_start_hinder_none(nob
 def test_a_slow_network_holds_up_the_next_one_unless_all_start_at_once(nobody, monkeypatch, at_once):
     async def start():
         connections = Connections(
-            ENDPOINT, [NetworkConnector(each, nobody) for each in ("slow", "next")], at_once=at_once
+            ENDPOINT, [NetworkConnector(each, nobody) for each in ("slow", "next")], believed, at_once=at_once
         )
         slow, following = connections.all
         answered = asyncio.Event()
@@ -62,7 +65,7 @@ def test_a_slow_network_holds_up_the_next_one_unless_all_start_at_once(nobody, m
 
 def test_a_fault_while_connectors_start_is_told_and_does_not_keep_the_others_from_stopping(nobody, monkeypatch, caplog):
     async def stop():
-        connections = Connections(ENDPOINT, [NetworkConnector("first", nobody)])
+        connections = Connections(ENDPOINT, [NetworkConnector("first", nobody)], believed)
         monkeypatch.setattr(connections, "_start_one", None)
         connections.start()
         await asyncio.sleep(0)
@@ -77,7 +80,7 @@ def test_a_fault_while_connectors_start_is_told_and_does_not_keep_the_others_fro
 def test_a_connector_that_gave_up_tries_again_when_it_is_started(nobody):
     async def start_again():
         once = f"static:({nobody})?maxReconnectAttempts=1"
-        connections = Connections(ENDPOINT, [NetworkConnector("once", once)])
+        connections = Connections(ENDPOINT, [NetworkConnector("once", once)], believed)
         [way] = connections.all
         states = []
         for _ in range(2):
@@ -93,7 +96,7 @@ def test_a_connector_that_gave_up_tries_again_when_it_is_started(nobody):
 def test_brokers_that_were_found_are_looked_for_anew_after_a_stop(nobody):
     async def stop():
         uri = "multicast://default?networkInterface=lo&group=found"
-        connections = Connections(ENDPOINT, [NetworkConnector("near", uri)])
+        connections = Connections(ENDPOINT, [NetworkConnector("near", uri)], believed)
         await connections.resume("near")
         connections._found(connections.find("near"), nobody, "there")
         found = len(connections.all)
@@ -110,7 +113,7 @@ def test_who_accepts_and_never_answers_is_tried_less_and_less_often(monkeypatch)
         server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
         address = f"static:(tcp://127.0.0.1:{server.sockets[0].getsockname()[1]})"
         quick = "initialReconnectDelay=1&minConnectTime=20&maxReconnectAttempts=3"
-        connections = Connections(ENDPOINT, [NetworkConnector("deaf", f"{address}?{quick}")])
+        connections = Connections(ENDPOINT, [NetworkConnector("deaf", f"{address}?{quick}")], believed)
         await connections.resume("deaf")
         [way] = connections.all
         await asyncio.wait_for(way._task, 10)
@@ -128,7 +131,7 @@ def test_dialling_ends_at_last(monkeypatch):
             await asyncio.Event().wait()
 
         monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", never)
-        await dial("deaf", Address("far.example", 61613))
+        await dial("deaf", Address("far.example", 61613), believed)
 
     with pytest.raises(LinkLost, match=r"no connection within 0\.05 s"):
         asyncio.run(dial_nobody())
@@ -136,7 +139,9 @@ def test_dialling_ends_at_last(monkeypatch):
 
 def test_a_broker_that_announces_two_addresses_is_led_to_by_one_at_a_time(nobody):
     async def find():
-        connections = Connections(ENDPOINT, [NetworkConnector("near", "multicast://default?networkInterface=lo")])
+        connections = Connections(
+            ENDPOINT, [NetworkConnector("near", "multicast://default?networkInterface=lo")], believed
+        )
         connector, other, led_to = connections.find("near"), f"tcp://127.0.0.1:{free_port()}", []
         for change in (
             lambda: connections._found(connector, nobody, "there"),
@@ -160,10 +165,22 @@ def test_a_broker_that_announces_two_addresses_is_led_to_by_one_at_a_time(nobody
 def test_a_password_is_told_nobody_who_only_announces_itself_without_tls(uri, ways, secret):
     async def find():
         near = NetworkConnector("near", "multicast://default?networkInterface=lo", options=secret)
-        connections = Connections(ENDPOINT, [near])
+        connections = Connections(ENDPOINT, [near], believed)
         connections._found(connections.find("near"), uri, "whoever")
         found = len(connections.all)
         await connections.stop()
         return found
 
     assert asyncio.run(find()) == ways
+
+
+def test_key_stores_are_read_in_a_thread_of_their_own():
+    read_in = []
+
+    def believed_slowly():
+        read_in.append(threading.current_thread())
+        return ssl.create_default_context()
+
+    with pytest.raises(LinkLost):
+        asyncio.run(dial("near", Address("127.0.0.1", free_port(), tls=True), believed_slowly))
+    assert read_in[0] is not threading.current_thread()

@@ -418,6 +418,11 @@ async def test_many_numbers_are_written_at_once(store):
     rows = {f"queue://{number}": str(number) for number in range(1234)}
     await store.write_stats(rows, [])
     assert sorted((await store.stats(0))[1]) == sorted(rows.values())
+    assert await store.stats_of(["queue://7", "queue://none", *list(rows)[-1000:]]) == [
+        "7",
+        *list(rows.values())[-1000:],
+    ]
+    assert await store.stats_of([]) == []
 
 
 # -- requests

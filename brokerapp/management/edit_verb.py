@@ -1,0 +1,134 @@
+"""brokerctl's verb `edit`: messages sent again with something changed, each in the place of the one it was made of."""
+
+from __future__ import annotations
+
+import argparse
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from brokerapp.admin import BrokerAdmin
+from brokerapp.destination import Destination
+from brokerapp.errors import RequestRefused
+from brokerapp.selectors import compile_selector
+from brokerapp.snapshot import StepOutcome
+
+Answer = tuple[Any, list[str]]
+
+#: Messages of one step.
+STEP = 200
+#: Messages looked at for one page, when few match.
+SCAN = 10_000
+#: Messages that were left alone, of which is told why.
+MAX_TOLD = 100
+
+
+def add_edit_verb(parser: ArgumentParser) -> None:
+    """What it takes, beside the queue and which messages."""
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME[:TYPE]=VALUE",
+        help="a property, or one of correlation-id, reply-to, type, content-type; TYPE: text, number or boolean",
+    )  # fmt: skip
+    parser.add_argument("--remove", action="append", default=[], metavar="NAME", help="a property that is to go")
+    parser.add_argument("--persistent", action=argparse.BooleanOptionalAction, help="whether they survive a restart")
+    parser.add_argument("--priority", type=int, help="0 to 9")
+    parser.add_argument("--lives", type=int, metavar="SECONDS", help="from when they are sent; 0: for ever")
+    body = parser.add_mutually_exclusive_group()
+    body.add_argument("--body", help="in place of each one's own")
+    body.add_argument("--body-file", type=Path, metavar="FILE", help="the same, as bytes")
+    parser.add_argument("--to", metavar="DESTINATION", help="else dead letters go to where they failed, others stay")
+    parser.add_argument("--keep", action="store_true", help="keep the originals, too")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only tell how many match, and what becomes of the first"
+    )
+
+
+async def edit(admin: BrokerAdmin, args: Namespace) -> Answer:
+    """Edit what is chosen, of what is there now."""
+    wanted, queue = _edit(args), Destination.parse(args.queue)
+    target = Destination.parse(args.to) if args.to else None
+    if not (wanted.changes or target):
+        raise RequestRefused("say what is to be changed, or where the messages shall go")
+    if args.dry_run:
+        return await _preview(admin, args, wanted, queue, target)
+    counts: Counter[str] = Counter()
+    told: list[StepOutcome] = []
+    async for seqs in _chosen(admin, args, queue):
+        for each in await admin.step("edit", queue, seqs, target, "brokerctl", wanted.to_json()):
+            counts[each.outcome] += 1
+            if each.outcome != "done" and len(told) < MAX_TOLD:
+                told.append(each)
+    left = [{"seq": each.seq, "outcome": each.outcome, "detail": each.detail} for each in told]
+    count = counts.pop("done", 0)
+    lines = [f"{count:,} message{'' if count == 1 else 's'} edited"]
+    lines += [f"{number:,} {outcome}" for outcome, number in sorted(counts.items())]
+    lines += [f"  {each.seq} {each.outcome}{f': {each.detail}' if each.detail else ''}" for each in told]
+    return {"edited": count, **counts, "left": left}, lines
+
+
+def _edit(args: Namespace) -> Any:
+    from brokerapp.edit import Edit, check_name, typed  # here: other verbs need not wait for it
+
+    values: dict[str, str] = {}
+    for text in args.set:
+        written, equals, value = text.partition("=")
+        if not equals:
+            raise RequestRefused(f"--set {text}: NAME=VALUE, or NAME:TYPE=VALUE is expected")
+        name, kind = _typed_name(written)
+        check_name(name)
+        if name in values:
+            raise RequestRefused(f"--set {text}: {name!r} is given twice")
+        values[name] = typed(name, kind, value)
+    body = args.body_file.read_bytes() if args.body_file else None if args.body is None else args.body.encode()
+    found = Edit(
+        values, tuple(dict.fromkeys(args.remove)), args.persistent, args.priority, args.lives, body,
+        args.body_file is not None, args.keep,
+    )  # fmt: skip
+    found.check()
+    return found
+
+
+def _typed_name(text: str) -> tuple[str, str]:
+    """A name and its type: what follows the last colon, when that is a type."""
+    from brokerapp.edit import TYPES
+
+    name, colon, kind = text.rpartition(":")
+    return (name, kind) if colon and kind in TYPES else (text, "text")
+
+
+async def _chosen(admin: BrokerAdmin, args: Namespace, queue: Destination) -> AsyncIterator[list[int]]:
+    """Numbers of what is chosen, a step at a time; what comes from now on is left alone."""
+    if args.selector:
+        compile_selector(args.selector)
+    upto, after, ids = await admin.last(queue), 0, set(args.id or ())
+    left = args.limit
+    while after < upto and (left is None or left > 0):
+        page = await admin.browse(queue, after, STEP, args.selector, scan=SCAN)
+        seqs = [each.seq for each in page.messages if each.seq <= upto and (not ids or each.id in ids)][:left]
+        if seqs:
+            yield seqs
+        left = None if left is None else left - len(seqs)
+        after = page.next if page.next is not None else upto
+
+
+async def _preview(admin: BrokerAdmin, args: Namespace, wanted: Any, queue: Destination, target: Any) -> Answer:
+    from brokerapp.edit import home_of
+
+    seqs = [seq async for page in _chosen(admin, args, queue) for seq in page]
+    lines = [f"{len(seqs):,} message{'' if len(seqs) == 1 else 's'} would be edited"]
+    first = (await admin.message(queue, seqs[0])).messages if seqs else []
+    if not first:
+        return {"count": len(seqs), "before": None, "after": None}, lines
+    [old] = first
+    to = target or home_of(old.headers, old.original_destination, queue)
+    made = wanted.applied(old.headers, old.body, to.stomp, 0)
+    after = {"destination": made.destination, "properties": dict(made.properties), "persistent": made.persistent,
+             "priority": made.priority, "bytes": len(made.body)}  # fmt: skip
+    lines.append(f"the first: {old.id}, {old.size} bytes")
+    lines += [f"  - {name}: {value}" for name, value in old.headers.items()]
+    lines.append(f"would become: {made.destination}, {len(made.body)} bytes, priority {made.priority}, "
+                 f"{'' if made.persistent else 'not '}persistent")  # fmt: skip
+    lines += [f"  + {name}: {value}" for name, value in made.properties.items()]
+    return {"count": len(seqs), "before": {"id": old.id, **old.headers}, "after": after}, lines
