@@ -33,6 +33,8 @@ def chart_of(request: HttpRequest, window: history.Window, destination: Destinat
     """The chart of the broker, or of one destination; empty while the store does not answer."""
     sees = visible(request.user)
     picture = seen_by(mirror().current(), sees)
+    if destination is not None and destination not in picture.stats and not _is_kept(window, destination):
+        window = window.rolled_up(time.time())
     if window.is_rolled_up:
         return _chart(_rolled_up(picture, window, destination, sees), [], window, destination)
     try:
@@ -43,6 +45,14 @@ def chart_of(request: HttpRequest, window: history.Window, destination: Destinat
         marks, events = [], []
     shown = [each.flag for each in events if _may_show(each.about, sees)]
     return _chart(marks, shown, window, destination)
+
+
+def _is_kept(window: history.Window, destination: Destination) -> bool:
+    """Whether the store's history tells of it: of what is gone, the archive may be all there is."""
+    try:
+        return window.is_rolled_up or bool(history.past(gateway(), window.resolution, [destination])[0])
+    except BrokerError:
+        return False
 
 
 def _chart(

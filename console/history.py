@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
@@ -52,6 +52,10 @@ class Window:
         """Whether it reaches further back than the store's history, so that rollups tell of it."""
         return self.resolution not in (FINE, COARSE)
 
+    def rolled_up(self, now: float) -> Window:
+        """The same time as rollups tell of it: of what has no history in the store any more."""
+        return replace(self, resolution=_rollups(self.start, self.end, now))
+
     @property
     def is_live(self) -> bool:
         """Whether it moves on with time."""
@@ -84,6 +88,10 @@ def _resolution(start: int, end: int, now: float) -> Resolution:
     for each in (FINE, COARSE):
         if now - start <= each.span:
             return each
+    return _rollups(start, end, now)
+
+
+def _rollups(start: int, end: int, now: float) -> Resolution:
     width = width_for(start, end, now)
     return Resolution("rollups", width, KEPT[width] // width)
 

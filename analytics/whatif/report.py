@@ -14,7 +14,7 @@ from analytics.slots import moments
 from analytics.whatif.comparison import DRAFT, TODAY, Comparison, Target
 from analytics.whatif.conditions import Condition
 from analytics.whatif.trial import Trial
-from analytics.words import signed
+from analytics.words import short, signed
 from brokerapp.definitions import Definitions, VirtualTopic
 
 #: Targets whose predicted depth is drawn.
@@ -65,7 +65,7 @@ def _sentence(comparison: Comparison) -> str:
         text = (
             f"The draft would have changed what {_counted(len(changed), 'target')} of {len(targets)} "
             f"{'gets' if len(changed) == 1 else 'get'}" + (f" ({', '.join(parts)})" if parts else "") + "; "
-            f"most at {most.name}, {signed(most.difference)} messages"
+            f"most at {short(most.name)}, {signed(most.difference)} messages"
         )
     if lost:
         text += f"; {_counted(lost, 'message')} would have reached nothing"

@@ -33,6 +33,7 @@ def gone(request: HttpRequest, destination: Destination) -> HttpResponse:
     window = _window(request, last or now, now)
     context: dict[str, Any] = {
         "destination": destination,
+        "is_gone": True,
         "last": datetime.fromtimestamp(last, UTC) if last else None,
         "changes": changes,
         "may_read_changes": may_read,

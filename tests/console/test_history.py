@@ -5,10 +5,12 @@ import time
 import pytest
 from django.urls import reverse
 
+from analytics.counting import Counted, Depth
+from analytics.rollups import Rollups
 from brokerapp.destination import Destination, Kind
 from brokerapp.history import COARSE, FINE, Point, Whole, packed
 from brokerapp.store.rings import WHOLE
-from console import history
+from console import history, past
 from console.events import starts_of_nodes
 from console.gateway import Gateway, gateway
 from console.history import Window, marks_of, marks_of_whole, spark
@@ -258,3 +260,16 @@ def test_who_may_read_the_trail_sees_who_deleted_it(admin, console, seen):
     page = admin.get(reverse("queue", kwargs={"name": "made.and.gone"}))
     assert page.status_code == 410
     assert [each.action for each in page.context["changes"]] == ["delete"]
+
+
+def test_the_page_of_a_queue_that_is_gone_is_told_by_the_archive_where_the_store_knows_it_no_more(
+    browser_of, console, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(past, "rollups", lambda: past.Past(tmp_path))
+    made, at = Rollups(tmp_path), int(time.time()) // 3600 * 3600 - 3 * 3600
+    made.add([Counted({}, [Depth(at * 1_000_000, "queue://past.a", 12, "all")])], 1)
+    made.close()
+    answer = browser_of("viewer").get(reverse("queue", kwargs={"name": "past.a"}))
+    assert (answer.status_code, answer.context["window"].name) == (410, "24h")
+    assert 12 in [mark[1] for mark in answer.context["chart"]["marks"]]
+    assert "Send a test message" not in answer.content.decode()

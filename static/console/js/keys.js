@@ -60,6 +60,14 @@ function step(by) {
   all[Math.max(0, Math.min(all.length - 1, here + by))]?.focus();
 }
 
+// The arrows go from row to row where the focus is on one, whether or not single letters are keys; elsewhere they scroll.
+function stepByArrow(event) {
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!by || !links().includes(document.activeElement)) return;
+  event.preventDefault();
+  step(by);
+}
+
 const ROW_KEYS = {
   j: () => step(1),
   k: () => step(-1),
@@ -89,8 +97,10 @@ document.addEventListener("keydown", (event) => {
     openPalette();
     return;
   }
-  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || !hasSingleKeys()) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
   if (document.querySelector("dialog[open], :popover-open")) return;
+  stepByArrow(event);
+  if (!hasSingleKeys()) return;
   if (first && wasSecond(event.key)) event.preventDefault();
   else if (event.key === "g") {
     first = "g";
