@@ -77,7 +77,7 @@ def store_url(tmp_path_factory) -> Iterator[str]:
         yield store.url
 
 
-def until(condition: Callable[[], Any], what: str, seconds: float = 10.0) -> Any:
+def until(condition: Callable[[], Any], what: str, seconds: float = 30.0) -> Any:
     """The first true value of the condition; fails when it has not come in time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
