@@ -68,8 +68,10 @@ $(INSTALLED): requirements.txt
 	  "$$python" -c 'import ensurepip' 2>/dev/null || { $(APT_INSTALL) python3.11-venv; }
 	  "$$python" -m venv .venv
 	fi
-	echo "installing requirements.txt into .venv: this takes some minutes, once"
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	echo "installing $$(grep -c '^[a-z].*==' requirements.txt) packages and what they need into .venv: some minutes, once"
+	$(PYTHON) -m pip install --disable-pip-version-check --progress-bar off -r requirements.txt | sed -un -E \
+	  -e 's/^Collecting ([^ ]+).*/  found \1/p' -e 's/^  (Downloading|Using cached) ([^ ]+) (\(.*\))$$/  fetched \2 \3/p' \
+	  -e 's/^Installing collected.*/  installing them: the longest step/p'
 	touch $@
 
 # Spark needs Java 17 or later. Debian 12 calls it openjdk-17, its successors have later ones as their default.

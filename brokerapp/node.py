@@ -73,11 +73,24 @@ class Node:
         self.cluster_links: Links | None = None
         self.membership: Membership | None = None  #: once it is about to join
         self._seat: Seat | None = None  # the same
+        self._listeners: Listeners | None = None  # the same
+        self._unsure: asyncio.TimerHandle | None = None  # of the next look whether anything may be given out
 
     # -- life
 
     async def start(self) -> None:
-        """Become the broker's node and listen."""
+        """Become the broker's node and listen. Raises Fenced or Unlinked when it had to stop before that was done: then
+        it has failed with it.
+        """
+        try:
+            await self._start()
+        except (Fenced, Unlinked) as error:
+            if not self.failed.done():
+                logger.error("%s", error)
+                self._give_up(error)
+            raise
+
+    async def _start(self) -> None:
         tune()
         config = self.config
         await self._store.open()
@@ -206,6 +219,8 @@ class Node:
 
     async def _listen(self) -> None:
         for listen in self.config.listen:
+            if self.failed.done():  # clients of a node that failed were let go of
+                self.failed.result()
             await self._listeners.open(listen)
         self.addresses = self._listeners.addresses
 
@@ -239,6 +254,8 @@ class Node:
 
     async def _end_tasks(self) -> None:
         """A cancel that meets the end of one of the driver's reads gets lost: ask until they are done."""
+        if self._unsure is not None:
+            self._unsure.cancel()
         while running := [task for task in self._tasks if not task.done()]:
             for task in running:
                 task.cancel()
@@ -254,6 +271,7 @@ class Node:
 
     async def abandon(self) -> None:
         """Give up all that a node has that failed, or is not to start any more: what it knew is of no use."""
+        self._shut()  # what was opened as it failed
         if self._seat is not None:
             await self._seat.leave()
         if self.cluster_links is not None:
@@ -274,13 +292,19 @@ class Node:
 
     def _pump(self) -> None:
         self._pumping = False
+        if self.failed.done():
+            return
         if self.broker.homes.others:
             self.broker.homes.flush()
         if self.membership.is_sure:
             self.broker.homes.abroad.go_on()
             self.broker.delivery.pump()
-        else:
-            asyncio.get_running_loop().call_later(UNSURE_SECONDS, self._request_pump)
+        elif self._unsure is None:
+            self._unsure = asyncio.get_running_loop().call_later(UNSURE_SECONDS, self._look_again)
+
+    def _look_again(self) -> None:
+        self._unsure = None
+        self._request_pump()
 
     # -- periodic and following work; each step survives a store that is away
 
@@ -303,14 +327,19 @@ class Node:
                 await asyncio.sleep(TICK_SECONDS)
 
     def _give_up(self, error: Exception) -> None:
-        self._listeners.close()
-        for client in list(self.broker.clients.values()):
-            client.sink.close()
+        self._shut()
         if not self.failed.done():
             self.failed.set_exception(error)
             self.failed.exception()  # it is told above, whether anybody asks or not
         for task in self._tasks:
             task.cancel()  # it is of no use any more, and would only tell of what follows from this
+
+    def _shut(self) -> None:
+        """Take no more clients, and let go of those that are there."""
+        if self._listeners is not None:
+            self._listeners.close()
+            for client in list(self.broker.clients.values()):
+                client.sink.close()
 
     async def _tick(self) -> None:
         while True:

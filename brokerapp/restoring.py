@@ -86,7 +86,7 @@ class Restoring:
     def _unlearn(self, name: str) -> None:
         """Another node removed a log, or a topic that was declared."""
         destination, log = Destination.parse(name), self._broker.queues.get(name)
-        self._broker.homes.wanted.gone(name)
+        self._broker.homes.lost(name)
         if log is None:
             part = self._broker.temporaries if destination.is_temporary else self._broker.creation
             part.unlearn(destination)

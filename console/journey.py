@@ -94,7 +94,9 @@ class Journey:
         parts = [f"{states.count(state)} {words}" for state, words in _STATES.items() if state in states]
         if len(states) == 1 or set(states) == {"failed", "dead"}:
             return f"It {_ONE[states[-1] if len(states) == 1 else 'dead']}."
-        return f"Of its {len(states)} copies " + ", ".join(parts) + "."
+        if len(parts) == 1:
+            return f"Each of its {len(states)} copies {_ONE[states[0]]}."
+        return f"It has {len(states)} copies: " + ", ".join(parts) + "."
 
     def seen_by(self, sees: Sees) -> Journey:
         """What of it somebody may know of: the steps at places they see, without the names of others."""

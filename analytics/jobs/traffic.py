@@ -80,7 +80,7 @@ def _sentence(totals: pa.Table, slow: pa.Table) -> str:
     messages, at = counted(total(totals, "arrived"), "message"), counted(places, "destination")
     slowest = slow.slice(0, 1).to_pylist()
     return sentence(
-        f"{messages} arrived at {at}, copies included",
+        f"{messages} arrived at {at}, each copy counted where it came to",
         f"most of them, {first['arrived']:,}, at {short(first['destination'])}" if places > 1 else "",
         f"the slowest consumers are those of {short(slowest[0]['destination'])}, where 95 % of messages are "
         f"acknowledged within {duration(slowest[0]['p95_us'])}"

@@ -70,6 +70,10 @@ def read_config(path: str | Path, properties: Mapping[str, str] | None = None) -
         raise ConfigurationRefused(f"{path}: {wrong}") from wrong
 
 
+#: Placeholders for folders, which have a value wherever a broker starts from a file.
+FOLDERS = ("activemq.conf", "activemq.base", "activemq.home", "activemq.data")
+
+
 def _folders(conf: Path) -> dict[str, str]:
     """What ActiveMQ's start script sets when nobody says otherwise."""
     base = conf.parent if conf.name == "conf" else conf
@@ -79,8 +83,12 @@ def _folders(conf: Path) -> dict[str, str]:
 def import_definitions(
     text: str | bytes, properties: Mapping[str, str] | None = None
 ) -> tuple[Definitions, tuple[Finding, ...]]:
-    """The definitions in the text of an activemq.xml, or of a fragment of one, and the report on all of it."""
-    config = parse_config(text, properties or {})
+    """The definitions in the text of an activemq.xml, or of a fragment of one, and the report on all of it.
+
+    Placeholders for folders have a value wherever a broker starts from the file: here they stay as they are.
+    """
+    folders = {name: f"${{{name}}}" for name in FOLDERS}
+    config = parse_config(text, folders | dict(properties or {}))
     return config.definitions, config.report
 
 

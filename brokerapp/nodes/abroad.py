@@ -118,7 +118,10 @@ class Abroad:
 
     def consumers(self, log: MessageLog) -> Iterable[Subscription]:
         """Those of a log that are known here: all of one that is at home here, of others our own clients'."""
-        return self._accounts[log.name].consumers if log.away else log.consumers
+        if not log.away:
+            return log.consumers
+        account = self._accounts.get(log.name)
+        return account.consumers if account is not None else ()
 
     def forget(self, subscription: Subscription) -> None:
         """It is over."""

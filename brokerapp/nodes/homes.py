@@ -97,6 +97,11 @@ class Homes:
         log.away = self.joining or not self.is_here(log.name)
         self.leaving.stop_if_it_goes(log)
 
+    def lost(self, log: str) -> None:
+        """A log is no more."""
+        self.wanted.gone(log)
+        self._came_back.pop(log, None)
+
     def lives_elsewhere(self, session: str) -> bool:
         """Whether this is another live member."""
         return bool(session) and session in self.others
@@ -188,6 +193,8 @@ class Homes:
 
     def _take(self, members: Members) -> None:
         self.members, self.others = members, [each.session for each in members.others]
+        for name in [each for each in self._came_back if not self.is_here(each)]:
+            del self._came_back[name]
         for session in self.others:
             self.tell(session, Word.EPOCH, members.epoch)
             if self.joining:
@@ -220,8 +227,9 @@ class Homes:
 
     def came_back_early(self, name: str, entries: Iterable[Entry]) -> None:
         """Consumers gave these back to this home, which has not taken the log yet."""
-        if self.is_here(name) and self._broker.queues.get(name) is not None:
-            self._came_back[name].update((each.seq, each.deliveries + 1) for each in entries)
+        came = {each.seq: each.deliveries + 1 for each in entries}
+        if came and self.is_here(name) and self._broker.queues.get(name) is not None:
+            self._came_back[name].update(came)
 
     @property
     def is_settled(self) -> bool:

@@ -131,7 +131,7 @@ class Known:
         """These logs were declared in the store, or removed there: be sure that all nodes know."""
         for log, attributes in declarations:
             if attributes is None:
-                self._homes.wanted.gone(log)
+                self._homes.lost(log)
         others = self._homes.others
         if not others:
             return

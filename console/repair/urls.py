@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.urls import path
+from django.views.generic import RedirectView
 
 from console.views import dead_letters, destinations, find, jobs, message_page, messages, repair, scheduled, send
 
@@ -20,6 +21,7 @@ urlpatterns = [
     path("messages/<path:id>/fate", message_page.fate, name="message-fate"),
     path("messages/<path:id>/", message_page.message, name="message-page"),
     path("dlq/", dead_letters.dead_letters, name="dlq"),
+    path("dead-letters/", RedirectView.as_view(pattern_name="dlq", query_string=True), name="dead-letters"),  # typed
     path("jobs/", jobs.listing, name="jobs"),
     path("jobs/<uuid:job_id>/", jobs.detail, name="job"),
     path("jobs/<uuid:job_id>/<str:action>", jobs.control, name="control-job"),

@@ -86,7 +86,10 @@ class Row:
 
 def rows_of(change: Change) -> list[Row]:
     """What a change changes."""
-    was, now = facts(change.before), facts(change.after)
+    if change.before is None or change.after is None:  # new or gone: no list of defaults
+        was, now = (set_facts(item) if item is not None else {} for item in (change.before, change.after))
+    else:
+        was, now = facts(change.before), facts(change.after)
     names = dict.fromkeys((*was, *now))
     return [Row(name, was.get(name, ""), now.get(name, "")) for name in names if was.get(name) != now.get(name)]
 

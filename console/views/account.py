@@ -35,9 +35,14 @@ class Login(LoginView):
 
     def form_valid(self, form: Any) -> HttpResponse:
         """The password was right: allauth does the rest of the way."""
-        user = form.get_user()
-        record_authentication(self.request, user, method="password", username=user.get_username())
-        return perform_login(self.request, user, redirect_url=self.get_success_url())
+        return _logged_in(self.request, form.get_user(), self.get_success_url())
+
+
+def _logged_in(request: HttpRequest, user: User, url: str) -> HttpResponse:
+    """The way in of somebody whose password is known to be right: to the second factor, if there is one, or there."""
+    record_authentication(request, user, method="password", username=user.get_username())
+    user.backend = "django.contrib.auth.backends.ModelBackend"
+    return perform_login(request, user, redirect_url=str(url))
 
 
 login = Login.as_view()
@@ -92,7 +97,7 @@ change_password = ChangePassword.as_view()
 
 @method_decorator(login_not_required, name="dispatch")
 class Invitation(PasswordResetConfirmView):
-    """Whoever has the link sets the password of the account it was made for; it works once."""
+    """Whoever has the link sets the password of the account it was made for, and is in; it works once."""
 
     template_name = "registration/invitation.html"
     success_url = reverse_lazy("login")
@@ -103,7 +108,8 @@ class Invitation(PasswordResetConfirmView):
         actor = audit.Actor.of(self.request)
         by = audit.Actor(user.get_username(), actor.address, actor.agent, actor.via)
         with audit.recording(by, "set password", f"user {user}"):
-            return super().form_valid(form)
+            response = super().form_valid(form)
+        return _logged_in(self.request, user, reverse_lazy("overview")) if user.is_active else response
 
 
 invitation = Invitation.as_view()

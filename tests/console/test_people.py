@@ -37,10 +37,12 @@ def test_an_invited_user_sets_a_password_with_a_link_that_works_once(admin):
     guest = Client()
     page = guest.get(link, follow=True)
     form = page.request["PATH_INFO"]
-    guest.post(form, {"new_password1": "a long password", "new_password2": "a long password"})
+    answer = guest.post(form, {"new_password1": "a long password", "new_password2": "a long password"})
+    assert answer.url == reverse("overview"), "whoever has just set it need not type it again"
+    assert guest.get(reverse("account")).status_code == 200
     assert User.objects.get(username="ada").check_password("a long password")
     assert "This link has ended" in Client().get(link, follow=True).content.decode()
-    assert AuditEntry.objects.first().action == "set password"
+    assert [each.action for each in AuditEntry.objects.all()[:2]] == ["log in", "set password"]
 
 
 @pytest.mark.parametrize(

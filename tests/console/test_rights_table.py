@@ -147,7 +147,7 @@ PAGES = [
 OPEN = {
     "login", "logout", "invitation", "account", "change-password", "end-sessions", "healthz", "readyz", "theme", "keys",
     "bell-seen", "zone", "stop-seeing-as",
-    "tokens", "revoke-token",
+    "tokens", "revoke-token", "dead-letters",
     *(pattern.name for pattern in allauth_urls),
 }  # fmt: skip
 

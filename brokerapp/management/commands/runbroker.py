@@ -19,7 +19,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from brokerapp.config import BrokerConfig, Outcome, export_config, read_config
 from brokerapp.data_folder import DataFolder
-from brokerapp.errors import BrokerError, Unlinked
+from brokerapp.errors import BrokerError, Fenced, Unlinked
 from brokerapp.node import Node
 from brokerapp.nodes.reach import Reach, check_reach
 from brokerapp.nodes.rejoining import Rejoining
@@ -119,7 +119,7 @@ class Command(BaseCommand):
             told, rejoining = _told_to_stop(), Rejoining()
             while not told.is_set():
                 began, node = time.monotonic(), Node(wanted, authenticator(config.authentication))
-                with contextlib.suppress(Unlinked):  # then it has failed with it
+                with contextlib.suppress(Fenced, Unlinked):  # then it has failed with it
                     if not await self._starts(node, told):
                         await node.abandon()
                         break

@@ -13,6 +13,10 @@ FOLDER = Path(__file__).parents[3] / "examples"
 EXAMPLES = sorted(FOLDER.glob("*.xml"))
 
 
+#: Those of two brokers that run beside each other: their ports have names of their own.
+PORTS = {"network-a": "SLUICE_PORT_A", "network-b": "SLUICE_PORT_B"}
+
+
 def read(name, **properties):
     return read_config(FOLDER / f"{name}.xml", properties)
 
@@ -23,7 +27,7 @@ def definitions(name):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_loads_and_everything_in_it_is_understood(path):
-    config = read_config(path, {"SLUICE_STOMP_PORT": "4711"})
+    config = read_config(path, {PORTS.get(path.stem, "SLUICE_STOMP_PORT"): "4711"})
     assert config.name == path.stem
     assert [each.uri for each in config.connectors] == ["stomp://127.0.0.1:4711"]
     aside = [each for each in config.report if each.what in (Outcome.UNKNOWN, Outcome.IGNORED)]
@@ -39,7 +43,7 @@ def test_the_definitions_of_an_example_survive_export(path):
 def test_there_are_the_examples_of_the_documentation():
     assert {path.stem for path in EXAMPLES} >= {
         "orders", "all-topics-virtual", "selector-cache", "composite-queue", "wiretap", "filtered-destinations",
-        "exclude-consumer-queues", "limits",
+        "exclude-consumer-queues", "limits", "network-a", "network-b",
     }  # fmt: skip
 
 
@@ -50,6 +54,13 @@ def test_all_topics_virtual():
 def test_composite_queue():
     legs = Leg(Destination.queue("FOO")), Leg(Destination.topic("BAR"))
     assert definitions("composite-queue") == (Composite(Destination.queue("MY.QUEUE"), legs),)
+
+
+def test_folders_that_a_broker_knows_when_it_starts_are_not_unknown_to_an_import():
+    text = '<broker xmlns="http://activemq.apache.org/schema/core" dataDirectory="${activemq.data}/${what}"/>'
+    unknown = [each.why for each in import_definitions(text)[1] if each.what is Outcome.UNKNOWN]
+    assert len(unknown) == 1
+    assert "${what}" in unknown[0]
 
 
 def test_wiretap():
@@ -87,6 +98,14 @@ def test_exclude_consumer_queues():
     assert connector.excluded == (Destination.queue("Consumer.*.VirtualTopic.>"),)
     assert any("Markdown" in each.why for each in config.report)
     assert config.definitions.virtual_destinations == (DEFAULT_VIRTUAL_TOPIC,)
+
+
+def test_the_brokers_of_the_network_name_each_others_listener():
+    a, b = read("network-a"), read("network-b")
+    (to_b,) = a.network_connectors
+    assert to_b.uri == f"static:({b.connectors[0].uri.replace('stomp', 'tcp')})"
+    assert not b.network_connectors
+    assert a.connectors[0].uri != b.connectors[0].uri
 
 
 def test_orders():

@@ -1,0 +1,60 @@
+"""Nodes that cannot go on: while they start, and what is left of them then."""
+
+import asyncio
+from contextlib import suppress
+from types import SimpleNamespace
+
+import pytest
+
+from brokerapp.config import default_config
+from brokerapp.errors import Fenced
+from brokerapp.node import UNSURE_SECONDS, Node
+from brokerapp.wiring import node_config
+
+
+class Doomed(Node):
+    """Somebody takes its place as it starts: its first write after that is refused, or one of its tasks notices."""
+
+    def __init__(self, *args, by_task):
+        super().__init__(*args)
+        self._by_task = by_task
+        if not by_task:
+            self._store.snapshot = self._refuse
+
+    async def _refuse(self):
+        raise Fenced("replaced")
+
+    def _begin(self, name, work):
+        super()._begin(name, self._refuse if name == "members" else work)
+
+
+@pytest.mark.parametrize("by_task", [False, True])
+async def test_a_node_that_is_replaced_while_it_starts_has_failed_and_listens_no_more(redis_url, name, by_task):
+    node = Doomed(node_config(default_config(name, 0), redis_url), by_task=by_task)
+    with suppress(Fenced):  # a task may notice just after it listens
+        await node.start()
+    with pytest.raises(Fenced, match="replaced"):
+        await asyncio.wait_for(asyncio.shield(node.failed), 20)
+    await node.abandon()
+    for address in node.addresses:
+        host, port = address.removeprefix("stomp://").rsplit(":", 1)
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(host, int(port))
+
+
+async def test_a_node_looks_once_at_a_time_whether_it_may_give_anything_out_and_no_more_when_it_failed(monkeypatch):
+    node = Node(node_config(default_config("unsure", 0), "redis://127.0.0.1:1"))
+    node.broker = SimpleNamespace(homes=SimpleNamespace(others=()))
+    node.membership = SimpleNamespace(is_sure=False)
+    pumps, pump = [], node._pump
+    monkeypatch.setattr(node, "_pump", lambda: (pumps.append(1), pump()))
+    for _ in range(20):
+        node._pump()
+    pumps.clear()
+    await asyncio.sleep(3 * UNSURE_SECONDS)
+    assert 1 <= len(pumps) <= 3
+    node.failed.set_result(None)
+    await asyncio.sleep(2 * UNSURE_SECONDS)
+    pumps.clear()
+    await asyncio.sleep(2 * UNSURE_SECONDS)
+    assert pumps == []

@@ -1,0 +1,39 @@
+"""What a node keeps of logs that are not given out here: no more than it needs, and no longer."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from brokerapp.nodes.homes import Homes
+from brokerapp.nodes.members import Member, Members
+
+ME, OTHER = Member("a", "1"), Member("b", "2")
+NAMES = [f"queue://{number}" for number in range(20)]
+
+
+@pytest.fixture
+def homes():
+    """Of a node that is alone."""
+    return Homes(SimpleNamespace(session=ME.session, queues=dict.fromkeys(NAMES, "a log")))
+
+
+def entry(number):
+    return SimpleNamespace(seq=number, deliveries=1)
+
+
+def test_nothing_is_kept_of_logs_of_which_nothing_came_back_or_nobody_consumes(homes):
+    homes.came_back_early(NAMES[0], [])
+    assert not list(homes.abroad.consumers(SimpleNamespace(name=NAMES[0], away=True)))
+    assert (dict(homes._came_back), dict(homes.abroad._accounts)) == ({}, {})
+
+
+def test_what_came_back_before_its_home_took_it_is_kept_until_the_log_is_gone_or_at_home_elsewhere(homes):
+    two = Members(2, (ME, OTHER), ME.session)
+    for name in NAMES:
+        homes.came_back_early(name, [entry(1)])
+    homes.join(two)
+    here = [name for name in NAMES if two.is_here(name)]
+    assert 0 < len(here) < len(NAMES)
+    assert list(homes._came_back) == here
+    homes.lost(here[0])
+    assert list(homes._came_back) == here[1:]
