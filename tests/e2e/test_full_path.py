@@ -258,7 +258,7 @@ def sent(sluice: Installation, recipient: str):
     deadline = time.monotonic() + ANALYSIS_SECONDS
     while time.monotonic() < deadline:
         for path in (sluice.folder / "outbox").glob("*.eml"):
-            mail = message_from_bytes(path.read_bytes().rpartition(b"-" * 79)[0], policy=policy.default)
+            mail = message_from_bytes(path.read_bytes(), policy=policy.default)
             if mail["To"] == recipient:
                 return mail
         time.sleep(0.5)

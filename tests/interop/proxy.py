@@ -10,7 +10,8 @@ import threading
 class Proxy:
     """Listens on a port of its own and passes on to another, `target`, which may change.
 
-    `refusing`: who comes now is turned away.
+    `refusing`: who comes now is turned away. `answers_are_lost_from`: the question, such as `b"COMMIT"`, to which and
+    after which no answer comes any more, until the link is cut.
     """
 
     def __init__(self, target: int) -> None:
@@ -19,6 +20,7 @@ class Proxy:
         self.port = self._listening.getsockname()[1]
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self.answers_are_lost = self.questions_are_lost = False
+        self.answers_are_lost_from: bytes | None = None
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
@@ -28,6 +30,7 @@ class Proxy:
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
         self.answers_are_lost = self.questions_are_lost = False
+        self.answers_are_lost_from = None
 
     def close(self) -> None:
         """Serve nobody any more."""
@@ -53,6 +56,8 @@ class Proxy:
     def _pass_on(self, source: socket.socket, target: socket.socket, lost: str) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
+                if lost == "questions_are_lost" and self.answers_are_lost_from and self.answers_are_lost_from in data:
+                    self.answers_are_lost = True
                 if not getattr(self, lost):
                     target.sendall(data)
         for each in (source, target):

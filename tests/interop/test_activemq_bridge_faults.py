@@ -78,7 +78,7 @@ NUMBERS = [str(number) for number in range(30)]
 
 @pytest.mark.parametrize("again", range(2))
 def test_what_an_activemq_committed_is_not_sent_again_when_its_receipt_was_lost(ours, activemq, proxy, again):
-    proxy.answers_are_lost = True
+    proxy.answers_are_lost_from = b"COMMIT\n"
     send(ours.port, OUT, *NUMBERS)
     client = StompClient(activemq.port)
     client.subscribe(OUT.stomp, ack="client-individual", prefetch=1)
