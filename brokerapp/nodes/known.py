@@ -147,6 +147,10 @@ class Known:
         self.ask(others, Word.LOGS, ([list(each) for each in declarations],), lambda _: done.set_result(None))
         await done
 
+    def tell_removed(self, log: str) -> None:
+        """A log is in the store no more: its name may be used again."""
+        self.ask(self._homes.others, Word.LOGS, ([[log, None]],), lambda _: None)
+
     # -- listeners of topics
 
     def listens(self, topic: Destination) -> None:
