@@ -7,7 +7,7 @@ from tests.protocol.running_node import until
 
 
 def _logs(broker):
-    return {each for each in broker.ask(lambda store: store.logs())}
+    return set(broker.ask(lambda store: store.logs()))
 
 
 def _queues(broker, node):
