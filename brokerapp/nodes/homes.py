@@ -67,6 +67,7 @@ class Homes:
         self._hearing = Hearing(self, {
             Word.REACHED: self._heard_reached, Word.LOGS: self._heard_logs, Word.LISTENERS: self.known.heard_listeners,
             Word.SHARES: self.shares.heard, Word.WANTED: self.wanted.heard, Word.CLAIM: self.claims.heard,
+            Word.RIVALS: lambda session, id, anew, rows: self._broker.rivals.heard(session, id, anew, rows),
             Word.KNOWN: self.known.answered,
             Word.ARRIVED: self._arrived,
             Word.CONSUME: self.guests.consume, Word.CEASE: self.guests.cease, Word.CREDIT: self.guests.credit,
@@ -206,6 +207,7 @@ class Homes:
         self.guests.gone(session)
         self.known.forget(session)
         self.wanted.forget(session)
+        self._broker.rivals.forget(session)
         self.shares.gone(session)
         self._hearing.forget(session)
         self._reached.pop(session, None)
@@ -321,6 +323,7 @@ class Homes:
         """Let a node know what is listened to and wanted here, and ask it the same of consumers."""
         self.known.say_listeners(session)
         self.wanted.say_all(session)
+        self._broker.rivals.say_all(session)
         self._elsewhere.ask(session)
 
     def unlinked(self, session: str) -> None:
