@@ -240,7 +240,7 @@ class Abroad:
         for entry in entries:
             self._broker.committer.note_return(entry, entry.deliveries + 1)
         if self._homes.home(name) == self.me:
-            self._homes.came_back_early(name, entries)
+            self._homes.coming.came_back(name, entries)
 
     def reject(self, name: str, entry: Entry, consumer: str) -> None:
         """A consumer said that it cannot use a message."""

@@ -184,7 +184,7 @@ class Guests:
         if entries and self._here(name) is not None:
             self._come_back(entries, "consumer gone", seen=seen)
         elif seen:
-            self._homes.came_back_early(name, entries)
+            self._homes.coming.came_back(name, entries)
 
     def _come_back(self, entries: Sequence[Entry], cause: str, *, seen: bool) -> None:
         now_us = time.time_ns() // 1000
@@ -202,7 +202,7 @@ class Guests:
         if entries and log is not None:
             self._broker.redelivering.reject(log, entries[0], consumer)
         else:
-            self._homes.came_back_early(name, entries)
+            self._homes.coming.came_back(name, entries)
 
     def _here(self, name: str) -> MessageLog | None:
         log = self._broker.queues.get(name)
@@ -235,7 +235,7 @@ class Guests:
         """What is still there of what a lost node held comes back, flagged."""
         log = self._here(name)
         if log is None:
-            self._homes.came_back_early(name, entries)
+            self._homes.coming.came_back(name, entries)
         if log is None or not entries:
             return
         self._homes.doubts.note(log)

@@ -33,6 +33,7 @@ class Word(IntEnum):
     CONSUMERS_WANTED = auto()  # id: tell of all consumers of your clients, see CONSUMERS, then that it is done
     CONSUMERS = auto()  # (topic, advisory) of some, whether they are the last
     WANTED = auto()  # id, whether that is all of it, (queue, selectors of its consumers there) ...
+    RIVALS = auto()  # id, whether those are all, (destination, key of a bridge's consumer, what it offers or None) ...
     CLAIM = auto()  # id, Claim, whether all have agreed: a client is to have a client id, or has it
     SHARES = auto()  # numbers of destinations, as the teller counted them
     ARRIVED = auto()  # log, messages, bytes, least, greatest
