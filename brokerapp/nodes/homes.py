@@ -58,10 +58,11 @@ class Homes:
         self._hearing = Hearing(self, {
             Word.REACHED: self._heard_reached, Word.LOGS: self._heard_logs, Word.LISTENERS: self.known.heard_listeners,
             Word.SHARES: self.shares.heard, Word.WANTED: self.wanted.heard, Word.CLAIM: self.claims.heard,
+            Word.RIVALS: lambda session, id, anew, rows: self._broker.rivals.heard(session, id, anew, rows),
             Word.KNOWN: self.known.answered,
             Word.ARRIVED: self._arrived,
             Word.CONSUME: self.guests.consume, Word.CEASE: self.guests.cease, Word.CREDIT: self.guests.credit,
-            Word.HELD: self.guests.hold, Word.SETTLED: self.guests.settled, Word.REJECTED: self.guests.rejected,
+            Word.HELD: self.guests.hold, Word.SETTLED: self.guests.settled,
             Word.RETURNED: lambda session, log, numbers, seen: self.guests.returned(session, log, numbers, seen=seen),
             Word.GIVEN: self.abroad.given, Word.TOPIC: self.known.heard_topic,
             Word.CONSUMERS_WANTED: lambda session, id: self._elsewhere.wanted(session, id),
@@ -196,6 +197,7 @@ class Homes:
         self.guests.gone(session)
         self.known.forget(session)
         self.wanted.forget(session)
+        self._broker.rivals.forget(session)
         self.shares.gone(session)
         self._hearing.forget(session)
         self.coming.forget(session)
@@ -234,6 +236,7 @@ class Homes:
         """Let a node know what is listened to and wanted here, and ask it the same of consumers."""
         self.known.say_listeners(session)
         self.wanted.say_all(session)
+        self._broker.rivals.say_all(session)
         self._elsewhere.ask(session)
 
     def unlinked(self, session: str) -> None:
