@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,7 @@ class Durables:
         self._broker = broker
         self._by_key: dict[tuple[str, str, bool], Durable] = {}
         self._by_log: dict[str, Durable] = {}
+        self._leading: dict[str, set[Destination]] = {}  # logs kept for bridges, by the broker these lead to
         self._discarded: set[str] = set()  # names of logs that are not gone yet
         if broker.settings.offline_durable_subscriber_timeout > 0:
             period = max(SHORTEST_SCHEDULE_MS, broker.settings.offline_durable_subscriber_task_schedule)
@@ -88,6 +89,10 @@ class Durables:
         """Those that keep messages of this topic, online or not."""
         feeds = self._broker.topology.feeds_of(topic.name)
         return [self._by_key[feed.subscription.key] for feed in feeds]
+
+    def leading_back(self, path: Iterable[str]) -> set[Destination]:
+        """The logs kept for bridges to the brokers of this path."""
+        return set().union(*[self._leading[each] for each in path if each in self._leading])
 
     # -- life
 
@@ -119,7 +124,7 @@ class Durables:
                 raise AccessDenied(f"the {found.subscription} has consumers, and is given what this user may not read")
             if same and entitled:
                 if not found.active:
-                    self._adopt(found, wanted.groups)
+                    self._adopt(found, wanted)
                 return found
             if not same:
                 self._check_may_drop(wanted, found)
@@ -186,6 +191,7 @@ class Durables:
         subscription = feed.subscription
         durable = Durable(log, feed, clock.now_ms())
         self._by_key[subscription.key] = self._by_log[log.name] = durable
+        self._lead(durable)
         self._broker.topology.add_feed(feed)
         self._broker.advisories.listeners_changed()
         self._only_persistent(durable)
@@ -215,12 +221,22 @@ class Durables:
             return True
         return access.may(Principal("", frozenset(subscription.groups)), "read", topic)
 
-    def _adopt(self, durable: Durable, groups: tuple[str, ...] | None) -> None:
-        """It is for a user of these groups from now on."""
-        if durable.subscription.groups != groups:
-            durable.feed.subscription = replace(durable.subscription, groups=groups)
+    def _adopt(self, durable: Durable, wanted: NamedSubscription) -> None:
+        """It is for this user, or bridge, from now on."""
+        known = durable.subscription
+        if (known.groups, known.leads_to) != (wanted.groups, wanted.leads_to):
+            self._lead_nowhere(durable)
+            durable.feed.subscription = replace(known, groups=wanted.groups, leads_to=wanted.leads_to)
+            self._lead(durable)
             self._broker.queues.describe(durable.log, self._attributes(durable))
             self._broker.topology.plans.clear()
+
+    def _lead(self, durable: Durable) -> None:
+        if to := durable.subscription.leads_to:
+            self._leading.setdefault(to, set()).add(durable.log.destination)
+
+    def _lead_nowhere(self, durable: Durable) -> None:
+        self._leading.get(durable.subscription.leads_to, set()).discard(durable.log.destination)
 
     def remove(self, durable: Durable) -> None:
         """Let it exist no longer, with what it holds. Raises RequestRefused while it has consumers."""
@@ -239,6 +255,7 @@ class Durables:
 
     def _discard_log(self, durable: Durable) -> None:
         del self._by_key[durable.subscription.key], self._by_log[durable.log.name]
+        self._lead_nowhere(durable)
         self._broker.topology.remove_feed(durable.feed)
         self._broker.advisories.listeners_changed()
         self._broker.queues.forget(durable.log)
@@ -252,6 +269,7 @@ class Durables:
         durable = self._by_log.pop(log.name)
         if self._by_key.get(durable.subscription.key) is durable:
             del self._by_key[durable.subscription.key]
+        self._lead_nowhere(durable)
         self._broker.topology.remove_feed(durable.feed)
         self._broker.queues.forget(log)
 

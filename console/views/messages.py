@@ -26,6 +26,7 @@ from console.live.mirror import mirror
 from console.masking import check_selector, masked
 from console.repair import jobs
 from console.repair.models import SavedSelector
+from console.views.gone import gone
 
 PAGE_SIZE = 50
 #: Selectors one user may keep.
@@ -41,7 +42,12 @@ def messages(request: HttpRequest, name: str) -> HttpResponse:
         return _at(request, queue)
     if request.htmx and request.htmx.target == "selector-state":
         return render(request, "console/parts/selector_state.html", _state(request, queue))
-    context = _list(request, queue)
+    try:
+        context = _list(request, queue)
+    except DestinationNotFound:
+        if request.htmx:
+            raise
+        return gone(request, queue)
     if request.htmx and request.htmx.target == "follow":
         return render(request, "console/parts/followed.html", context)
     return render(request, "console/messages.html", context)

@@ -260,6 +260,9 @@ def test_who_may_read_the_trail_sees_who_deleted_it(admin, console, seen):
     page = admin.get(reverse("queue", kwargs={"name": "made.and.gone"}))
     assert page.status_code == 410
     assert [each.action for each in page.context["changes"]] == ["delete"]
+    of_messages = admin.get(reverse("messages", kwargs={"name": "made.and.gone"}))
+    assert of_messages.status_code == 410
+    assert "does not exist any more" in of_messages.content.decode()
 
 
 def test_the_page_of_a_queue_that_is_gone_is_told_by_the_archive_where_the_store_knows_it_no_more(

@@ -212,7 +212,7 @@ def test_what_comes_back_to_a_home_that_has_not_taken_the_log_yet_is_flagged(bro
     assert broker["a"].look(lambda: len(entered.held) + len(homes.guests.held(log.name))) == 1
     consumer.break_off()
     until(lambda: not broker["a"].look(lambda: len(entered.held) + len(homes.guests.held(log.name))), "it comes back")
-    broker["a"].look(homes._adopt)
+    broker["a"].look(homes.coming.take)
     taker = client("a")
     taker.subscribe(f"/queue/{queue}")
     [message] = taker.take()
