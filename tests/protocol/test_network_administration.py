@@ -142,7 +142,8 @@ def test_a_stored_connector_that_this_version_refuses_is_left_out_and_stays_in_t
 
         async def spoil() -> None:
             kept = await a.node._store.connectors()
-            await a.node._store.keep_connectors(kept.replace('"name": "odd"', '"name": "odd", "colour": "blue"'))
+            odd = kept.replace('"name": "odd"', '"name": "odd", "colour": "blue"')
+            assert await a.node._store.keep_connectors(kept, odd)
 
         a.do(spoil)
         a.restart()
