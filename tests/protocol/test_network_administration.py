@@ -36,6 +36,7 @@ def connector_of(node: RunningNode) -> ConnectorStats:
     return stats_of(node).connectors[0]
 
 
+@pytest.mark.scenario("NB-67")
 def test_a_broker_tells_what_its_bridges_did_and_for_whom(pair, connect, name):
     a, b = pair
     [before] = connector_of(a).ways
@@ -235,6 +236,8 @@ def test_what_the_other_broker_refuses_stays_and_is_tried_again_while_all_else_c
         assert "write" in first.headers["cause"]
         [why] = a.ask(lambda admin: admin.networks.why(Destination.queue(closed)))
         assert "the other broker refuses it" in why["reason"]
+        [demand] = a.ask(lambda admin: admin.networks.demand("bridge")).values()
+        assert {each.destination for each in demand if each.aside} == {f"queue://{closed}"}
         refused = way.bridges[0].refused
         until(lambda: connector_of(a).ways[0].bridges[0].refused > refused, "another try")
         assert consumer.has_no_more()
