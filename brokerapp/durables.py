@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -60,7 +60,8 @@ class Durables:
         self._broker = broker
         self._by_key: dict[tuple[str, str, bool], Durable] = {}
         self._by_log: dict[str, Durable] = {}
-        self._discarded: set[str] = set()  # names of logs that are not gone yet
+        self._leading: dict[str, set[Destination]] = {}  # logs kept for bridges, by the broker these lead to
+        self._discarded: set[str] = set()  # names of logs that are not gone yet, whoever discards them
         if broker.settings.offline_durable_subscriber_timeout > 0:
             period = max(SHORTEST_SCHEDULE_MS, broker.settings.offline_durable_subscriber_task_schedule)
             broker.timers.every(period, self._remove_abandoned, clock.now_ms())
@@ -89,6 +90,10 @@ class Durables:
         feeds = self._broker.topology.feeds_of(topic.name)
         return [self._by_key[feed.subscription.key] for feed in feeds]
 
+    def leading_back(self, path: Iterable[str]) -> set[Destination]:
+        """The logs kept for bridges to the brokers of this path."""
+        return set().union(*[self._leading[each] for each in path if each in self._leading])
+
     # -- life
 
     def recover(self, state: LogState, last: int) -> None:
@@ -101,7 +106,7 @@ class Durables:
                 if state.attributes.get("prioritized") and not (log.rules.prioritized or log.away):
                     self._broker.queues.describe(log, self._attributes(durable))
                 return
-        self._discard(state.name)
+        self.discard(state.name)
 
     def claim(self, wanted: NamedSubscription, retroactive: bool = False) -> Durable:
         """The subscription as its next consumer wants it, created when it is not there.
@@ -119,7 +124,7 @@ class Durables:
                 raise AccessDenied(f"the {found.subscription} has consumers, and is given what this user may not read")
             if same and entitled:
                 if not found.active:
-                    self._adopt(found, wanted.groups)
+                    self._adopt(found, wanted)
                 return found
             if not same:
                 self._check_may_drop(wanted, found)
@@ -186,6 +191,7 @@ class Durables:
         subscription = feed.subscription
         durable = Durable(log, feed, clock.now_ms())
         self._by_key[subscription.key] = self._by_log[log.name] = durable
+        self._lead(durable)
         self._broker.topology.add_feed(feed)
         self._broker.advisories.listeners_changed()
         self._only_persistent(durable)
@@ -215,12 +221,22 @@ class Durables:
             return True
         return access.may(Principal("", frozenset(subscription.groups)), "read", topic)
 
-    def _adopt(self, durable: Durable, groups: tuple[str, ...] | None) -> None:
-        """It is for a user of these groups from now on."""
-        if durable.subscription.groups != groups:
-            durable.feed.subscription = replace(durable.subscription, groups=groups)
+    def _adopt(self, durable: Durable, wanted: NamedSubscription) -> None:
+        """It is for this user, or bridge, from now on."""
+        known = durable.subscription
+        if (known.groups, known.leads_to) != (wanted.groups, wanted.leads_to):
+            self._lead_nowhere(durable)
+            durable.feed.subscription = replace(known, groups=wanted.groups, leads_to=wanted.leads_to)
+            self._lead(durable)
             self._broker.queues.describe(durable.log, self._attributes(durable))
             self._broker.topology.plans.clear()
+
+    def _lead(self, durable: Durable) -> None:
+        if to := durable.subscription.leads_to:
+            self._leading.setdefault(to, set()).add(durable.log.destination)
+
+    def _lead_nowhere(self, durable: Durable) -> None:
+        self._leading.get(durable.subscription.leads_to, set()).discard(durable.log.destination)
 
     def remove(self, durable: Durable) -> None:
         """Let it exist no longer, with what it holds. Raises RequestRefused while it has consumers."""
@@ -239,25 +255,38 @@ class Durables:
 
     def _discard_log(self, durable: Durable) -> None:
         del self._by_key[durable.subscription.key], self._by_log[durable.log.name]
+        self._lead_nowhere(durable)
         self._broker.topology.remove_feed(durable.feed)
         self._broker.advisories.listeners_changed()
         self._broker.queues.forget(durable.log)
-        self._discard(durable.log.name)
+        self.discard(durable.log.name)
         if durable.subscription.durable:
             for topic in durable.subscription.topics:
                 self._broker.advisories.subscription_removed(*durable.subscription.key[:2], topic)
 
     def unlearn(self, log: MessageLog) -> None:
-        """Another node removed it, with what it held."""
+        """Another node removes it, with what it holds."""
+        self._discarded.add(log.name)
         durable = self._by_log.pop(log.name)
         if self._by_key.get(durable.subscription.key) is durable:
             del self._by_key[durable.subscription.key]
+        self._lead_nowhere(durable)
         self._broker.topology.remove_feed(durable.feed)
         self._broker.queues.forget(log)
 
-    def _discard(self, log: str) -> None:
+    def discard(self, log: str) -> None:
+        """Nobody is to get what is in, or on its way to, the log of this name."""
+
+        def done() -> None:
+            self._discarded.discard(log)
+            self._broker.homes.known.tell_removed(log)
+
         self._discarded.add(log)
-        self._broker.committer.discard(log, lambda: self._discarded.discard(log))
+        self._broker.committer.discard(log, done)
+
+    def name_is_free(self, log: str) -> None:
+        """Another node has removed the log of this name with all it held."""
+        self._discarded.discard(log)
 
     # -- consumers
 

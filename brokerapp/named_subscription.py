@@ -31,6 +31,7 @@ class NamedSubscription:
     shared: bool = False
     durable: bool = True
     groups: tuple[str, ...] | None = None  #: of the user it is for, who gets what they may read; None: no user yet
+    leads_to: str = ""  #: the broker for whose bridge it is, to which nothing goes back that came from there
 
     def __post_init__(self) -> None:
         if not self.name.strip():
@@ -73,7 +74,7 @@ class NamedSubscription:
 
     def attributes(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {
+        found = {
             "kind": SUBSCRIPTION,
             "client_id": self.client_id,
             "name": self.name,
@@ -84,6 +85,7 @@ class NamedSubscription:
             "durable": self.durable,
             "groups": self.groups and list(self.groups),
         }
+        return {**found, "leads_to": self.leads_to} if self.leads_to else found
 
     @staticmethod
     def from_attributes(attributes: Mapping[str, Any]) -> NamedSubscription:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine
 
 from brokerapp.broker import Broker
 from brokerapp.clock import now_ms
@@ -42,6 +42,7 @@ from brokerapp.store import Limits
 from brokerapp.store.durability import REMEDY, loss
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.room import store_limit
+from brokerapp.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class Node:
         self._store = RedisStore(config.redis_url, config.broker)
         self._control = RedisStore(config.redis_url, config.broker)  # its own connections: it blocks on them
         self._in_force = InForce(self._store)
-        self._tasks: list[asyncio.Task] = []
+        self._tasks = Tasks(self._give_up)
         self._telling = asyncio.Lock()  # what was taken to be told is told before the node ends
         self._pumping = False
         self._applying: Applying | None = None
@@ -125,8 +126,8 @@ class Node:
         if config.cluster is not None:
             await self._join(config.cluster, trust)
         self._reporting.note_depths()
+        self._tasks.begin("committer", self._committer.run, vital=True)  # better no node than one that stores nothing
         work_by_name = {
-            "committer": self._committer.run,
             "discards": self._committer.run_discards,
             "tick": self._tick,
             "timers": self._run_timers,
@@ -138,7 +139,7 @@ class Node:
         if self._applying is not None:
             work_by_name["applying"] = self._applying.run
         for name, work in work_by_name.items():
-            self._begin(name, work)
+            self._tasks.begin(name, work)
         if not alone:
             await self._find_place(last)
         if config.cluster is None:
@@ -148,14 +149,11 @@ class Node:
         await self.network.announce(self._listeners.announced)
         await self._seat.settle()
         self.membership.moved = self._seat.look
-        self._begin("network", self._seat.run)
+        self._tasks.begin("network", self._seat.run)
         if self.cluster_links is not None:
             self.cluster_links.start()
         self.broker.url = next(iter(self.addresses), "")
         await self._reporting.beat()
-
-    def _begin(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        self._tasks.append(asyncio.create_task(self._guard(name, work), name=name))
 
     async def _join(self, terms: ClusterTerms, trust: ClientContexts) -> None:
         """Be a broker of its cluster."""
@@ -202,10 +200,12 @@ class Node:
     async def _unless_failed(self, work: Coroutine[None, None, None]) -> None:
         """Wait for this; raises what the node failed with before it was done."""
         task = asyncio.ensure_future(work)
-        await asyncio.wait({task, self.failed}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
+        try:
+            await asyncio.wait({task, self.failed}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                self.failed.result()
+        finally:
             task.cancel()
-            self.failed.result()
 
     async def impose(self, definitions: Definitions, source: str) -> int:
         """Put these in force if the source says something else than it did last time; the version in force.
@@ -253,13 +253,9 @@ class Node:
         await self._control.close()
 
     async def _end_tasks(self) -> None:
-        """A cancel that meets the end of one of the driver's reads gets lost: ask until they are done."""
         if self._unsure is not None:
             self._unsure.cancel()
-        while running := [task for task in self._tasks if not task.done()]:
-            for task in running:
-                task.cancel()
-            await asyncio.wait(running, timeout=TICK_SECONDS)
+        await self._tasks.end()
 
     async def was_expelled(self) -> bool:
         """Whether it failed because others took it for dead, and nobody has taken its name since."""
@@ -308,31 +304,12 @@ class Node:
 
     # -- periodic and following work; each step survives a store that is away
 
-    async def _guard(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        while True:
-            try:
-                await work()
-            except (Fenced, Unlinked) as error:
-                logger.error("%s", error)
-                self._give_up(error)
-                return
-            except StoreUnavailable as error:
-                logger.debug("%s: %s", name, error)
-                await asyncio.sleep(TICK_SECONDS / 4)
-            except Exception as error:
-                logger.exception("%s failed", name)
-                if name == "committer":  # without it nothing is stored: better no node than one that lies
-                    self._give_up(error)
-                    return
-                await asyncio.sleep(TICK_SECONDS)
-
     def _give_up(self, error: Exception) -> None:
         self._shut()
         if not self.failed.done():
             self.failed.set_exception(error)
             self.failed.exception()  # it is told above, whether anybody asks or not
-        for task in self._tasks:
-            task.cancel()  # it is of no use any more, and would only tell of what follows from this
+        self._tasks.cancel()  # they are of no use any more, and would only tell of what follows from this
 
     def _shut(self) -> None:
         """Take no more clients, and let go of those that are there."""

@@ -17,7 +17,7 @@ from brokerapp.destination import Destination, list_of
 from brokerapp.early_delivery import NOTHING, Given
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.persistency import forced_persistency
-from brokerapp.engine.routing import Route, route, without
+from brokerapp.engine.routing import Route, route, sparing, without
 from brokerapp.engine.time_stamping import stamped
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.group import Group
@@ -212,6 +212,8 @@ class Publishing:
         held = message.held if sender is not None and sender.bridge else ()
         if held:
             found = without(found, held)
+        if message.path and (back := self._broker.durables.leading_back(message.path)):
+            found = sparing(found, back)
         held = (*held, *found.bound)
         if held != message.held:
             message = replace(message, held=held)

@@ -293,6 +293,7 @@ def named_subscription(
         client_id, name, topics, subscribe.selector,
         no_local=_is_true(options, "noLocal"), shared=shared, durable=options.get("durable", "true").lower() == "true",
         groups=tuple(sorted((_behind(client, options) or client.principal).groups)),
+        leads_to=options.get(TO_HEADER, "") if client.is_broker else "",
     )  # fmt: skip
 
 

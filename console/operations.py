@@ -32,7 +32,7 @@ def record(sender: Any, operation: Operation, **kwargs: Any) -> None:
         outcome = AuditEntry.Outcome.REFUSED
     else:
         outcome = AuditEntry.Outcome.FAILED
-    change = audit.Change(after=operation.result)
+    change = audit.Change(operation.before, operation.after)
     detail = "" if error is None else str(error) or type(error).__name__
     try:
         audit.record(actor, operation.verb, operation.object, outcome, detail, change)

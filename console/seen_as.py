@@ -25,6 +25,7 @@ from brokerapp.errors import BrokerError, RequestRefused
 from console import audit, effective
 from console.access import AnyUser, Verb, may, still_here
 from console.effective import Holder
+from console.rights_version import grow
 
 #: After which it ends by itself: long enough for a walk through the pages, too short to be forgotten for a day.
 MINUTES = 30
@@ -74,12 +75,20 @@ def begin(session: SessionBase, holder: Holder) -> None:
         raise RequestRefused(f"the {holder.words} sees nothing of the console")
     until = time.time() + MINUTES * 60
     session[KEY] = {"kind": holder.kind, "name": holder.name, "scopes": list(holder.scopes), "until": until}
+    _tell_sockets(session)
 
 
 def end(request: HttpRequest) -> None:
     """See it as oneself again. No form can be sent that a page showed to somebody else's eyes."""
     request.session.pop(KEY, None)
     rotate_token(request)
+    _tell_sockets(request.session)
+
+
+def _tell_sockets(session: SessionBase) -> None:
+    """Have pages that are open in other tabs judged anew: they show the console as to somebody else."""
+    session.save()  # first: whoever looks when the version has grown must find it
+    grow()
 
 
 def ended(request: HttpRequest) -> str:
@@ -89,8 +98,8 @@ def ended(request: HttpRequest) -> str:
     return Holder(kept["kind"], kept["name"], (), tuple(kept["scopes"])).words if is_over else ""
 
 
-def seen_as(user: AnyUser, session: SessionBase) -> AnyUser:
-    """Whom the console takes this user for: themselves, or whom they see it as."""
+def seen_as(user: AnyUser, session: SessionBase | dict[str, Any]) -> AnyUser:
+    """Whom the console takes this user for, by what their session holds: themselves, or whom they see it as."""
     kept = session.get(KEY)
     if not kept or time.time() > kept["until"] or not may(user, Verb.USERS):
         return user
@@ -111,11 +120,10 @@ def see(request: HttpRequest) -> None:
         request.user = seen_as(request.user, request.session)
 
 
-def still_seen(user: AnyUser, session: SessionBase) -> AnyUser | None:
-    """The user as of now, or whom they see the console as; None when the session, the account or the look has ended."""
+def seen_now(user: AnyUser, session: SessionBase) -> AnyUser | None:
+    """The user as of now, or whom they see the console as by now; None when the session or the account has ended."""
     found = still_here(person(user), session)
-    found = found and seen_as(found, session)
-    return None if found is None or words(found) != words(user) else found
+    return found and seen_as(found, session.load())  # another tab may have begun a look, or ended it
 
 
 def refuse_changes(request: HttpRequest) -> None:

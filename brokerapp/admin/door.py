@@ -79,8 +79,9 @@ class Door:
         if not destination.is_queue:
             raise DestinationNotFound(f"{destination} is a topic: it stores no messages")
         queue = destination.physical
-        attributes = (await self._logs()).get(str(queue))
-        if attributes is None or not is_at(destination, Binding.from_json(queue.name, attributes)):
+        attributes = await self._store.attributes(str(queue))
+        is_there = attributes and attributes.get("kind") != DISCARDED
+        if not is_there or not is_at(destination, Binding.from_json(queue.name, attributes)):
             raise DestinationNotFound(f"there is no {destination}")
         return str(queue)
 

@@ -53,6 +53,10 @@ class Operations(Door):
         """Give out nothing of a queue any more, also after a restart; or do again. What comes is kept."""
         await self._ask("pause", destination=str(queue), paused=paused)
 
+    async def is_paused(self, queue: Destination) -> bool:
+        """Whether nothing of it is given out. Raises DestinationNotFound."""
+        return bool((await self._store.attributes(await self._log(queue))).get("paused"))
+
     async def cluster(self) -> ClusterStatus | None:
         """The cluster as this broker sees it: members, master, record; None: it is in none. Needs a live node."""
         found = await self._ask("cluster")

@@ -82,6 +82,12 @@ def without(found: Route, held: Collection[str]) -> Route:
     return replace(found, queues=queues, bound=bound, groups=None)
 
 
+def sparing(found: Route, logs: Collection[Destination]) -> Route:
+    """The route of a message that these are not to keep."""
+    queues = [each for each in found.queues if each.destination not in logs]
+    return found if len(queues) == len(found.queues) else replace(found, queues=queues, groups=None)
+
+
 def explain(
     headers: Mapping[str, str], destination: Destination, topology: Topology, body: bytes = b""
 ) -> tuple[Route, list[Hop]]:

@@ -21,7 +21,8 @@ class Operation:
 
     verb: str
     object: str
-    result: Any = None
+    before: Any = None  #: how what it is about stood, as JSON
+    after: Any = None  #: how it stands now, and what was answered
     error: Exception | None = None
 
 

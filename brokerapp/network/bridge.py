@@ -227,20 +227,27 @@ class Bridge:
         """What this receipt is for was done; whether it was this bridge that asked for it."""
         if not receipt.startswith(self._prefix):
             return False
-        self._outbox.confirmed(receipt.removeprefix(self._prefix))
+        name = receipt.removeprefix(self._prefix)
+        if not self.intake.has_begun(name):
+            self._outbox.confirmed(name)
         return True
 
     def refused(self, frame: Frame) -> bool:
-        """The target does not take what this is about; whether it was this bridge that sent it.
+        """A broker does not do what this is about; whether it was this bridge that asked for it.
 
-        What was for a temporary destination that is gone has nowhere to go any more. Else its destination is set aside:
-        it stays at the source, while all others cross. Where it was more than one message the bridge ends, and the next
-        one tries again.
+        A subscription that the source refuses is tried again. What was for a temporary destination of the target that
+        is gone has nowhere to go any more. Of anything else that the target does not take the destination is set
+        aside: it stays at the source, while all others cross. Where it was more than one message the bridge ends, and
+        the next one tries again.
         """
         receipt, reason = frame.headers.get("receipt-id", ""), frame.headers.get("message", "")
         if not receipt.startswith(self._prefix):
             return False
-        ack = self._outbox.refused(receipt.removeprefix(self._prefix))
+        name = receipt.removeprefix(self._prefix)
+        if self.intake.has_begun(name):
+            self._not_given(name, reason)
+            return True
+        ack = self._outbox.refused(name)
         if ack is None:
             self._target.close(f"{self.there} does not take messages: {reason}")
             return True
@@ -257,12 +264,20 @@ class Bridge:
         self._unsubscribe_idle()
         return True
 
+    def _not_given(self, receipt: str, reason: str) -> None:
+        """The source refuses a subscription."""
+        wanted = self.intake.refused(receipt, self.demand.wanted, f"{self.here} refuses it, for now: {reason}")
+        if wanted is not None:
+            said = f"{self.here} gives nothing of {wanted.destination}, for now: {reason}"
+            logger.warning("network connector %s: %s", self.terms.name, said)
+            self.complained(said)
+
     def _set_aside(self, wanted: Wanted, reason: str) -> None:
         if wanted.id not in self.intake.aside:
             said = f"{self.there} takes nothing of {wanted.destination}, which stays here for now: {reason}"
             logger.warning("network connector %s: %s", self.terms.name, said)
             self.complained(said)
-        self.intake.set_aside(wanted, reason)
+        self.intake.set_aside(wanted, f"the other broker refuses it, for now: {reason}")
 
     @property
     def under_way(self) -> int:

@@ -85,7 +85,7 @@ def _wanted(way: Way, target: Destination) -> list[Wanted]:
 
 
 def _refused(way: Way, wanted: Sequence[Wanted]) -> str:
-    """Why the other broker takes nothing of any of these; "": it takes some."""
+    """What a broker says that refuses all of these; "": some cross."""
     reasons = [bridge.intake.aside.get(each.id, "") for bridge in way.bridges if bridge.name == OUT for each in wanted]
     return reasons[0] if reasons and all(reasons) else ""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from brokerapp.network.demand import Wanted
 from brokerapp.network.link import Link
@@ -13,8 +13,11 @@ from brokerapp.stomp.frames import Frame
 
 #: Names of durable subscriptions that fit into one frame's header; with more of them none is taken away.
 MAX_KEPT = 1_000
-#: Seconds after which what the target refused is tried again: rights may be others then.
-ASIDE_SECONDS = 60.0
+#: Seconds after which what the target refused is tried again: rights may be others then; and a subscription that the
+#: source refused: whoever has a durable one of its name may be gone, as a bridge before that the source has not missed.
+ASIDE_SECONDS, REFUSED_SECONDS = 60.0, 5.0
+#: How receipts of subscriptions begin.
+_BEGUN = "begun:"
 
 
 class Intake:
@@ -27,7 +30,7 @@ class Intake:
         self._prefix, self._given = prefix, given
         self._durables: set[str] = set()  # subscriptions
         self._ending: dict[str, Wanted] = {}  # subscriptions that are over when all theirs is confirmed
-        self.aside: dict[str, str] = {}  #: by the id of a Wanted: why the target takes none of it for now
+        self.aside: dict[str, str] = {}  #: by the id of a Wanted: why none of it crosses for now
 
     # -- subscriptions
 
@@ -37,6 +40,7 @@ class Intake:
             return
         headers = {
             "ack": "client-individual",
+            "receipt": f"{self._prefix}{_BEGUN}{wanted.id}",
             "activemq.prefetchSize": str(self._terms.prefetch_size),
             "activemq.priority": str(wanted.priority),
             CONSUMERS_HEADER: write_path(sorted(wanted.origins)),
@@ -66,16 +70,32 @@ class Intake:
         if wanted.id not in self.aside:
             self.aside[wanted.id] = why
             self._ending[self._prefix + wanted.id] = wanted
-            self._try_later(wanted)
+            self._try_later(wanted, ASIDE_SECONDS)
 
-    def _try_later(self, wanted: Wanted) -> None:
-        self._source.later(ASIDE_SECONDS, lambda: self._try_again(wanted))
+    def has_begun(self, receipt: str) -> bool:
+        """Whether this receipt, without the prefix, is one of a subscription."""
+        return receipt.startswith(_BEGUN)
+
+    def refused(self, receipt: str, wanted: Mapping[str, Wanted], why: str) -> Wanted | None:
+        """The source refuses the subscription of this receipt: it is tried again some time later.
+
+        Which of these that are wanted it is; None: it is wanted no more.
+        """
+        found = wanted.get(receipt.removeprefix(_BEGUN))
+        if found is None or found.id in self.aside:
+            return None
+        self.aside[found.id] = why
+        self._try_later(found, REFUSED_SECONDS)
+        return found
+
+    def _try_later(self, wanted: Wanted, seconds: float) -> None:
+        self._source.later(seconds, lambda: self._try_again(wanted))
 
     def _try_again(self, wanted: Wanted) -> None:
         if wanted.id not in self.aside:
             return
         if self._prefix + wanted.id in self._ending:  # some of it is still under way
-            self._try_later(wanted)
+            self._try_later(wanted, ASIDE_SECONDS)
             return
         del self.aside[wanted.id]
         self.begin(wanted)

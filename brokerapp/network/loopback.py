@@ -23,11 +23,12 @@ class Pipe(asyncio.Transport):
         self._waiting: deque[bytes] = deque()  # for this end's protocol
         self._size = 0  # bytes of it
         self._paused = self._closing = self._scheduled = False
+        self._over = False  # the other end is closed: when what it wrote is received this one is, too
         self._high = HIGH_WATER
         self.other: Pipe | None = None
 
     def write(self, data: bytes) -> None:  # type: ignore[override]
-        if self._closing or self.other is None:
+        if self._closing or self._over or self.other is None:
             return
         self.other._take(bytes(data))
 
@@ -51,7 +52,7 @@ class Pipe(asyncio.Transport):
             self._protocol.data_received(data)
             if self._size <= self._high // 2 < before and self.other is not None:
                 self.other._protocol.resume_writing()
-        if not self._waiting and self._closing:
+        if not self._waiting and self._over:
             self._end()
 
     def pause_reading(self) -> None:
@@ -59,7 +60,7 @@ class Pipe(asyncio.Transport):
 
     def resume_reading(self) -> None:
         self._paused = False
-        if self._waiting:
+        if self._waiting or self._over:
             self._schedule()
 
     def close(self) -> None:
@@ -76,8 +77,9 @@ class Pipe(asyncio.Transport):
         if self.other is None:
             return
         other, self.other = self.other, None
+        self._closing = True
         self._protocol.connection_lost(None)
-        other._closing = True
+        other._over = True
         other._schedule() if other._waiting else self._loop.call_soon(other._end)
 
     def is_closing(self) -> bool:

@@ -155,14 +155,18 @@ class Way:
             self.connected_to = None
             self._told(self, False)
 
+    @property
+    def _name(self) -> str:
+        """What tells its connections from those of other ways: a former one, dead perhaps, yields to the next."""
+        return " ".join(map(str, self.addresses))
+
     async def _dial(self, address: Address) -> Link:
         terms = self.terms
         link = await dial(terms.name, address, self._trust)
         login = dict(zip(("login", "passcode"), terms.login, strict=True)) if terms.login is not None else {}
         duplex = {DUPLEX_HEADER: "true"} if terms.duplex else {}
         id = outbound(terms.name, self.broker)
-        way = {WAY_HEADER: " ".join(map(str, self.addresses))}
-        await link.open({BRIDGE_HEADER: self.broker, "client-id": id, **way, **duplex, **login})
+        await link.open({BRIDGE_HEADER: self.broker, "client-id": id, WAY_HEADER: self._name, **duplex, **login})
         try:
             if not link.remote:
                 link.remote = await ask_name(link) or f"{address.host}:{address.port}"
@@ -177,7 +181,8 @@ class Way:
         link = Link(name)
         self.own = loopback.connect(link, self._endpoint)
         self.own.client.bridge, self.own.client.tally = self.remote, self.counts.here
-        await link.open({BRIDGE_HEADER: self.broker, "client-id": inbound(name, self.remote, self.broker)})
+        id = inbound(name, self.remote, self.broker)
+        await link.open({BRIDGE_HEADER: self.broker, "client-id": id, WAY_HEADER: self._name})
         return link
 
     async def _outbox(self, remote: Link) -> Outbox:

@@ -22,7 +22,7 @@ class Facts:
     state: WayState
     last_error: str
     wanted: Sequence[Wanted] = ()  #: what the bridge consumes that takes the destination in
-    refused: str = ""  #: why the other broker takes nothing of it, for now
+    refused: str = ""  #: what either broker says that refuses it, for now
     rests: bool = False  #: it stands aside for another bridge that leads to the same consumers
     paused: bool = False  #: the queue gives out nothing
     verdict: Verdict | None = None  #: of one message, if one is asked about
@@ -46,7 +46,7 @@ def _of_the_way(facts: Facts) -> str:
 
 def _of_demand(facts: Facts) -> str:
     if facts.refused:
-        return f"the other broker refuses it, for now: {facts.refused}"
+        return facts.refused
     if facts.wanted:
         return "another bridge serves the same consumers (suppressDuplicateQueueSubscriptions)" if facts.rests else ""
     if said := refusal(facts.terms, facts.destination):

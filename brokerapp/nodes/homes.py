@@ -6,19 +6,15 @@ nothing.
 
 from __future__ import annotations
 
-import logging
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from brokerapp.destination import Destination
-from brokerapp.engine.entry import Entry
-from brokerapp.engine.marks import is_open, suspects
-from brokerapp.engine.message_groups import group_of
+from brokerapp.destination import Destination, Kind
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.message import Sizes
 from brokerapp.nodes.abroad import Abroad
 from brokerapp.nodes.claims import Claims
+from brokerapp.nodes.coming import Coming
 from brokerapp.nodes.doubts import Doubts
 from brokerapp.nodes.guests import Guests
 from brokerapp.nodes.hearing import Hearing
@@ -28,13 +24,11 @@ from brokerapp.nodes.members import Members
 from brokerapp.nodes.shares import Shares
 from brokerapp.nodes.wanted import Wanted
 from brokerapp.nodes.words import Word
-from brokerapp.store import LogState, Unit
+from brokerapp.store import Unit
 
 if TYPE_CHECKING:
     from brokerapp.advisories.elsewhere import Elsewhere
     from brokerapp.broker import Broker
-
-logger = logging.getLogger(__name__)
 
 
 class Wire(Protocol):
@@ -56,21 +50,19 @@ class Homes:
         self.joining = False  #: nothing is known of the broker's logs yet
         self.known, self.guests, self.abroad = Known(broker, self), Guests(broker, self), Abroad(broker, self)
         self.wanted, self.claims, self.doubts = Wanted(broker, self), Claims(broker, self), Doubts(broker)
-        self.shares, self.leaving = Shares(broker, self), Leaving(broker, self)
+        self.leaving, self.coming, self.shares = Leaving(broker, self), Coming(broker, self), Shares(broker, self)
         self._wire: Wire | None = None
         self.pump: Callable[[], None] = lambda: None  #: asked to give out, soon, what follows from what is heard
         self.is_sure: Callable[[], bool] = lambda: True  #: whether anything may be given out, see Membership.is_sure
-        self._reached: dict[str, int] = {}  # session -> epoch in which it gives out nothing that left it
         self._arrivals: dict[str, list[int]] = {}  # log at home elsewhere -> messages, bytes, least, greatest
-        self._when_settled: list[Callable[[], None]] = []
-        self._came_back: dict[str, dict[int, int]] = defaultdict(dict)  # before a log was: number -> deliveries
         self._hearing = Hearing(self, {
             Word.REACHED: self._heard_reached, Word.LOGS: self._heard_logs, Word.LISTENERS: self.known.heard_listeners,
             Word.SHARES: self.shares.heard, Word.WANTED: self.wanted.heard, Word.CLAIM: self.claims.heard,
+            Word.RIVALS: lambda session, id, anew, rows: self._broker.rivals.heard(session, id, anew, rows),
             Word.KNOWN: self.known.answered,
             Word.ARRIVED: self._arrived,
             Word.CONSUME: self.guests.consume, Word.CEASE: self.guests.cease, Word.CREDIT: self.guests.credit,
-            Word.HELD: self.guests.hold, Word.SETTLED: self.guests.settled, Word.REJECTED: self.guests.rejected,
+            Word.HELD: self.guests.hold, Word.SETTLED: self.guests.settled,
             Word.RETURNED: lambda session, log, numbers, seen: self.guests.returned(session, log, numbers, seen=seen),
             Word.GIVEN: self.abroad.given, Word.TOPIC: self.known.heard_topic,
             Word.CONSUMERS_WANTED: lambda session, id: self._elsewhere.wanted(session, id),
@@ -100,7 +92,7 @@ class Homes:
     def lost(self, log: str) -> None:
         """A log is no more."""
         self.wanted.gone(log)
-        self._came_back.pop(log, None)
+        self.coming.lost(log)
 
     def lives_elsewhere(self, session: str) -> bool:
         """Whether this is another live member."""
@@ -159,7 +151,7 @@ class Homes:
         """The logs of the broker are known here."""
         self.joining = False
         self._hearing.hear_early()
-        self._adopt()
+        self.coming.take()
 
     async def follow(self, members: Members) -> None:
         """These are the members from now on: logs go and come. Returns when what had to go is gone."""
@@ -180,7 +172,7 @@ class Homes:
         self.shares.tell_again()
         self._broker.temporaries.strangers.inherit()
         self._hearing.hear_early()
-        self._adopt()
+        self.coming.take()
 
     def _find_home(self, log: MessageLog) -> None:
         """The members are others: who is to know of a log?"""
@@ -193,8 +185,7 @@ class Homes:
 
     def _take(self, members: Members) -> None:
         self.members, self.others = members, [each.session for each in members.others]
-        for name in [each for each in self._came_back if not self.is_here(each)]:
-            del self._came_back[name]
+        self.coming.moved()
         for session in self.others:
             self.tell(session, Word.EPOCH, members.epoch)
             if self.joining:
@@ -206,9 +197,10 @@ class Homes:
         self.guests.gone(session)
         self.known.forget(session)
         self.wanted.forget(session)
+        self._broker.rivals.forget(session)
         self.shares.gone(session)
         self._hearing.forget(session)
-        self._reached.pop(session, None)
+        self.coming.forget(session)
         self.leaving.forget(session)
 
     def _be_alone(self, log: MessageLog) -> None:
@@ -222,83 +214,6 @@ class Homes:
             log.look_again()
             self.doubts.note(log)
             self._broker.delivery.touched[log] = None
-
-    # -- logs come home
-
-    def came_back_early(self, name: str, entries: Iterable[Entry]) -> None:
-        """Consumers gave these back to this home, which has not taken the log yet."""
-        came = {each.seq: each.deliveries + 1 for each in entries}
-        if came and self.is_here(name) and self._broker.queues.get(name) is not None:
-            self._came_back[name].update(came)
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether all other members give out nothing any more that is at home here."""
-        return not self.joining and all(self._reached.get(each, -1) >= self.members.epoch for each in self.others)
-
-    @property
-    def all_reached(self) -> bool:
-        """The same, whatever is known here."""
-        return all(self._reached.get(each, -1) >= self.members.epoch for each in self.others)
-
-    def _adopt(self) -> None:
-        """Take the logs that are at home here and that nobody gives out any more."""
-        if not self.is_settled:
-            return
-        vacant = [log.name for log in self._broker.queues if log.away and self.is_here(log.name)]
-        if not vacant:
-            self._settle()
-            return
-        epoch = self.members.epoch
-
-        def found(answer: tuple[int, list[LogState]]) -> None:
-            last, states = answer
-            if self.members.epoch == epoch and self.is_settled:
-                for state in states:
-                    log = self._broker.queues.get(state.name)
-                    if log is not None and log.away:
-                        self._take_home(log, state, last)
-                self._settle()
-
-        self._broker.committer.ask(lambda store: store.recover_some(vacant), found)
-
-    def _settle(self) -> None:
-        waiting, self._when_settled = self._when_settled, []
-        for then in waiting:
-            then()
-
-    def when_settled(self, then: Callable[[], None]) -> None:
-        """Go on when all that is at home here is given out from here."""
-        self._when_settled.append(then)
-        self._adopt()
-
-    def _take_home(self, log: MessageLog, state: LogState, last: int) -> None:
-        """Give out a log's messages here, in which guests and our own clients hold some."""
-        consuming = self._broker.consuming
-        account = self.abroad.take_in(log)
-        log.away, log.shared = False, bool(self.others)
-        log.tenure += 1
-        numbers = self.guests.held(log.name) | set(account.held)
-        alive = {self.me, *self.others}
-        self.doubts.note(log)
-        returned = {**state.returned, **self._came_back.pop(log.name, {})}
-        log.begin(state.depth, suspects(state.mark, last, alive), returned, numbers)
-        for subscription in account.consumers:
-            consuming.attach_here(subscription, log)
-        holders = {holder for holder, _ in account.held.values()}
-        log.consumers.sort(key=lambda each: each not in holders and not self.guests.holds(each, log.name))
-        for subscription, entry in account.held.values():
-            group = group_of(entry)
-            if group is not None and subscription in log.consumers:
-                log.note_owner(group, subscription)
-        if log.consumers:
-            consuming.mark(log)
-        elif is_open(state.mark):
-            self._broker.committer.mark(log.name, str(log.may_have_been_delivered))
-        self._broker.durables.moved(log)
-        log.counts.ConsumerCount = len(log.consumers)
-        self._broker.stats.changed.add(log.counts)
-        self._broker.delivery.touched[log] = None
 
     # -- what is heard
 
@@ -321,11 +236,12 @@ class Homes:
         """Let a node know what is listened to and wanted here, and ask it the same of consumers."""
         self.known.say_listeners(session)
         self.wanted.say_all(session)
+        self._broker.rivals.say_all(session)
         self._elsewhere.ask(session)
 
     def unlinked(self, session: str) -> None:
         """A node hears us no longer: what it says next is said anew."""
-        self._reached.pop(session, None)
+        self.coming.forget(session)
         self.leaving.forget(session)
         self._hearing.ends(session)
         self.known.unlinked(session)
@@ -337,11 +253,11 @@ class Homes:
         self.pump()
 
     def _heard_reached(self, session: str, epoch: int) -> None:
-        self._reached[session] = epoch
+        self.coming.reached(session, epoch)
         self.guests.reached(session)
         for log in self._broker.queues:  # its link may have been lost before
             self._read_what_was_not_told(log)
-        self._adopt()
+        self.coming.take()
 
     def _heard_logs(self, session: str, id: int, rows: Iterable[tuple[str, str | None]]) -> None:
         for name, attributes in rows:
@@ -350,9 +266,15 @@ class Homes:
 
     def _arrived(self, _session: str, name: str, *numbers: int) -> None:
         """Another node stored messages in a log that is at home here."""
-        log = self._broker.queues.get(name)
+        log, destination = self._broker.queues.get(name), Destination.parse(name)
+        if log is None and destination.kind is Kind.SUBSCRIPTION:  # it was removed as this came
+            self._broker.durables.discard(name)
+            return
+        if log is None and destination.is_temporary:
+            self._broker.committer.discard(name)
+            return
         if log is None:
-            self._broker.queues.ensure(Destination.parse(name))  # it was deleted as this came: it is there again
+            self._broker.queues.ensure(destination)  # it was deleted as this came: it is there again
             log = self._broker.queues[name]
         self._broker.storing.arrived(log, (), Sizes(*numbers))
         log.offer_unseen(numbers[0])

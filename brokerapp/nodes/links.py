@@ -54,6 +54,13 @@ class Ears(Protocol):
         """That node says this."""
 
 
+class Stranger(Protocol):
+    """Somebody who called, and has not proved yet to be a node."""
+
+    def close(self) -> None:
+        """Send it away."""
+
+
 @dataclass(frozen=True, slots=True)
 class LinkTls:
     """How a node speaks TLS with others: as the one that is called, and as the caller. It shows the same certificate,
@@ -74,17 +81,19 @@ class Links:
         self.address = ""  #: where others reach it
         self._server: asyncio.Server | None = None
         self._up: dict[str, Link] = {}
-        self._strangers: dict[Link, None] = {}  # who called and is not known yet, who waits longest first
+        self._strangers: dict[Stranger, None] = {}  # who called and is not known yet, who waits longest first
         self._callers: dict[str, asyncio.Task] = {}
         self._members: Members | None = None
 
     async def listen(self, host: str) -> None:
         """Let others call, at a free port of this address."""
-        loop = asyncio.get_running_loop()
-        tls = {"ssl": self._tls.called, "ssl_handshake_timeout": PATIENCE_SECONDS} if self._tls else {}
-        self._server = await loop.create_server(lambda: Link(self), host, 0, **tls)
+        self._server = await asyncio.get_running_loop().create_server(self._answer, host, 0)
         address, port, *_ = self._server.sockets[0].getsockname()
         self.address = f"{address}:{port}"
+
+    def _answer(self) -> asyncio.Protocol:
+        """Whoever calls."""
+        return Link(self) if self._tls is None else Doorstep(self, self._tls.called)
 
     def follow(self, members: Members) -> None:
         """These are the nodes to be linked with from now on."""
@@ -126,15 +135,19 @@ class Links:
         """Whether there is a connection."""
         return session in self._up
 
-    def called(self, link: Link) -> None:
+    def called(self, stranger: Stranger) -> None:
         """Somebody called."""
-        self._strangers[link] = None
+        self._strangers[stranger] = None
         if len(self._strangers) > MAX_STRANGERS:
             next(iter(self._strangers)).close()
 
+    def went_away(self, stranger: Stranger) -> None:
+        """Somebody who called is gone, or stands elsewhere now."""
+        self._strangers.pop(stranger, None)
+
     def came_up(self, link: Link) -> None:
         """A connection whose other end is known."""
-        self._strangers.pop(link, None)
+        self.went_away(link)
         former = self._up.pop(link.peer, None)
         if former is not None:
             former.close()
@@ -144,7 +157,7 @@ class Links:
 
     def went_down(self, link: Link) -> None:
         """A connection is over."""
-        self._strangers.pop(link, None)
+        self.went_away(link)
         if self._up.get(link.peer) is link:
             del self._up[link.peer]
             self.ears.unlinked(link.peer)
@@ -171,6 +184,46 @@ class Links:
             caller.cancel()
         for link in [*self._up.values(), *self._strangers]:
             link.close()
+
+
+class Doorstep(asyncio.Protocol):
+    """A connection on which TLS is not spoken yet. Who called is a stranger already: a handshake takes its time."""
+
+    def __init__(self, links: Links, tls: ssl.SSLContext) -> None:
+        self._links, self._tls = links, tls
+        self._early = b""  # said after the handshake, before there is a link
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport: asyncio.Transport = transport  # type: ignore[assignment]
+        self._links.called(self)
+        self._greeting = asyncio.get_running_loop().create_task(self._shake_hands(), name="TLS with who called")
+
+    async def _shake_hands(self) -> None:
+        try:
+            inside = await asyncio.get_running_loop().start_tls(
+                self._transport, self, self._tls, server_side=True, ssl_handshake_timeout=PATIENCE_SECONDS
+            )
+        except OSError as error:
+            logger.debug("somebody who called speaks no TLS that is trusted here: %s", error)
+            self._transport.abort()
+            return
+        finally:
+            self._links.went_away(self)
+        if inside is not None and not inside.is_closing():
+            link = Link(self._links)
+            inside.set_protocol(link)
+            link.connection_made(inside)
+            if self._early:
+                link.data_received(self._early)
+
+    def data_received(self, data: bytes) -> None:
+        self._early += data
+        if len(self._early) > MAX_GREETING:
+            self.close()
+
+    def close(self) -> None:
+        """End it at once."""
+        self._transport.abort()
 
 
 class Link(asyncio.Protocol):

@@ -66,10 +66,10 @@ class Membership:
 
     async def settled(self, *, known: bool) -> None:
         """Wait until the others give out nothing any more that is at home here; `known`: and it is given out here."""
-        while not (self._homes.is_settled if known else self._homes.all_reached):
+        while not (self._homes.coming.may_be_taken if known else self._homes.coming.all_reached):
             await asyncio.sleep(self.period / BEATS)
         if known:
-            self._homes.when_settled(self._settled.set)
+            self._homes.coming.when_taken(self._settled.set)
             await self._settled.wait()
 
     async def leave(self) -> None:

@@ -21,5 +21,5 @@ def summary(broker: Broker) -> dict[str, Any]:
         "logs": sum(not log.away for log in broker.queues),
         "served": homes.guests.count,
         "unreached": sorted(each.name for each in homes.members.others if not homes.hears(each.session)),
-        "settled": homes.is_settled,
+        "settled": homes.coming.may_be_taken,
     }

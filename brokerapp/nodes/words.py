@@ -33,6 +33,7 @@ class Word(IntEnum):
     CONSUMERS_WANTED = auto()  # id: tell of all consumers of your clients, see CONSUMERS, then that it is done
     CONSUMERS = auto()  # (topic, advisory) of some, whether they are the last
     WANTED = auto()  # id, whether that is all of it, (queue, selectors of its consumers there) ...
+    RIVALS = auto()  # id, whether those are all, (destination, key of a bridge's consumer, what it offers or None) ...
     CLAIM = auto()  # id, Claim, whether all have agreed: a client is to have a client id, or has it
     SHARES = auto()  # numbers of destinations, as the teller counted them
     ARRIVED = auto()  # log, messages, bytes, least, greatest
@@ -42,9 +43,8 @@ class Word(IntEnum):
     CEASE = auto()  # key, log
     CREDIT = auto()  # key, messages more that it may be given
     HELD = auto()  # key, log, entries
-    SETTLED = auto()  # log, Consumer, numbers
+    SETTLED = auto()  # log, Consumer that acknowledged, or None: they went otherwise, counted there; numbers
     RETURNED = auto()  # log, numbers, whether their consumer may have seen them
-    REJECTED = auto()  # log, client-id, number
 
     # -- from a home to a client's node
     GIVEN = auto()  # key, log, entries

@@ -19,7 +19,7 @@ from console.access import may, visible
 from console.api.operations import operation
 from console.api.paging import Paged, PageQuery, page_of
 from console.gateway import gateway
-from console.repair import asking, jobs
+from console.repair import asking, jobs, returned
 from console.repair.changes import as_texts
 from console.repair.models import Job
 from console.repair.wish import MAX_RATE, MAX_SELECTION, Wish
@@ -133,6 +133,9 @@ class JobOut(Schema):
     created: datetime
     started: datetime | None
     finished: datetime | None
+    came_back: int | None = Field(
+        None, description="Of one job that sends messages again: how many failed again so far, or at least so many"
+    )
 
 
 class JobPage(Schema):
@@ -217,7 +220,9 @@ def preview_edit(request: HttpRequest, wanted: NewJob) -> Any:
 @operation(router, "GET", "/{uuid:job_id}", Verb.BROWSE, response=JobOut)
 def get_job(request: HttpRequest, job_id: UUID) -> Any:
     """One job."""
-    return _shown(request, _existing(request, job_id))
+    job = _existing(request, job_id)
+    found = returned.came_back(job)
+    return _shown(request, job) | {"came_back": found and found.count}
 
 
 @operation(router, "GET", "/{uuid:job_id}/outcomes", Verb.BROWSE, response=OutcomePage)
@@ -248,7 +253,8 @@ def control_job(
 def _shown(request: HttpRequest, job: Job) -> dict[str, Any]:
     """The job, with what it changes as far as the caller may see it."""
     told = [{"name": name, "value": value} for name, value in jobs.edit_told(job, request.user)]
-    return {name: getattr(job, name) for name in JobOut.model_fields if name != "edit"} | {"edit": told}
+    plain = JobOut.model_fields.keys() - {"edit", "came_back"}
+    return {name: getattr(job, name) for name in plain} | {"edit": told}
 
 
 def _existing(request: HttpRequest, job_id: UUID) -> Job:

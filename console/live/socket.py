@@ -33,7 +33,7 @@ from console.live.sparks import sparks_soon
 from console.live.topics import CELLS, FROM_DATABASE, KNOWN, RIGHTS, Topic
 from console.rights import everything
 from console.rights_version import rights_version
-from console.seen_as import person, still_seen, words
+from console.seen_as import person, seen_now, words
 from console.zones import zone_named, zone_of
 
 logger = logging.getLogger(__name__)
@@ -120,6 +120,8 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         if topic is None or (text not in self._topics and len(self._topics) >= MAX_TOPICS):
             await self.send_json({"type": "refused", "topic": text, "reason": "There is no such topic."})
             return
+        if not await self._is_let_stay():
+            return
         if not await self._may_watch(topic):
             await self._refuse(text, topic)
             return
@@ -143,7 +145,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     async def _send_frames(self) -> None:
         while True:
             self._wanted.clear()
-            if await self._must_recheck() and not await self._recheck():
+            if not await self._is_let_stay():
                 return
             await self.send_json(await self._frame())
             with contextlib.suppress(TimeoutError):
@@ -201,6 +203,10 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         with timezone.override(self._zone):
             return await database_sync_to_async(FROM_DATABASE[topic.name])(self.scope["user"], topic)
 
+    async def _is_let_stay(self) -> bool:
+        """Whether the user may still be here, by the rights that are in force now."""
+        return not await self._must_recheck() or await self._recheck()
+
     async def _must_recheck(self) -> bool:
         """Whether anybody's rights changed, or a session may have ended by itself."""
         version = await database_sync_to_async(rights_version)()
@@ -210,9 +216,9 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     async def _recheck(self) -> bool:
         """Whether the user may still be here; forgets topics that are no longer theirs."""
         self._checked = time.monotonic()
-        user = await database_sync_to_async(still_seen)(self.scope["user"], self.scope["session"])
-        if user is None:
-            await self.close(SEEN_OTHERWISE if words(self.scope["user"]) else LOGGED_OUT)
+        user = await database_sync_to_async(seen_now)(self.scope["user"], self.scope["session"])
+        if user is None or words(user) != words(self.scope["user"]):
+            await self.close(LOGGED_OUT if user is None else SEEN_OTHERWISE)
             return False
         self.scope["user"] = user
         self._sees = await database_sync_to_async(visible)(user)

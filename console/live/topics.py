@@ -28,7 +28,7 @@ from console.live.graph_cells import graph_cells
 from console.live.picture import Mark, Picture, seen_by
 from console.nodes import NodeFacts, gauges_of
 from console.peers import known_connections, known_subscriptions
-from console.repair import jobs
+from console.repair import jobs, returned
 from console.rights import Sees, everything
 from console.topology.clusters import cluster_context, cluster_now
 from console.topology.drawn import drawn
@@ -209,7 +209,11 @@ def run_cells(user: AnyUser, topic: Topic) -> Cells:
 
 def job_cells(user: AnyUser, topic: Topic) -> Cells:
     """One job on messages, or those of the rows shown; of queues that the user may browse."""
-    return jobs.cells(topic.argument, topic.rows, visible(user, Verb.BROWSE))
+    sees = visible(user, Verb.BROWSE)
+    cells = jobs.cells(topic.argument, topic.rows, sees)
+    if topic.argument and cells:
+        cells |= returned.cells_of(jobs.find([topic.argument])[0])
+    return cells
 
 
 def alert_cells(user: AnyUser, topic: Topic) -> Cells:

@@ -106,7 +106,7 @@ def rows_of_clash(clash: Clash) -> list[Row]:
 
 
 def set_facts(item: Item) -> dict[str, str]:
-    """What it says beyond the defaults, of its parts too; a part that says nothing beyond them is named all the same."""
+    """What it says beyond the defaults, of its parts too; a part that says nothing beyond them is still named."""
     said = _beyond_defaults(item)
     for each in fields(item):
         name, part = spelt(each.name), getattr(item, each.name)

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import RequestRefused
 from console.access import Verb, may, needs, visible
-from console.repair import asking, jobs
+from console.repair import asking, jobs, returned
 from console.repair.models import Job, JobOutcome
 
 State, Outcome = Job.State, JobOutcome.Outcome
@@ -75,7 +75,7 @@ def detail(request: HttpRequest, job_id: str) -> HttpResponse:
     more = len(rows) > OUTCOMES
     counts = {value: job.outcomes.filter(outcome=value).count() for value in Outcome.values}
     context = {
-        "job": job, "cells": jobs.cells_of(job), "outcome": outcome, "after": after,
+        "job": job, "cells": jobs.cells_of(job) | returned.cells_of(job), "outcome": outcome, "after": after,
         "changes": jobs.edit_told(job, request.user),
         "rows": [(row, jobs.detail_of(row, visible(request.user))) for row in rows[:OUTCOMES]],
         "next": _url(outcome=outcome, after=rows[OUTCOMES - 1].seq) if more else "",

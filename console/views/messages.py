@@ -45,6 +45,8 @@ def messages(request: HttpRequest, name: str) -> HttpResponse:
     try:
         context = _list(request, queue)
     except DestinationNotFound:
+        if request.htmx:
+            raise
         return gone(request, queue)
     if request.htmx and request.htmx.target == "follow":
         return render(request, "console/parts/followed.html", context)

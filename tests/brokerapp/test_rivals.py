@@ -1,41 +1,31 @@
 """Which of the bridges that lead to the same consumers serve them."""
 
+from itertools import permutations
+
 import pytest
 
-from brokerapp.destination import Destination
-from brokerapp.engine.crossing import Crossing
-from brokerapp.engine.subscription import Subscription
-from brokerapp.rivals import who_serve
+from brokerapp.rivals import Bid, who_serve
 
 
-def bridge(name, consumers, priority=0, yields=True, path=("there",)):
-    crossing = Crossing(name, 1, path, consumers=frozenset(consumers), yields=yields)
-    where = (Destination.queue("q"),)
-    return Subscription(name, name, name, None, where, "client", 1, crossing, priority=priority, crossing=crossing)
+def bid(key, consumers, priority=0, yields=True, hops=1, since=1):
+    return Bid(key, priority, hops, since, frozenset(consumers), yields)
 
 
 @pytest.mark.parametrize(
-    ("bridges", "serving"),
+    ("bids", "serving"),
     [
-        ([bridge("near", "a"), bridge("far", "a")], {"near"}),
-        ([bridge("far", "a", -8), bridge("near", "a", -5)], {"near"}),
-        ([bridge("b", "b"), bridge("c", "c")], {"b", "c"}),
-        ([bridge("b", "b"), bridge("both", "bc")], {"b", "both"}),
-        ([bridge("both", "bc"), bridge("b", "b"), bridge("c", "c")], {"both"}),
-        ([bridge("b", "b"), bridge("c", "c"), bridge("both", "bc")], {"b", "c"}),
-        ([bridge("near", "a"), bridge("always", "a", yields=False)], {"near", "always"}),
-        ([bridge("for whoever", ""), bridge("near", "a")], {"for whoever", "near"}),
+        ([bid("near", "a"), bid("late", "a", since=2)], {"near"}),
+        ([bid("far", "a", -8), bid("near", "a", -5, since=2)], {"near"}),
+        ([bid("far", "a", hops=2), bid("near", "a", since=2)], {"near"}),
+        ([bid("b", "b"), bid("c", "c")], {"b", "c"}),
+        ([bid("b", "b"), bid("both", "bc", since=2)], {"b", "both"}),
+        ([bid("both", "bc"), bid("b", "b", since=2), bid("c", "c", since=3)], {"both"}),
+        ([bid("b", "b"), bid("c", "c", since=2), bid("both", "bc", since=3)], {"b", "c"}),
+        ([bid("near", "a"), bid("always", "a", yields=False, since=2)], {"near", "always"}),
+        ([bid("for whoever", ""), bid("near", "a")], {"for whoever", "near"}),
+        ([bid("one", "a"), bid("other", "a")], {"one"}),
     ],
 )
-def test_each_consumer_is_served_by_the_shortest_way_and_none_that_yields_serves_in_vain(bridges, serving):
-    assert {each.name for each in who_serve(dict.fromkeys(bridges, False))} == serving
-
-
-def test_of_equal_priorities_the_shorter_way_serves_whichever_was_there_first():
-    near, far = bridge("near", "a"), bridge("far", "a", path=("there", "farther"))
-    assert who_serve({far: True, near: False}) == who_serve({near: True, far: False}) == {near}
-
-
-def test_among_equals_who_serves_goes_on():
-    first, second = bridge("first", "a"), bridge("second", "a")
-    assert who_serve({first: False, second: True}) == {second}
+def test_each_consumer_is_served_by_the_best_way_and_none_that_yields_serves_in_vain(bids, serving):
+    for heard in permutations(bids):  # nodes hear of them in any order, and agree
+        assert {each.key for each in who_serve(heard)} == serving

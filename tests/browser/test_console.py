@@ -95,6 +95,20 @@ def test_the_list_filters_while_one_types_and_the_address_keeps_it(page_of, site
     expect(page.locator("[data-row]")).to_have_count(1)
 
 
+def test_keys_go_from_row_to_row_and_select_one(page_of, site, client):
+    for name in ("rows.a", "rows.b"):
+        client.send(f"/queue/{name}", "x", headers={"persistent": "true"})
+    page = page_of("admin")
+    rows = page.locator("[data-row]")
+    until(lambda: page.goto(f"{site.url}/queues/?q=rows.") and rows.count() == 2, "both rows")
+    for key, number in (("j", 0), ("ArrowDown", 1), ("ArrowDown", 1), ("ArrowUp", 0), ("j", 1), ("k", 0)):
+        page.keyboard.press(key)
+        expect(rows.nth(number).get_by_role("link").first).to_be_focused()
+    page.keyboard.press("x")
+    expect(rows.first.get_by_role("checkbox")).to_be_checked()
+    expect(rows.nth(1).get_by_role("checkbox")).not_to_be_checked()
+
+
 def test_the_page_says_when_it_is_cut_off_and_recovers_by_itself(page_of, site):
     page = page_of("viewer")
     pill = page.locator("[data-pill]")

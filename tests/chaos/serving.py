@@ -1,60 +1,39 @@
-"""A node in a process of its own: what `manage.py runbroker` runs, forked where all is imported already.
+"""What a node of a run does beside what `manage.py runbroker` does: it is reached through a proxy, and says what waits.
 
-Other nodes reach it through a proxy: it listens as ever, and says that it is to be called at the proxy.
+It listens for other nodes as ever, and says that it is to be called at the proxy.
 """
 
 from __future__ import annotations
 
 import asyncio
-import io
-import os
+import gc
 import signal
 import sys
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
-from brokerapp.management.commands.runbroker import Command
+from brokerapp.node import Node
 from brokerapp.nodes.links import Links
-
-#: Processes are forked from a server that has imported this module: starting one costs no seconds of importing.
-processes = get_context("forkserver")
-processes.set_forkserver_preload([__name__])
-
 
 #: Makes a node write into its log what all its tasks wait for.
 ASK = signal.SIGUSR2
+#: What it says when others can reach it, before its port.
+LISTENS = "listens"
 
 
-class Told(io.StringIO):
-    """What the node says on its standard output, to be told to whoever started it."""
-
-    def __init__(self, teller: Connection) -> None:
-        super().__init__()
-        self._teller = teller
-
-    def write(self, text: str) -> int:
-        if text.strip():
-            self._teller.send((text.strip(), 0))
-        return len(text)
-
-
-def serve(options: dict[str, Any], log: Path, link_proxy: int, teller: Connection) -> None:
-    """Be the node with these options of the command; its log goes to that file."""
-    os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
-    _be_called_at(link_proxy, teller)
+def prepare(link_proxy: int) -> None:
+    """Be called at this port, and tell what waits when asked."""
+    _be_called_at(link_proxy)
     signal.signal(ASK, _tell_what_waits)
-    Command(stdout=Told(teller)).handle(**options)
 
 
-def _be_called_at(proxy: int, teller: Connection) -> None:
+def _be_called_at(proxy: int) -> None:
     listen = Links.listen
 
     async def listen_behind(links: Links, host: str) -> None:
         await listen(links, host)
         host, _, port = links.address.rpartition(":")
-        teller.send(("listens", int(port)))
+        sys.stdout.write(f"{LISTENS} {port}\n")
+        sys.stdout.flush()
         links.address = f"{host}:{proxy}"
 
     Links.listen = listen_behind
@@ -63,4 +42,30 @@ def _be_called_at(proxy: int, teller: Connection) -> None:
 def _tell_what_waits(*_: object) -> None:
     for task in asyncio.all_tasks(asyncio.get_event_loop()):
         task.print_stack(file=sys.stderr)
+    for node in [each for each in gc.get_objects() if isinstance(each, Node)]:
+        for line in _known_by(node):
+            sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
+
+
+def _known_by(node: Node) -> Iterator[str]:
+    """What a node knows of its logs, of who consumes them, and of what it is to hear from others."""
+    homes = node.broker.homes
+    yield f"node {node.session}: epoch {homes.members.epoch}, others {homes.others}, asked {homes.known._asked}"
+    for log in node.broker.queues:
+        facts = {name: getattr(log, name) for name in ("away", *_OF_LOGS)}
+        account = homes.abroad._accounts.get(log.name)
+        held = {} if account is None else {number: each[0].key for number, each in account.held.items()}
+        yield f"{log.name}: {facts}, held here {held}, by guests {sorted(homes.guests.held(log.name))}"
+        for each in homes.abroad.consumers(log):
+            client = each.client
+            yield (
+                f"  {client.client_id} {each.name} guest of {each.guest_of!r}: {each.credit} of {each.prefetch},"
+                f" started {each.started}, blocked {client.blocked}, tested {each.tested.get(log.name)}"
+            )
+
+
+#: Attributes of a log that say why it gives out nothing.
+_OF_LOGS = (
+    "depth", "in_flight", "unloaded", "unsure", "loaded", "shared", "paging", "stopped", "lends", "tenure", "window",
+)  # fmt: skip

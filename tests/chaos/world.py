@@ -11,13 +11,14 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from multiprocessing.process import BaseProcess
+from functools import partial
 from pathlib import Path
 
 from brokerapp.store.embedded import EmbeddedStore
 from tests.chaos.plan import Fault, Kind, Shape
-from tests.chaos.serving import ASK, processes, serve
+from tests.chaos.serving import ASK, LISTENS, prepare
 from tests.interop.proxy import Proxy
+from tests.runbroker import Run
 
 PATIENCE = 60.0
 #: Below those that connections get.
@@ -48,83 +49,71 @@ class NodeProcess:
     def __init__(self, folder: Path, name: str, broker: str, port: int, connectors: str) -> None:
         self.name, self.port = name, port
         self.link = Proxy(0)
-        self._folder, self._process = folder, None
-        self._broker = broker
+        self._folder = folder
         self.config, self.log = folder / f"{name}.xml", folder / f"{name}.log"
         self.config.write_text(CONFIG.format(broker=broker, port=port, connectors=connectors))
-        self._process: BaseProcess | None = None
+        self._run: Run | None = None
         self._ready = threading.Event()
-        self.is_wanted = False  #: to run
+        self._changing = threading.RLock()  # held by whoever starts or ends it
+        self._is_wanted = False  # to run
 
     def launch(self, redis_url: str) -> None:
         """Run it; `ready` waits for it."""
-        options = {
-            "config": self.config, "data": self._folder / self.name, "redis": redis_url, "name": None,
-            "node": self.name, "node_timeout": NODE_TIMEOUT, "link": "127.0.0.1", "anonymous": False,
-            "print_config": False, "no_trace": True,
-        }  # fmt: skip
-        told, teller = processes.Pipe(duplex=False)
-        self._ready.clear()
-        self._process = processes.Process(
-            target=serve, args=(options, self.log, self.link.port, teller), daemon=True, name=self.name
-        )
-        self._process.start()
-        self.is_wanted = True
-        teller.close()
-        threading.Thread(target=self._listen, args=(told,), daemon=True).start()
+        with self._changing:
+            self._ready.clear()
+            self._run = Run(
+                "--config", self.config, "--data", self._folder / self.name, "--redis", redis_url,
+                "--node", self.name, "--node-timeout", str(NODE_TIMEOUT), "--no-trace",
+                log=self.log, first=partial(prepare, self.link.port), told=self._heard,
+            )  # fmt: skip
+            self._is_wanted = True
 
-    def _listen(self, told) -> None:
-        while True:
-            try:
-                word, number = told.recv()
-            except EOFError:
-                return
-            if word == "listens":
-                self.link.target = number
-            elif word == "ready":
-                self._ready.set()
+    def revive(self, redis_url: str) -> str | None:
+        """Run it again if it has ended by itself: its last words, if so."""
+        with self._changing:
+            if not self._is_wanted or self._run.is_alive:
+                return None
+            last_words = "\n".join(self._run.errors().splitlines()[-5:])
+            self.launch(redis_url)
+            return last_words
+
+    def _heard(self, line: str) -> None:
+        word, _, port = line.partition(" ")
+        if word == LISTENS:
+            self.link.target = int(port)
+        elif word == "ready":
+            self._ready.set()
 
     def ready(self) -> None:
         """Wait until it takes clients."""
         assert self._ready.wait(PATIENCE), f"{self.name} does not start:\n{self.what_waits()}"
 
-    def last_words(self) -> str:
-        """The end of its log."""
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-5:]) if self.log.exists() else ""
-
     def what_waits(self) -> str:
         """What its tasks wait for, behind what its log says already."""
-        before = len(self.log.read_text(errors="replace"))
+        before = len(self._run.errors())
         self.signal(ASK)
         time.sleep(1)
-        return self.log.read_text(errors="replace")[max(0, before - 500) :]
-
-    @property
-    def ended(self) -> bool:
-        """Whether it is to run and does not."""
-        return self.is_wanted and self._process is not None and not self._process.is_alive()
+        return self._run.errors()[max(0, before - 500) :]
 
     def signal(self, number: signal.Signals) -> None:
         """Send its process a signal."""
-        if self._process is not None and self._process.is_alive():
-            os.kill(self._process.pid, number)
+        self._run.signal(number)
 
     def kill(self) -> None:
         """kill -9."""
-        self.is_wanted = False
-        self._process.kill()
-        self._process.join(PATIENCE)
+        with self._changing:
+            self._is_wanted = False
+            self._run.kill()
 
     def stop(self) -> None:
         """SIGTERM, and wait."""
-        self.is_wanted = False
-        self.signal(signal.SIGTERM)
-        self._process.join(PATIENCE)
-        assert not self._process.is_alive(), f"{self.name} does not stop:\n{self.what_waits()}"
+        with self._changing:
+            self._is_wanted = False
+            assert self._run.stop() is not None, f"{self.name} does not stop:\n{self.what_waits()}"
 
     def end(self) -> None:
         """Leave nothing behind."""
-        if self._process is not None and self._process.is_alive():
+        if self._run is not None:
             self.kill()
         self.link.close()
 
@@ -228,9 +217,8 @@ class World:
     def revive(self) -> None:
         """Start again what ended by itself, as a supervisor does."""
         for name, node in self.nodes.items():
-            if node.ended:
-                self.restarts.append(f"{name}: {node.last_words()}")
-                self._launch(name)
+            if (last_words := node.revive(self.stores[self.broker_of(name)].url)) is not None:
+                self.restarts.append(f"{name}: {last_words}")
 
     def ready(self) -> None:
         """Wait until all nodes take clients."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,10 +13,9 @@ from brokerapp.data_folder import DataFolder
 from brokerapp.destination import Destination
 from brokerapp.snapshot import DestinationStats
 from brokerapp.store.embedded import EmbeddedStore
-from tests.clusters.serving import processes, serve
-from tests.faults.processes import free_port
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import until
+from tests.runbroker import Run, free_port
 
 PATIENCE = 30.0
 #: Milliseconds: short ones, which tests can wait for, and longer ones, which nothing here lasts.
@@ -44,26 +42,23 @@ class MemberProcess:
         self.name, self.port, self.data = name, port, folder / name
         self.config = folder / f"{name}.xml"
         self.config.write_text(config)
-        self._process: BaseProcess | None = None
+        self._log = folder / f"{name}.log"
+        self._run: Run | None = None
 
     # -- its process
 
     @property
     def is_running(self) -> bool:
         """Whether its process is there."""
-        return self._process is not None and self._process.is_alive()
+        return self._run is not None and self._run.is_alive
 
     def launch(self) -> None:
         """Run it; `ready` waits for it."""
-        self._told, teller = processes.Pipe(duplex=False)
-        self._process = processes.Process(target=serve, args=(self.config, self.data, teller), daemon=True)
-        self._process.start()
-        teller.close()
+        self._run = Run("--config", self.config, "--data", self.data, "--no-trace", log=self._log)
 
     def ready(self) -> None:
         """Wait until it says that it is ready."""
-        assert self._told.poll(PATIENCE), f"{self.name} does not start"
-        assert (said := self._told.recv()) == "ready", f"{self.name}: {said}"
+        self._run.ready()
 
     def start(self) -> None:
         """Run it."""
@@ -72,8 +67,7 @@ class MemberProcess:
 
     def kill(self) -> None:
         """kill -9."""
-        self._process.kill()
-        self._process.join(PATIENCE)
+        self._run.kill()
 
     def restart(self) -> None:
         """kill -9, and run it again."""

@@ -17,9 +17,9 @@ from brokerapp.config import Authentication, Grant, User, default_config
 from brokerapp.destination import Destination
 from brokerapp.network.address import Address
 from brokerapp.store.embedded import EmbeddedStore
-from tests.faults.processes import free_port
 from tests.protocol.clients import RawClient, StompClient
 from tests.protocol.running_node import RunningNode, until
+from tests.runbroker import free_port
 
 _numbers = itertools.count(1)
 

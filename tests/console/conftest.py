@@ -51,7 +51,8 @@ def lonely_console(settings, tmp_path) -> Iterator[None]:
 
 
 def point_at(settings, redis_url: str, broker: str, data) -> None:
-    """Have the console be that of this broker."""
+    """Have the console be that of this broker: what a page opened on another one, in a test before, is closed."""
+    close_console()
     settings.SLUICE = replace(settings.SLUICE, redis_url=redis_url, broker_name=broker, data=data)
     settings.CHANNEL_LAYERS = {
         "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [redis_url]}}

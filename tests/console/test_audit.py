@@ -1,7 +1,9 @@
 """The audit trail: what is written, how it is asked, what files of it hold."""
 
 import csv
+import getpass
 import json
+import socket
 from datetime import timedelta
 from io import StringIO
 
@@ -163,22 +165,75 @@ def test_old_entries_go_when_a_time_is_set_and_that_is_recorded(entries):
 def test_what_brokerctl_changes_is_in_the_trail_and_not_on_the_terminal(db, caplog):
     caplog.set_level("INFO")
     with telling("purge", "queue://a") as operation:
-        operation.result = {"purged": 3}
+        operation.before, operation.after = {"QueueSize": 3}, {"QueueSize": 0, "purged": 3}
     entry = AuditEntry.objects.get()
-    assert (entry.via, entry.action, entry.object, entry.after) == ("brokerctl", "purge", "queue://a", {"purged": 3})
-    assert entry.who
+    assert (entry.via, entry.action, entry.object) == ("brokerctl", "purge", "queue://a")
+    assert (entry.before, entry.after) == ({"QueueSize": 3}, {"QueueSize": 0, "purged": 3})
+    assert (entry.who, entry.address) == (getpass.getuser(), socket.gethostname())
     assert not caplog.records
 
 
-@pytest.mark.django_db(transaction=True)
-def test_brokerctl_tells_of_changes_and_of_nothing_else(running_broker, monkeypatch):
+@pytest.fixture
+def brokerctl(running_broker, monkeypatch):
+    """A function that runs brokerctl on the installation's broker; what it changed is read from the trail."""
     monkeypatch.setenv("REDIS_URL", running_broker.redis_url)
     monkeypatch.setenv("SLUICE_BROKER", running_broker.name)
-    call_command("brokerctl", "create", "queue://told", stdout=StringIO())
-    call_command("brokerctl", "destinations", stdout=StringIO())
+
+    def run(*words: str) -> AuditEntry | None:
+        call_command("brokerctl", *words, stdout=StringIO())
+        return AuditEntry.objects.first()
+
+    return run
+
+
+@pytest.mark.django_db(transaction=True)
+def test_brokerctl_tells_of_changes_and_of_nothing_else(brokerctl, running_broker):
+    here = ("--redis", running_broker.redis_url, "--name", running_broker.name)
+    brokerctl("create", "queue://told", *here)  # the same broker, said in more words
+    brokerctl("destinations")
     with pytest.raises(CommandError):
-        call_command("brokerctl", "purge", "queue://unknown", stdout=StringIO())
+        brokerctl("purge", "queue://unknown")
+    with pytest.raises(CommandError):
+        brokerctl("create", "queue://elsewhere", "--name", "another")
     assert [(entry.action, entry.object, entry.outcome) for entry in AuditEntry.objects.all()] == [
         ("purge", "queue://unknown", "refused"),
         ("create", "queue://told", "done"),
     ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_entry_of_brokerctl_says_how_it_was_before_and_how_it_is_after(brokerctl, broker, tmp_path):
+    created = brokerctl("create", "queue://changed")
+    assert (created.before, created.after["QueueSize"]) == (None, 0)
+    paused = brokerctl("pause", "changed")
+    assert (paused.before["Paused"], paused.after["Paused"]) == (False, True)
+    broker.send("/queue/changed", *"abc", parity="odd")
+    moved = brokerctl("move", "changed", "changed.to", "--selector", "parity = 'odd'", "--limit", "2")
+    assert moved.before == {"QueueSize": 3, "Paused": True}
+    asked = {"target": "changed.to", "selector": "parity = 'odd'", "limit": 2}
+    assert moved.after == {"QueueSize": 1, "Paused": True, "moved": 2, **asked}
+    purged = brokerctl("purge", "changed")
+    assert (purged.before["QueueSize"], purged.after["QueueSize"], purged.after["purged"]) == (1, 0, 1)
+    deleted = brokerctl("delete", "changed")
+    assert (deleted.before["QueueSize"], deleted.after) == (0, {"deleted": "changed", "messages": 0})
+    file = tmp_path / "activemq.xml"
+    file.write_text(
+        "<destinationInterceptors><virtualDestinationInterceptor><virtualDestinations><virtualTopic name='VT.>'/>"
+        "</virtualDestinations></virtualDestinationInterceptor></destinationInterceptors>"
+    )
+    imported = brokerctl("import", str(file))
+    names = [[each["name"] for each in told["virtualDestinations"]] for told in (imported.before, imported.after)]
+    assert (names[1], names[0] != names[1]) == (["VT.>"], True)
+    put = brokerctl("network-put", '{"name": "far", "uri": "tcp://far:1", "options": {"password": "secret"}}')
+    assert (put.object, put.before, put.after["uri"]) == ("far", None, "tcp://far:1")
+    removed = brokerctl("network-remove", "far")
+    assert (removed.before["uri"], removed.after) == ("tcp://far:1", {"removed": "far"})
+    assert "secret" not in json.dumps([[each.before, each.after] for each in AuditEntry.objects.all()])
+
+
+def test_a_verb_that_does_not_exist_is_answered_with_the_nearest_and_all_said_once():
+    with pytest.raises(CommandError) as found:
+        call_command("brokerctl", "purg")
+    said = str(found.value)
+    assert "there is no verb 'purg': did you mean purge?" in said
+    assert said.count("forget-waiting") == 1

@@ -9,6 +9,7 @@ from asgiref.testing import ApplicationCommunicator
 from django.conf import settings
 from django.contrib.sessions.backends.db import SessionStore
 from django.test import Client
+from django.urls import reverse
 
 from brokerapp.destination import Destination
 from console import effective, runs, seen_as
@@ -77,6 +78,14 @@ async def frame_with(live: Socket, topic: str, wanted=lambda cells: True) -> dic
             cells = message.get("topics", {}).get(topic)
             if cells is not None and wanted(cells):
                 return cells
+
+
+async def end_of(live: Socket) -> int:
+    """The code with which the server closes it."""
+    async with asyncio.timeout(2 * PATIENCE):
+        while (output := await live.receive_output(PATIENCE))["type"] != "websocket.close":
+            pass
+    return output["code"]
 
 
 async def test_anonymous_is_turned_away(console):
@@ -202,10 +211,7 @@ async def test_a_closed_account_loses_its_socket(console, session_of, monkeypatc
     await live.connect()
     await live.receive_json_from()
     await asyncio.to_thread(_close_account)
-    async with asyncio.timeout(2 * PATIENCE):
-        while (output := await live.receive_output(PATIENCE))["type"] != "websocket.close":
-            pass
-    assert output["code"] == LOGGED_OUT
+    assert await end_of(live) == LOGGED_OUT
 
 
 def _close_account() -> None:
@@ -344,8 +350,28 @@ async def test_who_sees_the_console_as_somebody_else_gets_their_frames_until_the
         while (await live.receive_json_from())["type"] != "refused":
             pass
     await asyncio.to_thread(lambda: Assignment.objects.filter(role="admin").delete())
-    async with asyncio.timeout(PATIENCE):
-        while (output := await live.receive_output(PATIENCE))["type"] != "websocket.close":
-            pass
-    assert output["code"] == SEEN_OTHERWISE
+    assert await end_of(live) == SEEN_OTHERWISE
     assert set(clocks) == {"admin"}
+
+
+async def test_tabs_that_were_open_when_a_look_begins_or_ends_get_no_more_of_what_they_may_not_see(console, session_of):
+    key = await asyncio.to_thread(session_of, "admin")
+
+    def post(page: str, **typed: str) -> None:
+        client = Client()
+        client.cookies[settings.SESSION_COOKIE_NAME] = key
+        assert client.post(reverse(page), typed).status_code == 302
+
+    async def watching(shown_to: str = "") -> Socket:
+        tab = socket(key, shown_to=shown_to)
+        await tab.connect()
+        await tab.send_json_to({"type": "subscribe", "topic": "overview"})
+        await frame_with(tab, "overview")
+        return tab
+
+    before = await watching()
+    await asyncio.to_thread(post, "see-as", kind="role", name="viewer")
+    assert await end_of(before) == SEEN_OTHERWISE
+    during = await watching((await asyncio.to_thread(effective.find, "role", "viewer")).words)
+    await asyncio.to_thread(post, "stop-seeing-as")
+    assert await end_of(during) == SEEN_OTHERWISE

@@ -4,13 +4,17 @@ import re
 import time
 
 import pytest
+import stomp
+from django.contrib.auth.models import User
 from django.urls import reverse
 
 from analytics.trace import Found
 from brokerapp.destination import Destination
 from brokerapp.engine.dead_letters import CAUSE
+from brokerapp.errors import DestinationNotFound
 from console.gateway import gateway
 from console.live.mirror import mirror
+from console.live.topics import FROM_DATABASE, Topic
 from console.models import AuditEntry, Job, MaskingRule, SavedSelector, Template
 from console.repair import jobs, work
 from console.repair.jobs import Wish, start
@@ -26,22 +30,24 @@ def name(console) -> str:
     return f"pages.{next(names)}"
 
 
-@pytest.fixture
-def dead(console, name) -> str:
-    """A queue in which three messages failed: they are in the queue dead-letter queue it names."""
-    mirror()
+def refuse_all(console, name: str) -> stomp.Connection12:
+    """A client that consumes from this queue and can use nothing it gets."""
     client = console.client()
-    refused = []
 
-    class Refuse:
+    class Refuse(stomp.ConnectionListener):
         def on_message(self, frame):
-            refused.append(client.nack(frame.headers["ack"]))
-
-        def __getattr__(self, _):
-            return lambda *_args: None
+            client.nack(frame.headers["ack"])
 
     client.set_listener("refuse", Refuse())
     client.subscribe(f"/queue/{name}", id="1", ack="client-individual")
+    return client
+
+
+@pytest.fixture
+def dead(console, name) -> str:
+    """A queue in which three messages failed: they are in the dead-letter queue."""
+    mirror()
+    client = refuse_all(console, name)
     for number in range(3):
         console.send(f"/queue/{name}", f'{{"n": {number}}}', order=f"{name}-{number}", persistent="true")
     until(lambda: len(failed(name)) == 3, "three dead letters")
@@ -55,7 +61,7 @@ def dead(console, name) -> str:
 def failed(name: str) -> list:
     try:
         page = gateway().browse(queue("ActiveMQ.DLQ"), 0, 500, None)
-    except Exception:
+    except DestinationNotFound:  # nothing has failed yet
         return []
     return [each for each in page.messages if each.original_destination == f"/queue/{name}"]
 
@@ -130,6 +136,21 @@ def test_nothing_is_sent_again_to_where_it_would_be_held(browser_of, dead):
         assert moved.status_code == 302
     finally:
         gateway().pause(queue(dead), False)
+
+
+def test_a_job_says_how_many_of_what_it_sent_again_failed_again(browser_of, console, dead, monkeypatch):
+    monkeypatch.setattr("console.repair.jobs.ask", lambda *_args: None)
+    operator, chosen = browser_of("operator"), [each.seq for each in failed(dead)][:2]
+    done = operator.post(act("ActiveMQ.DLQ"), {"action": "retry", "seq": chosen, "reason": "fixed"})
+    address, live = done["Location"], Topic.parse(f"job:{Job.objects.get().id}", ())
+    until(lambda: len(bodies(dead)) == 2, "they are in their queue again")
+    assert 'data-flag="false" role="status"' in text(operator.get(address))
+    refuse_all(console, dead)
+    until(lambda: len(failed(dead)) == 3, "they failed again")
+    assert "2 came back" in text(operator.get(address))
+    cells = FROM_DATABASE["job"](User.objects.get(username="operator"), live)
+    assert (cells["back"], cells["has_back"]) == ("2 came back", True)
+    assert operator.get(f"/api/v1/jobs/{live.argument}").json()["came_back"] == 2
 
 
 def test_a_retry_beyond_ones_limit_is_asked_of_an_operator(browser_of, dead, monkeypatch):

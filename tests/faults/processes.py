@@ -5,10 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
-import subprocess
-import sys
-import threading
 from pathlib import Path
 
 import psutil
@@ -17,9 +13,7 @@ from brokerapp.data_folder import DataFolder
 from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.store.redis import RedisStore
 from tests.protocol.running_node import until
-
-PROJECT = Path(__file__).resolve().parents[2]
-PATIENCE = 30.0
+from tests.runbroker import Run, free_port
 
 CONFIG = """\
 <broker xmlns="http://activemq.apache.org/schema/core" brokerName="{name}">
@@ -34,34 +28,33 @@ class BrokerProcess:
 
     def __init__(self, folder: Path, more: str = "", name: str = "faults") -> None:
         self.port = free_port()
-        self.config, self.data = folder / "activemq.xml", folder / "data"
+        self.config, self.data, self._log = folder / "activemq.xml", folder / "data", folder / "broker.log"
         self.config.write_text(CONFIG.format(port=self.port, more=more, name=name))
-        self._process: subprocess.Popen[str] | None = None
-        self.said: list[str] = []  #: on standard error
+        self._run: Run | None = None
 
     def start(self) -> None:
         """Run it until it says that it is ready."""
-        command = [sys.executable, "manage.py", "runbroker", "--config", self.config, "--data", self.data]
-        self._process = subprocess.Popen(
-            command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True).start()
-        line = self._process.stdout.readline().strip()
-        assert line == "ready", f"it said {line!r} and {self.said}"
+        self._run = Run("--config", self.config, "--data", self.data, log=self._log)
+        self._run.ready()
 
-    def _listen(self, stream) -> None:
-        for line in stream:
-            self.said.append(line.rstrip())
+    @property
+    def process(self) -> psutil.Process:
+        """That of the node."""
+        return psutil.Process(self._run.pid)
+
+    @property
+    def said(self) -> list[str]:
+        """On standard error."""
+        return self._run.errors().splitlines()
 
     def store_process(self) -> psutil.Process:
         """Its store's server."""
-        [server] = [each for each in psutil.Process(self._process.pid).children() if "valkey" in each.name()]
+        [server] = [each for each in self.process.children() if "valkey" in each.name()]
         return server
 
     def kill(self) -> None:
         """kill -9."""
-        self._process.kill()
-        self._process.wait(PATIENCE)
+        self._run.kill()
 
     def kill_store(self) -> None:
         """kill -9 of the store only."""
@@ -69,10 +62,9 @@ class BrokerProcess:
         os.kill(server.pid, signal.SIGKILL)
         until(lambda: is_dead(server), "the store is dead")
 
-    def terminate(self) -> int:
+    def terminate(self) -> int | None:
         """SIGTERM; its exit status."""
-        self._process.terminate()
-        return self._process.wait(PATIENCE)
+        return self._run.stop()
 
     def depths(self, prefix: str, kind: str = "queue") -> dict[str, int]:
         """Messages in the queues whose names begin so, as the store has them; or in the logs of another kind."""
@@ -88,19 +80,10 @@ class BrokerProcess:
 
     def end(self) -> None:
         """Leave nothing behind."""
-        if self._process is not None:
-            if self._process.poll() is None:
-                self.kill()
-            self._process.stdout.close()
+        if self._run is not None:
+            self.kill()
         with EmbeddedStore(self.data / "store"):
             pass  # whoever can claim the folder knows that the last server is gone
-
-
-def free_port() -> int:
-    """A TCP port nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def is_dead(process: psutil.Process) -> bool:

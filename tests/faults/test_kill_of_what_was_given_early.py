@@ -59,7 +59,7 @@ def test_after_kill_9_of_the_node_only_what_was_confirmed_is_there_and_flagged(b
     broker.start()
     bodies, flagged = left(broker, "/queue/early.node", broker.depths("early.node")["early.node"])
     assert bodies[0] == "stored"
-    assert bodies[1:] in ([], list("abc"))  # the store may have been told of it
+    assert "abc".startswith("".join(bodies[1:]))  # the store may have been told of some
     assert flagged == bodies
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import psutil
 import pytest
 
 from tests.faults.processes import BrokerProcess
@@ -37,8 +36,7 @@ def broker(tmp_path):
 @pytest.fixture
 def memory(broker):
     """Bytes the node's process has resident."""
-    process = psutil.Process(broker._process.pid)
-    return lambda: process.memory_info().rss
+    return lambda: broker.process.memory_info().rss
 
 
 def client(broker):

@@ -20,12 +20,13 @@ class Doomed(Node):
         self._by_task = by_task
         if not by_task:
             self._store.snapshot = self._refuse
+        self._begins, self._tasks.begin = self._tasks.begin, self._begin
 
     async def _refuse(self):
         raise Fenced("replaced")
 
-    def _begin(self, name, work):
-        super()._begin(name, self._refuse if name == "members" else work)
+    def _begin(self, name, work, **how):
+        self._begins(name, self._refuse if name == "members" and self._by_task else work, **how)
 
 
 @pytest.mark.parametrize("by_task", [False, True])

@@ -22,18 +22,18 @@ def entry(number):
 
 
 def test_nothing_is_kept_of_logs_of_which_nothing_came_back_or_nobody_consumes(homes):
-    homes.came_back_early(NAMES[0], [])
+    homes.coming.came_back(NAMES[0], [])
     assert not list(homes.abroad.consumers(SimpleNamespace(name=NAMES[0], away=True)))
-    assert (dict(homes._came_back), dict(homes.abroad._accounts)) == ({}, {})
+    assert (dict(homes.coming._came_back), dict(homes.abroad._accounts)) == ({}, {})
 
 
 def test_what_came_back_before_its_home_took_it_is_kept_until_the_log_is_gone_or_at_home_elsewhere(homes):
     two = Members(2, (ME, OTHER), ME.session)
     for name in NAMES:
-        homes.came_back_early(name, [entry(1)])
+        homes.coming.came_back(name, [entry(1)])
     homes.join(two)
     here = [name for name in NAMES if two.is_here(name)]
     assert 0 < len(here) < len(NAMES)
-    assert list(homes._came_back) == here
+    assert list(homes.coming._came_back) == here
     homes.lost(here[0])
-    assert list(homes._came_back) == here[1:]
+    assert list(homes.coming._came_back) == here[1:]

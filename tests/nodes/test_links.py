@@ -170,6 +170,19 @@ async def test_of_too_many_who_are_not_known_the_one_who_waits_longest_goes(monk
             each.writer.close()
 
 
+async def test_who_has_not_begun_to_speak_tls_counts_among_those_who_are_not_known(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MAX_STRANGERS", 2)
+    authority = Authority(tmp_path)
+    async with listening("a", trusting(authority)) as a, listening("b", trusting(authority)) as b:
+        silent = [await asyncio.open_connection(*b.address.split(":")) for _ in range(3)]
+        assert await is_refused(SimpleNamespace(reader=silent[0][0], writer=silent[0][1]))
+        assert not any(reader.at_eof() for reader, _ in silent[1:])
+        call(a, "b", b.address)
+        await asyncio.wait_for(b.ears.met.wait(), PATIENCE)  # at the cost of who waits longest
+        assert await is_refused(SimpleNamespace(reader=silent[1][0], writer=silent[1][1]))
+        silent[2][1].close()
+
+
 async def test_a_proof_that_was_meant_for_another_node_is_worth_nothing():
     async with listening("a") as a, listening("b") as b:
         someone = await stranger(b)

@@ -1,20 +1,17 @@
 """Nodes as processes, `manage.py runbroker`, linked over TLS: they are restarted, stand still, and are killed."""
 
-import os
 import signal
-import subprocess
-import sys
 import threading
 from collections import Counter
 
 import pytest
 
 from tests.certificates import PASSWORD, Authority
-from tests.faults.processes import PROJECT, free_port
 from tests.nodes.conftest import SeveralNodes
 from tests.nodes.test_failing_over import Consumer, Producer
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import until
+from tests.runbroker import Run, free_port
 
 #: Seconds without a beat after which a node is dead.
 TIMEOUT = 3.0
@@ -37,37 +34,20 @@ class NodeProcess:
         config.write_text(
             CONFIG.format(broker=broker, port=self.port, keys=keys, password=PASSWORD, trusted=authority.pem)
         )
-        self._command = [
-            sys.executable, "manage.py", "runbroker", "--config", config, "--data", folder / name, "--redis", redis_url,
-            "--node", name, "--node-timeout", str(TIMEOUT), "--link", "ssl://127.0.0.1",
-        ]  # fmt: skip
-        self.readiness = threading.Semaphore(0)
+        self._arguments = (
+            "--config", config, "--data", folder / name, "--redis", redis_url, "--node", name,
+            "--node-timeout", str(TIMEOUT), "--link", "ssl://127.0.0.1",
+        )  # fmt: skip
+        self._log = folder / f"{name}.log"
         self.start()
 
     def start(self):
         """Again, after it ended."""
-        self.process = subprocess.Popen(self._command, cwd=PROJECT, stdout=subprocess.PIPE, text=True)
-        threading.Thread(target=self._listen, daemon=True).start()
+        self.run = Run(*self._arguments, log=self._log)
 
     def stop(self):
         """Let it end cleanly."""
-        self.process.terminate()
-        assert self.process.wait(60) == 0
-        self.process.stdout.close()
-
-    def _listen(self):
-        for line in self.process.stdout:
-            if line.strip() == "ready":
-                self.readiness.release()
-
-    def wait(self):
-        """Until it takes clients, again if it did before."""
-        assert self.readiness.acquire(timeout=60)
-
-    def end(self):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
+        assert self.run.stop() == 0
 
 
 @pytest.fixture(scope="module")
@@ -76,11 +56,11 @@ def processes(tmp_path_factory, redis_url):
     nodes = {name: NodeProcess(authority, broker.name, name, redis_url) for name in "ab"}
     try:
         for each in nodes.values():
-            each.wait()
+            each.run.ready()
         yield broker, nodes
     finally:
         for each in nodes.values():
-            each.end()
+            each.run.kill()
 
 
 def test_restarting_node_after_node_under_load_loses_nothing_of_a_client_with_a_list_of_addresses(processes, name):
@@ -103,7 +83,7 @@ def test_restarting_node_after_node_under_load_loses_nothing_of_a_client_with_a_
             so_far = len(sent)
             until(lambda so_far=so_far: len(sent) > so_far + 20, "the other node goes on", 60)
             node.start()
-            node.wait()
+            node.run.ready()
         over.set()
         work[0].join(60)
         until(lambda: {number for number, _ in consumer.got} >= set(sent), "all is consumed", 60)
@@ -128,7 +108,7 @@ def test_a_node_that_stands_still_is_replaced_joins_again_and_may_be_killed(proc
     holder.send(f"/queue/{queue}", "held", persistent="true")
     holder.take()
 
-    os.kill(nodes["a"].process.pid, signal.SIGSTOP)
+    nodes["a"].run.signal(signal.SIGSTOP)
     taker = StompClient(nodes["b"].port)
     until(lambda: broker.members() == {"b"}, "a is taken for dead", 60)
     taker.subscribe(f"/queue/{queue}", ack="client-individual")
@@ -136,16 +116,16 @@ def test_a_node_that_stands_still_is_replaced_joins_again_and_may_be_killed(proc
     assert (message.body, message.headers.get("redelivered")) == ("held", "true")
     taker.ack(message)
 
-    os.kill(nodes["a"].process.pid, signal.SIGCONT)
+    nodes["a"].run.signal(signal.SIGCONT)
     assert holder.disconnected.wait(60)
-    nodes["a"].wait()
+    nodes["a"].run.ready()
     assert broker.members() == {"a", "b"}
 
     queue = broker.queue_at("a", f"{name}.more")
     taker.subscribe(f"/queue/{queue}", id="more", ack="client-individual")
     taker.send(f"/queue/{queue}", "1", persistent="true")
     [first] = taker.take()
-    nodes["a"].process.kill()
+    nodes["a"].run.kill()
     taker.ack(first)
     taker.send(f"/queue/{queue}", "2", persistent="true")
     [second] = taker.take()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -116,6 +117,59 @@ def test_with_a_connector_that_a_file_has_no_more_goes_what_was_kept_for_it(stor
         a.restart(network_connectors=())
         until(lambda: not kept(a, name), "neither")
         forget(connect, b, name)
+
+
+def kept_at(node: RunningNode, topic: str) -> list[int]:
+    """How many messages of a topic it keeps for its bridges."""
+    return node.look(
+        lambda: [
+            each.log.depth
+            for each in node.node.broker.durables
+            if each.subscription.leads_to and Destination.topic(topic) in each.subscription.topics
+        ]
+    )
+
+
+def test_what_came_from_a_broker_is_not_kept_for_the_bridge_to_it(store, connect, name):
+    with running(store) as b, running(store, to(b.port)) as a:
+        b.ask(lambda admin: admin.networks.put(to(a.port, name="back").to_json()))
+        until(lambda: bridged(a) and bridged(b), "the bridges")
+        subscribers = [durable(connect, node, name) for node in (a, b)]
+        wait_for_demand(a, f"topic://{name}")
+        wait_for_demand(b, f"topic://{name}")
+        b.ask(lambda admin: admin.networks.stop("back"))
+        connect(port=a.port).send(f"/topic/{name}", "from a", persistent="true")
+        connect(port=b.port).send(f"/topic/{name}", "from b", persistent="true")
+        assert subscribers[0].bodies() == ["from a"]
+        assert sorted(subscribers[1].bodies(2)) == ["from a", "from b"]
+        assert kept_at(b, name) == [1]
+        b.ask(lambda admin: admin.networks.start("back"))
+        assert subscribers[0].bodies() == ["from b"]
+        b.restart()
+        found = b.look(lambda: {each.subscription.name: each.subscription.leads_to for each in b.node.broker.durables})
+        assert found == {name: "", f"NC-DS_{b.name}_{name}": a.name}
+
+
+def test_a_subscription_that_is_in_use_for_now_is_tried_again(store, b, connect, name, monkeypatch):
+    monkeypatch.setattr("brokerapp.network.intake.REFUSED_SECONDS", 0.1)
+    with running(store, to(b.port)) as a:
+        until(lambda: bridged(a), "the bridge")
+        subscriber = durable(connect, b, name)
+        until(lambda: kept(a, name) == {name}, "it")
+        switch(a, False)
+        [log] = a.look(lambda: [each.log for each in a.node.broker.durables.of_topic(Destination.topic(name))])
+        ghost = SimpleNamespace(client=SimpleNamespace(member=""), guest_of="")
+        a.look(lambda: log.consumers.append(ghost))  # whoever has it
+        switch(a, True)
+
+        def said() -> str:
+            [way] = a.ask(lambda admin: admin.networks.stats()).connectors[0].ways
+            return way.last_error
+
+        until(lambda: "has a consumer already" in said(), "the refusal")
+        a.look(lambda: log.consumers.remove(ghost))
+        connect(port=a.port).send(f"/topic/{name}", "after all", persistent="true")
+        assert subscriber.bodies() == ["after all"]
 
 
 @pytest.mark.scenario("NB-54")

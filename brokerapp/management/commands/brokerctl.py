@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 from argparse import SUPPRESS, ArgumentParser, Namespace
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import asdict, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -24,6 +26,7 @@ from brokerapp.management.cluster_verb import cluster
 from brokerapp.management.network_verbs import NETWORK_VERBS, add_network_verbs
 from brokerapp.management.operations import telling
 from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
+from brokerapp.management.recorded import is_recorded, noted, object_of
 from brokerapp.management.whatif_verb import add_whatif_verb, whatif
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.snapshot import NodeStatus, Tally
@@ -46,7 +49,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         _add_common(parser, {"data": None, "redis": None, "name": None, "json": False})
-        verbs = parser.add_subparsers(dest="verb", required=True)
+        verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+        parser.error = partial(_wrong, parser.error, verbs.choices)
         listing = verbs.add_parser("destinations", help="destinations with their numbers")
         listing.add_argument("--contains", default="", help="only those whose name contains this")
         listing.add_argument("--temporary", action="store_true", help="temporary ones, too")
@@ -90,8 +94,7 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         args = Namespace(**options)
         try:
-            url, name = _where(args)
-            result, lines = _told(args, lambda: asyncio.run(_answer(url, name, args)))
+            result, lines = _answered(*_where(args), args)
         except (BrokerError, OSError) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(json.dumps(result, indent=1, ensure_ascii=False) if args.json else "\n".join(lines))
@@ -106,6 +109,17 @@ def _add_common(parser: ArgumentParser, defaults: dict[str, Any]) -> None:
     parser.add_argument("--json", action="store_true", default=defaults["json"], help="answer in JSON")
 
 
+def _wrong(say: Callable[[str], NoReturn], verbs: Collection[str], message: str) -> NoReturn:
+    """Say what is wrong with a command line; where the verb does not exist, which may have been meant, and all."""
+    found = re.match("argument VERB: invalid choice: '(.*?)'", message)
+    if found is None:
+        say(message)
+    from difflib import get_close_matches  # here: who types well need not wait for it
+
+    near = " or ".join(get_close_matches(found[1], verbs))
+    say(f"there is no verb {found[1]!r}{f': did you mean {near}?' if near else '.'} The verbs are {', '.join(verbs)}")
+
+
 def _where(args: Namespace) -> tuple[str, str]:
     """The store's URL and the broker's name, from the options or the environment."""
     environment = Environment.read()
@@ -116,26 +130,24 @@ def _where(args: Namespace) -> tuple[str, str]:
 
 
 Answer = tuple[Any, list[str]]
+Verb = Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]
 
 
-async def _answer(url: str, name: str, args: Namespace) -> Answer:
+def _answered(url: str, name: str, args: Namespace) -> Answer:
+    """The answer; what changes this installation's broker is told to whoever records that."""
+    verb = VERBS[args.verb]
+    if not is_recorded(args, url, name):
+        return asyncio.run(_answer(url, name, verb, args))
+    with telling(args.verb, object_of(args)) as operation:
+        return asyncio.run(_answer(url, name, partial(noted, operation, verb), args))
+
+
+async def _answer(url: str, name: str, verb: Verb, args: Namespace) -> Answer:
     admin = BrokerAdmin(url, name)
     try:
-        return await VERBS[args.verb](admin, args)
+        return await verb(admin, args)
     finally:
         await admin.close()
-
-
-def _told(args: Namespace, call: Callable[[], Answer]) -> Answer:
-    """The answer of the call; what changes this installation's broker is told to whoever records that."""
-    is_other = any(each is not None for each in (args.data, args.redis, args.name))
-    if is_other or args.verb in READING or getattr(args, "dry_run", False):
-        return call()
-    about = next(str(value) for name in ABOUT if (value := getattr(args, name, None)) is not None)
-    with telling(args.verb, about) as operation:
-        answer = call()
-        operation.result = answer[0]
-    return answer
 
 
 async def _destinations(admin: BrokerAdmin, args: Namespace) -> Answer:
@@ -300,29 +312,7 @@ def _homes(node: NodeStatus) -> str:
     return f", home of {node.homes['logs']:,} queue{'' if node.homes['logs'] == 1 else 's'}{unreached}"
 
 
-#: Verbs that change nothing; what is not among them is recorded.
-READING = frozenset(
-    {
-        "destinations",
-        "browse",
-        "waiting",
-        "subscriptions",
-        "definitions",
-        "export",
-        "stats",
-        "groups",
-        "selectors",
-        "networks",
-        "network-demand",
-        "network-why",
-        "whatif",
-        "cluster",
-    }
-)
-#: Arguments that say what a verb is about, the most telling first.
-ABOUT = ("destination", "queue", "job", "subscription", "connector", "file", "verb")
-
-VERBS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]] = {
+VERBS: dict[str, Verb] = {
     "destinations": _destinations,
     "browse": _browse,
     "create": _create,

@@ -40,6 +40,21 @@ def test_what_was_set_aside_is_tried_again_also_when_some_of_it_was_under_way_fo
     assert (source.begun, source.ended, intake.aside) == (["out:1", "out:1"], ["out:1"], {})
 
 
+def test_a_subscription_that_the_source_refuses_is_tried_again_unless_nobody_wants_it_any_more(source, intake):
+    wanted = {TOPIC.id: TOPIC}
+    intake.begin(TOPIC)
+    assert intake.has_begun("begun:1")
+    assert intake.refused("begun:1", wanted, "it has a consumer already") is TOPIC
+    assert intake.aside == {"1": "it has a consumer already"}
+    source.due.pop()()
+    assert (source.begun, source.ended, intake.aside) == (["out:1", "out:1"], [], {})
+    assert intake.refused("begun:1", {}, "it has a consumer already") is None
+    intake.refused("begun:1", wanted, "it has a consumer already")
+    intake.end(TOPIC)
+    source.due.pop()()
+    assert source.begun == ["out:1", "out:1"]
+
+
 def test_nothing_is_remembered_of_a_subscription_that_is_over(source, intake):
     intake.begin(TOPIC)
     assert intake.is_durable("out:1")

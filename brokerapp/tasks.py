@@ -1,0 +1,57 @@
+"""Tasks: what a node does side by side as long as it runs. Each survives a store that is away, and faults of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from brokerapp.errors import Fenced, StoreUnavailable, Unlinked
+
+logger = logging.getLogger(__name__)
+
+#: Seconds until a task goes on that found the store away, and one that failed.
+AWAY_SECONDS, FAULT_SECONDS = 0.25, 1.0
+#: Seconds between two times that a task is asked to end.
+ASK_SECONDS = 1.0
+
+
+class Tasks:
+    """Those of one node. `give_up` is told why it cannot go on."""
+
+    def __init__(self, give_up: Callable[[Exception], None]) -> None:
+        self._give_up = give_up
+        self._running: list[asyncio.Task] = []
+
+    def begin(self, name: str, work: Callable[[], Awaitable[None]], *, vital: bool = False) -> None:
+        """Do this until the end, again where it ended with an error; a fault in what is `vital` ends the node."""
+        self._running.append(asyncio.create_task(self._guard(name, work, vital=vital), name=name))
+
+    async def _guard(self, name: str, work: Callable[[], Awaitable[None]], *, vital: bool) -> None:
+        while True:
+            try:
+                await work()
+            except (Fenced, Unlinked) as error:
+                logger.error("%s", error)
+                self._give_up(error)
+                return
+            except StoreUnavailable as error:
+                logger.debug("%s: %s", name, error)
+                await asyncio.sleep(AWAY_SECONDS)
+            except Exception as error:
+                logger.exception("%s failed", name)
+                if vital:
+                    self._give_up(error)
+                    return
+                await asyncio.sleep(FAULT_SECONDS)
+
+    def cancel(self) -> None:
+        """Ask all to end."""
+        for task in self._running:
+            task.cancel()
+
+    async def end(self) -> None:
+        """End all. A cancel that meets the end of one of the driver's reads gets lost: ask until they are done."""
+        while running := [task for task in self._running if not task.done()]:
+            self.cancel()
+            await asyncio.wait(running, timeout=ASK_SECONDS)
