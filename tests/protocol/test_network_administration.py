@@ -36,6 +36,7 @@ def connector_of(node: RunningNode) -> ConnectorStats:
     return stats_of(node).connectors[0]
 
 
+@pytest.mark.scenario("NB-67")
 def test_a_broker_tells_what_its_bridges_did_and_for_whom(pair, connect, name):
     a, b = pair
     [before] = connector_of(a).ways
