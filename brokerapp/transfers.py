@@ -19,7 +19,7 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.engine.choosing import selector_headers
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
-from brokerapp.engine.routing import route
+from brokerapp.engine.routing import route, telling
 from brokerapp.engine.window import PAGE
 from brokerapp.entries import entry_of
 from brokerapp.errors import LimitExceeded, RequestRefused
@@ -211,6 +211,7 @@ class Transfers:
     def on_its_way(self, message: Message, target: Destination) -> Placed:
         """The message with the way it will take. Raises RequestRefused when it would come nowhere."""
         found = route(message, target, self._broker.topology)
+        message = telling(message, found)
         if found.groups is None:
             found.groups = self._broker.publishing.groups(found)
         if not (found.groups or found.topics):
