@@ -83,8 +83,9 @@ def _run(folder: Path, staged: Path) -> None:
         command, env={**os.environ, **own}, cwd=environment.spark, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        connected(environment, _PATIENCE)
+        session = connected(environment, _PATIENCE)
         warm_up(environment)
+        session.stop()
         server.send_signal(signal.SIGTERM)
         server.wait(_PATIENCE)
     finally:
