@@ -194,12 +194,13 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     ),
     "brokerapp.explaining": PARTS_OF_CORE,
     "brokerapp.peers": PARTS_OF_CORE,
-    "brokerapp.sending": PARTS_OF_CORE,
+    "brokerapp.handwritten": ("brokerapp.actions", "brokerapp.message"),
+    "brokerapp.sending": (*PARTS_OF_CORE, "brokerapp.handwritten"),
     "brokerapp.edit": (
-        "brokerapp.destination", "brokerapp.engine", "brokerapp.errors", "brokerapp.message", "brokerapp.selectors",
-        "brokerapp.sending",
+        "brokerapp.destination", "brokerapp.engine", "brokerapp.errors", "brokerapp.handwritten", "brokerapp.message",
+        "brokerapp.selectors",
     ),
-    "brokerapp.steps": (*PARTS_OF_CORE, "brokerapp.edit", "brokerapp.sending", "brokerapp.transfers"),
+    "brokerapp.steps": (*PARTS_OF_CORE, "brokerapp.edit", "brokerapp.handwritten", "brokerapp.transfers"),
     "brokerapp.transfers": PARTS_OF_CORE,
     "brokerapp.admin": (
         *VALUES, "brokerapp.admin", "brokerapp.cluster.status",
