@@ -27,7 +27,7 @@ CORE = (
     "brokerapp.failures", "brokerapp.flow_control", "brokerapp.full_place",
     "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.leftovers",
     "brokerapp.logs", "brokerapp.nodes.abroad", "brokerapp.nodes.claims", "brokerapp.nodes.coming",
-    "brokerapp.nodes.doubts", "brokerapp.nodes.guests", "brokerapp.nodes.hearing",
+    "brokerapp.nodes.doubts", "brokerapp.nodes.dropping", "brokerapp.nodes.guests", "brokerapp.nodes.hearing",
     "brokerapp.nodes.homes", "brokerapp.nodes.known", "brokerapp.nodes.leaving", "brokerapp.nodes.members",
     "brokerapp.nodes.shares", "brokerapp.nodes.strangers", "brokerapp.nodes.summary",
     "brokerapp.nodes.wanted", "brokerapp.nodes.words",
