@@ -194,6 +194,7 @@ class Node:
     async def _find_place(self, last: int) -> None:
         """Take part in what other nodes do: they know us first, then we know the logs, then some are ours."""
         await self._unless_failed(self.membership.settled(known=False))
+        await self._unless_failed(self.broker.homes.past.learn())
         states = await self._store.recover()
         self.broker.restoring.recover(states, last)
         self.broker.homes.joined()
@@ -316,9 +317,7 @@ class Node:
     def _shut(self) -> None:
         """Take no more clients, and let go of those that are there."""
         if self._listeners is not None:
-            self._listeners.close()
-            for client in list(self.broker.clients.values()):
-                client.sink.close()
+            self._listeners.abandon()
 
     async def _tick(self) -> None:
         while True:
