@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from brokerapp import properties
 from brokerapp.actions import Send
 from brokerapp.broker import Broker
 from brokerapp.client import Client
@@ -22,8 +23,8 @@ from brokerapp.message import DEFAULT_PRIORITY, escape
 
 #: Messages alike that one request may send.
 MAX_COUNT = 10_000
-#: Sent before the first of them must be confirmed: bounds what is under way.
-AT_ONCE = 500
+#: Sent before the first of them must be confirmed, and bytes of those: bounds what is under way.
+AT_ONCE, BYTES_AT_ONCE = 500, 8 * 1024 * 1024
 #: Steps of a route that are told.
 MAX_HOPS_TOLD = 200
 #: Messages of which it can be asked at once where they would come.
@@ -57,12 +58,22 @@ class TestSend:
         return TestSend(**{**data, "body": base64.b64decode(data["body"])})
 
     def send(self, more: Mapping[str, str]) -> Send:
-        """What a client would ask, with more properties."""
+        """What a client would ask, with more properties, which the broker writes."""
         lines = "".join(f"{escape(name)}:{escape(value)}\n" for name, value in {**self.properties, **more}.items())
         return Send(
             self.destination, lines, self.body, self.persistent, self.priority, self.expires, None, None, None,
             self.is_bytes,
         )  # fmt: skip
+
+
+def weight(properties: Mapping[str, str], body: bytes) -> int:
+    """About how many bytes this is in each message."""
+    return len(body) + sum(len(name) + len(value) for name, value in properties.items())
+
+
+def portion(most: int, weight: int) -> int:
+    """How many messages of so many bytes go at once, at most so many: all wait while the store takes them in."""
+    return max(1, min(most, BYTES_AT_ONCE // max(1, weight)))
 
 
 class Sending:
@@ -77,12 +88,14 @@ class Sending:
     async def send(self, message: dict[str, Any], count: int, actor: str) -> dict[str, Any]:
         """Send so many messages alike. The first one's id, how many were sent, and where messages like it come now."""
         wanted = TestSend.from_json(message)
+        properties.check(wanted.properties, may_wait=True)
         if not 0 < count <= MAX_COUNT:
             raise RequestRefused(f"{count} messages at once: from 1 to {MAX_COUNT} can be sent")
         first, sent, send = "", 0, wanted.send({"sentBy": actor} if actor else {})
+        at_once = portion(AT_ONCE, weight(wanted.properties, wanted.body))
         try:
             while sent < count:
-                size = min(AT_ONCE, count - sent)
+                size = min(at_once, count - sent)
                 under_way = [self._give(send)]
                 first = first or self._broker.publishing.last_id
                 under_way += [self._give(send) for _ in range(size - 1)]

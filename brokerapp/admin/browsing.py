@@ -5,6 +5,7 @@ from __future__ import annotations
 from brokerapp.admin.door import Door
 from brokerapp.destination import Destination
 from brokerapp.engine.job import Job
+from brokerapp.homeward import ORIGIN
 from brokerapp.message import Message
 from brokerapp.selectors import Seen, compile_selector
 from brokerapp.snapshot import BrowsedMessage, BrowsePage, Tally, WaitingMessage
@@ -122,11 +123,12 @@ def _browsed(entry: StoredEntry, destination: Destination) -> BrowsedMessage:
     message = entry.message
     headers = dict(message.headers)
     headers["destination"] = entry.shown or destination.stomp
+    came_from = headers.get(ORIGIN)
     if entry.original:
-        headers["original-destination"] = entry.original
+        headers[ORIGIN] = entry.original
     return BrowsedMessage(
-        entry.seq, message.id, destination.stomp, headers.get("original-destination"), headers, message.body,
-        len(message.body), message.path,
+        entry.seq, message.id, destination.stomp, headers.get(ORIGIN), headers, message.body,
+        len(message.body), message.path, came_from,
     )  # fmt: skip
 
 

@@ -13,8 +13,9 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
 from brokerapp.destination import Destination
-from brokerapp.edit import EDITABLE, MAX_LIFE, MAX_PRIORITY, Edit, body_of
+from brokerapp.edit import MAX_LIFE, MAX_PRIORITY, Edit, body_of
 from brokerapp.errors import RequestRefused
+from brokerapp.properties import EDITABLE
 from console.access import may, visible
 from console.api.operations import operation
 from console.api.paging import Paged, PageQuery, page_of
