@@ -81,7 +81,7 @@ java:
 	fi
 
 browser:
-	@command -v chromium >/dev/null || { $(APT_INSTALL) chromium chromium-sandbox fonts-liberation; }
+	@command -v chromium-headless-shell >/dev/null || { $(APT_INSTALL) chromium-headless-shell fonts-liberation; } || command -v chromium >/dev/null
 
 # Clients of other makers, which the tests run: JavaScript's, and an older stomp.py in a folder of its own.
 clients: $(STOMPJS)/.installed $(STOMP_PY_8)/.installed $(JOLOKIAJS)/.installed $(PROMTOOL)

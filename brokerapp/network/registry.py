@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from brokerapp.errors import ConfigurationRefused, DefinitionRefused, InvalidDestination
@@ -13,6 +13,9 @@ from brokerapp.network.terms import terms_of
 from brokerapp.store.redis import RedisStore
 
 logger = logging.getLogger(__name__)
+
+#: All that is kept, as JSON has it.
+Kept = dict[str, Any]
 
 
 class Registry:
@@ -29,13 +32,16 @@ class Registry:
 
         With the `first` node of a broker what operators started and stopped is forgotten.
         """
-        wanted, stored = _dump(configured), await self._read()
-        if not stored or (impose and stored["imported"] != wanted):
-            former = {each.get("name") for each in stored.get("connectors", ())}.union(stored.get("gone", ()))
-            gone = sorted(former.difference(each.name for each in configured))
-            await self._write({"imported": wanted, "connectors": json.loads(wanted), "running": {}, "gone": gone})
-        elif first:
-            await self._write({**stored, "running": {}})
+        wanted = _dump(configured)
+
+        def begun(stored: Kept) -> Kept | None:
+            if not stored or (impose and stored["imported"] != wanted):
+                former = {each.get("name") for each in stored.get("connectors", ())}.union(stored.get("gone", ()))
+                gone = sorted(former.difference(each.name for each in configured))
+                return {"imported": wanted, "connectors": json.loads(wanted), "running": {}, "gone": gone}
+            return {**stored, "running": {}} if first else None
+
+        await self._change(begun)
 
     async def found(self) -> tuple[list[NetworkConnector], dict[str, bool]]:
         """The connectors in force, and of those that an operator started or stopped which, by name.
@@ -55,26 +61,34 @@ class Registry:
 
         What was left out stays in the store until it is changed.
         """
-        stored = await self._read()
-        left_out = [each for each in stored.get("connectors", ()) if each.get("name") != changed and _refusal(each)]
-        kept = [*json.loads(_dump(connectors)), *left_out]
-        gone = [each for each in stored.get("gone", ()) if each != changed]
-        await self._write({**stored, "connectors": kept, "running": dict(running), "gone": gone})
+
+        def changed_to(stored: Kept) -> Kept:
+            left_out = [each for each in stored.get("connectors", ()) if each.get("name") != changed and _refusal(each)]
+            kept = [*json.loads(_dump(connectors)), *left_out]
+            gone = [each for each in stored.get("gone", ()) if each != changed]
+            return {**stored, "connectors": kept, "running": dict(running), "gone": gone}
+
+        await self._change(changed_to)
 
     async def gone(self) -> list[str]:
         """The names of those that a file has no more, of which something may be left."""
         return (await self._read()).get("gone", [])
 
-    async def forget_gone(self) -> None:
-        """Nothing is left of them."""
-        await self._write({**await self._read(), "gone": []})
+    async def forget_gone(self, names: Collection[str]) -> None:
+        """Nothing is left of these."""
+        await self._change(lambda stored: {**stored, "gone": [n for n in stored.get("gone", ()) if n not in names]})
 
-    async def _read(self) -> dict:
+    async def _read(self) -> Kept:
         text = await self._store.connectors()
-        return json.loads(text) if text is not None else {}
+        return json.loads(text) if text else {}
 
-    async def _write(self, kept: Mapping[str, Any]) -> None:
-        await self._store.keep_connectors(json.dumps({"imported": "", **kept}))
+    async def _change(self, changed: Callable[[Kept], Kept | None]) -> None:
+        """Keep what follows from what is kept, whatever others make of it meanwhile; None: it stays."""
+        while True:
+            text = await self._store.connectors()
+            kept = changed(json.loads(text) if text else {})
+            if kept is None or await self._store.keep_connectors(text, json.dumps({"imported": "", **kept})):
+                return
 
 
 def _refusal(stored: Mapping[str, Any]) -> str:

@@ -41,7 +41,7 @@ class Seat:
                 await self.connections.become(*wanted)
                 if self.is_here and (gone := await self._registry.gone()):
                     self.connections.forget(gone)
-                    await self._registry.forget_gone()
+                    await self._registry.forget_gone(gone)
 
     async def run(self) -> None:
         """Settle whenever something changed, until cancelled. Raises StoreUnavailable."""

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
 
 from websockets.client import ClientProtocol
-from websockets.frames import Frame, Opcode
+from websockets.frames import Frame
 from websockets.http11 import Response
 from websockets.protocol import State
 from websockets.typing import Subprotocol
@@ -20,31 +19,32 @@ from websockets.uri import parse_uri
 
 from brokerapp.connector import MAX_BODY_BYTES
 from brokerapp.network.address import Address
+from brokerapp.stomp.carrying import DATA, Carrying
 from brokerapp.stomp.frames import MAX_HEAD_BYTES
 
 #: A broker sends one frame a message, and no larger one is read.
 MAX_MESSAGE_BYTES = MAX_HEAD_BYTES + MAX_BODY_BYTES
-_DATA = frozenset({Opcode.TEXT, Opcode.BINARY, Opcode.CONT})
 _STOMP = Subprotocol("v12.stomp")
 #: The package tells of every connection; here the connectors do.
 _logger = logging.getLogger("websockets.client")
 _logger.setLevel(logging.WARNING)
 
 
-class Tunnel(asyncio.Protocol):
+class Tunnel(Carrying):
     """One connection. `opened` is done when the other end has agreed, or fails with OSError."""
 
     def __init__(self, link: asyncio.Protocol, address: Address) -> None:
-        self._link = link
-        self._protocol = ClientProtocol(
+        spoken = ClientProtocol(
             parse_uri(str(address)), subprotocols=[_STOMP], max_size=MAX_MESSAGE_BYTES, logger=_logger
         )  # fmt: skip
+        super().__init__(spoken)
+        self._link = link
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     # -- asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport: asyncio.Transport = transport  # type: ignore[assignment]
+        super().connection_made(transport)
         self._protocol.send_request(self._protocol.connect())
         self._flush()
 
@@ -54,7 +54,7 @@ class Tunnel(asyncio.Protocol):
         for event in self._protocol.events_received():
             if isinstance(event, Response):
                 self._agreed()
-            elif isinstance(event, Frame) and event.opcode in _DATA:
+            elif isinstance(event, Frame) and event.opcode in DATA:
                 said.append(event.data)
         if said:
             self._link.data_received(b"".join(said))
@@ -67,10 +67,6 @@ class Tunnel(asyncio.Protocol):
         elif not self.opened.done():
             self.opened.set_exception(OSError(f"it speaks no WebSocket: {self._protocol.handshake_exc}"))
 
-    def eof_received(self) -> None:
-        self._protocol.receive_eof()
-        self._flush()
-
     def pause_writing(self) -> None:
         self._link.pause_writing()
 
@@ -82,16 +78,6 @@ class Tunnel(asyncio.Protocol):
             self.opened.set_exception(exc or ConnectionResetError("it closed the connection"))
         elif not self.opened.cancelled() and self.opened.exception() is None:
             self._link.connection_lost(exc)
-
-    def _flush(self) -> None:
-        """Write what there is to say: bytes, and nothing when that was all for ever."""
-        pieces = self._protocol.data_to_send()
-        if self._transport.is_closing():
-            return
-        if data := b"".join(pieces):
-            self._transport.write(data)
-        if b"" in pieces:
-            self._transport.close()
 
     # -- the link's side: a transport
 
@@ -107,27 +93,3 @@ class Tunnel(asyncio.Protocol):
             self._protocol.send_close()
             self._flush()
         self._transport.close()
-
-    def abort(self) -> None:
-        """Cut the connection."""
-        self._transport.abort()
-
-    def is_closing(self) -> bool:
-        """Whether nothing can be written any more."""
-        return self._protocol.state is not State.OPEN or self._transport.is_closing()
-
-    def pause_reading(self) -> None:
-        """Take no more for now."""
-        self._transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        """Take more again."""
-        self._transport.resume_reading()
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """When to call pause_writing and resume_writing."""
-        self._transport.set_write_buffer_limits(high, low)
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """What is known of the socket."""
-        return self._transport.get_extra_info(name, default)

@@ -77,11 +77,11 @@ class Guests:
         if log is None:
             self._homes.tell(session, Word.KNOWN, id, f"there is no {name}")
             return
-        durable = self._broker.durables.known(name)
-        if durable is not None and not durable.subscription.shared and log.consumers:
+        durable, guest = self._broker.durables.known(name), self._guests.get((session, key))
+        is_single = durable is not None and not durable.subscription.shared
+        if is_single and any(each is not guest for each in log.consumers):
             self._homes.tell(session, Word.KNOWN, id, f"the {durable.subscription} has a consumer already")
             return
-        guest = self._guests.get((session, key))
         if guest is None:
             guest = self._guests[session, key] = self._new(session, key, facts)
         if durable is not None:
@@ -172,11 +172,19 @@ class Guests:
         known = self._held.get(session, {}).get(log, {})
         return [found[1] for number in numbers if (found := known.pop(number, None)) is not None]
 
-    def settled(self, session: str, name: str, consumer: Sequence[str], numbers: Iterable[int]) -> None:
-        """The store has removed these, as a consumer there acknowledged them."""
+    def settled(self, session: str, name: str, consumer: Sequence[str] | None, numbers: Iterable[int]) -> None:
+        """The store has removed these: a consumer there acknowledged them, or, without one, could not use them."""
         entries, log = self._take(session, name, numbers), self._here(name)
         if entries and log is not None:
-            self._broker.delivery.acked(log, entries, Consumer(*consumer), time.time_ns() // 1000)
+            self.removed(log, entries, Consumer(*consumer) if consumer is not None else None)
+
+    def removed(self, log: MessageLog, entries: Sequence[Entry], consumer: Consumer | None) -> None:
+        """The same of a log that is at home here. What was not acknowledged was counted where its consumer is."""
+        if consumer is not None:
+            self._broker.delivery.acked(log, list(entries), consumer, time.time_ns() // 1000)
+        else:
+            log.settled(entries)
+            self._broker.stats.changed.add(log.counts)
 
     def returned(self, session: str, name: str, numbers: Iterable[int], *, seen: bool) -> None:
         """These come back; without being `seen` they are as if nobody had had them."""
@@ -195,14 +203,6 @@ class Guests:
             else:
                 entry.deliveries -= 1  # one is added to what comes back
         self._broker.consuming.take_back(entries)
-
-    def rejected(self, session: str, name: str, consumer: str, number: int) -> None:
-        """A consumer there said that it cannot use a message."""
-        entries, log = self._take(session, name, (number,)), self._here(name)
-        if entries and log is not None:
-            self._broker.redelivering.reject(log, entries[0], consumer)
-        else:
-            self._homes.coming.came_back(name, entries)
 
     def _here(self, name: str) -> MessageLog | None:
         log = self._broker.queues.get(name)

@@ -62,7 +62,7 @@ class Homes:
             Word.KNOWN: self.known.answered,
             Word.ARRIVED: self._arrived,
             Word.CONSUME: self.guests.consume, Word.CEASE: self.guests.cease, Word.CREDIT: self.guests.credit,
-            Word.HELD: self.guests.hold, Word.SETTLED: self.guests.settled, Word.REJECTED: self.guests.rejected,
+            Word.HELD: self.guests.hold, Word.SETTLED: self.guests.settled,
             Word.RETURNED: lambda session, log, numbers, seen: self.guests.returned(session, log, numbers, seen=seen),
             Word.GIVEN: self.abroad.given, Word.TOPIC: self.known.heard_topic,
             Word.CONSUMERS_WANTED: lambda session, id: self._elsewhere.wanted(session, id),

@@ -43,9 +43,8 @@ class Word(IntEnum):
     CEASE = auto()  # key, log
     CREDIT = auto()  # key, messages more that it may be given
     HELD = auto()  # key, log, entries
-    SETTLED = auto()  # log, Consumer, numbers
+    SETTLED = auto()  # log, Consumer that acknowledged, or None: they went otherwise, counted there; numbers
     RETURNED = auto()  # log, numbers, whether their consumer may have seen them
-    REJECTED = auto()  # log, client-id, number
 
     # -- from a home to a client's node
     GIVEN = auto()  # key, log, entries

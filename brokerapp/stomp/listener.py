@@ -16,11 +16,10 @@ from brokerapp.client import Client
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.access import ANONYMOUS, Principal
 from brokerapp.engine.entry import Entry
-from brokerapp.engine.life_cycles import window_ms
 from brokerapp.engine.subscription import Subscription
-from brokerapp.errors import AuthenticationFailed, BrokerError, LimitExceeded, ProtocolError, RequestRefused
-from brokerapp.message import escape
+from brokerapp.errors import BrokerError, LimitExceeded, ProtocolError, RequestRefused
 from brokerapp.stomp.endpoint import Endpoint
+from brokerapp.stomp.entrance import Entrance
 from brokerapp.stomp.frames import MAX_HEAD_BYTES, Frame, FrameParser, Run
 from brokerapp.stomp.heart_beats import HeartBeats
 from brokerapp.stomp.message_frames import MessageFrames
@@ -44,7 +43,7 @@ class StompConnection(asyncio.Protocol):
     """One client's socket. Also the sink through which the broker tells the client things."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint, self._broker = endpoint, endpoint.broker
+        self._endpoint, self._broker, self._entrance = endpoint, endpoint.broker, Entrance(endpoint)
         limits = endpoint.limits
         self._parser = FrameParser(MAX_CONNECT_BODY_BYTES, limits.max_frame)
         self._session = StompSession(Naming(self._own, endpoint.conventions), limits)
@@ -198,8 +197,7 @@ class StompConnection(asyncio.Protocol):
         self._parser.max_body = self._endpoint.limits.max_body
         self._parser.version = self.client.protocol_version = self._session.version
         self._parser.sends_in_runs = connect.bridge is None  # what is passed on bears an id of its own
-        claims = self._broker.homes.claims
-        if self._endpoint.authenticate is None and not claims.are_asked(self.client, connect.client_id):
+        if not self._entrance.takes_time(self.client, connect):
             self._introduce(connect, ANONYMOUS)
             self._welcome(connect)
             return
@@ -208,17 +206,12 @@ class StompConnection(asyncio.Protocol):
 
     async def _log_in(self, connect: Connect) -> None:
         """What takes its time: the password, and that no other node has the client id."""
-        claims = self._broker.homes.claims
         try:
-            principal = await self._authenticated(connect)
+            principal = await self._entrance.authenticated(self.client, connect)
             if self._closing:
                 return
             self._introduce(connect, principal)
-            if claims.are_asked(self.client, connect.client_id):
-                async with claims.claimed(self.client, steals=self._endpoint.limits.allow_link_stealing):
-                    self._welcome(connect)
-            else:
-                self._welcome(connect)
+            await self._entrance.enter(self.client, connect, lambda: self._welcome(connect))
         except ProtocolError as error:
             self._fail(error)
             return
@@ -232,57 +225,20 @@ class StompConnection(asyncio.Protocol):
             self._consume(self._parser.feed(early))
         self._read_or_not()
 
-    async def _authenticated(self, connect: Connect) -> Principal:
-        """Who it is. Raises ProtocolError."""
-        if self._endpoint.authenticate is None:
-            return ANONYMOUS
-        try:
-            address = self.client.remote_address.rpartition(":")[0]
-            principal = await self._endpoint.authenticate(connect.login, connect.passcode, address)
-        except Exception as error:
-            logger.exception("the login of %s could not be checked", self.client.id)
-            raise ProtocolError("the login cannot be checked now") from error
-        if principal is None:
-            raise AuthenticationFailed(f"user name {connect.login or ''!r} or its password is wrong")
-        return principal
-
     def _introduce(self, connect: Connect, principal: Principal) -> None:
-        """Note who it is. Raises ProtocolError where such a client may not come in."""
-        client = self.client
-        if connect.bridge is not None and connect.cluster is None and not client.internal:
-            self._broker.bridging.check(principal, connect.bridge)
-        client.principal, client.client_id = principal, connect.client_id or client.id
-        client.way = connect.way
-        client.named, client.shares_client_id = bool(connect.client_id), connect.shares_client_id
-        client.reconnect_ms = window_ms(connect.reconnect, self._broker.settings.reconnect_window)
-        if client.reconnect_ms and not client.named:
-            raise ProtocolError("reconnect needs a client-id, by which the client is known again")
-        self._perform |= self._broker.admit(client, connect)
-
-    @property
-    def _may_steal(self) -> bool:
-        """Whether it may take over its client id from who has it."""
-        return self._endpoint.limits.allow_link_stealing or self._broker.connecting.is_back(self.client)
+        self._perform |= self._entrance.introduce(self.client, connect, principal)
 
     def _welcome(self, connect: Connect) -> None:
         """Let it in, unless it went away meanwhile. Raises ProtocolError where its client id is taken."""
         client = self.client
         if self._closing:
             return
-        self._broker.connecting.connect(client, steal=self._may_steal)
-        if connect.bridge is not None and not client.internal:
-            self._broker.bridging.came(client, connect.bridge, duplex=connect.duplex)
-        self._session.stamp = self._stamp(connect.login, client.principal)
+        self._entrance.let_in(client, connect)
+        self._session.stamp = self._entrance.stamp(connect.login, client.principal)
         self._out.append(self._session.connected(connect.headers, client.client_id, self._broker.name))
         self._broker.delivery.dirty[client] = None
         grace = self._endpoint.limits.heart_beat_grace
         self._beats.start(self._loop, self._session.heart_beat, grace, self._beat, self._fell_silent)
-
-    def _stamp(self, login: str | None, principal: Principal) -> str:
-        """What the messages of this client carry to say who sent them."""
-        settings = self._broker.settings
-        user = principal.name if settings.use_authenticated_principal else login
-        return f"JMSXUserID:{escape(user)}\n" if settings.populate_jmsx_user_id and user else ""
 
     def _subscribe(self, client: Client, subscribe: Subscribe) -> None:
         limit = self._endpoint.limits.max_consumers

@@ -14,11 +14,10 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from http import HTTPStatus
-from typing import Any
 from urllib.parse import urlsplit
 
 from websockets.exceptions import NegotiationError
-from websockets.frames import CloseCode, Frame, Opcode
+from websockets.frames import CloseCode, Frame
 from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
@@ -26,33 +25,32 @@ from websockets.typing import Subprotocol
 
 from brokerapp.connector import is_loopback
 from brokerapp.errors import ProtocolError
+from brokerapp.stomp.carrying import DATA, Carrying
 from brokerapp.stomp.listener import LINGER_SECONDS, WRITE_LIMIT, StompConnection
 from brokerapp.stomp.session import error_frame
 
 #: Best first. Which version is spoken is what CONNECT says, as with any other connection.
 SUBPROTOCOLS = ("v12.stomp", "v11.stomp", "v10.stomp")
-DATA = frozenset({Opcode.TEXT, Opcode.BINARY, Opcode.CONT})
 #: The package tells of every connection; here the broker does.
 _logger = logging.getLogger("websockets.server")
 _logger.setLevel(logging.WARNING)
 _CONTENT_LENGTH = re.compile(rb"\ncontent-length:(\d+)\n")
 
 
-class WebSocketConnection(asyncio.Protocol):
+class WebSocketConnection(Carrying):
     """One client's WebSocket. `admits` says of the Origin of a handshake whether that page may connect."""
 
     def __init__(self, stomp: StompConnection, admits: Callable[[str | None, str], bool], connect_ms: int) -> None:
+        super().__init__(_Protocol(select_subprotocol=_select, max_size=stomp.frame_limit, logger=_logger))
         self._stomp, self._admits, self._connect_ms = stomp, admits, connect_ms
-        self._protocol = _Protocol(select_subprotocol=_select, max_size=stomp.frame_limit, logger=_logger)
         self._timer: asyncio.TimerHandle | None = None
         self._open = False  # the handshake is done, the STOMP connection is told
         self._closing = False  # STOMP is told nothing more
-        self._ended = False  # nothing can be written any more
 
     # -- asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport: asyncio.Transport = transport  # type: ignore[assignment]
+        super().connection_made(transport)
         self._loop = asyncio.get_running_loop()
         if self._connect_ms:
             self._timer = self._loop.call_later(self._connect_ms / 1000, transport.abort)  # type: ignore[attr-defined]
@@ -87,10 +85,6 @@ class WebSocketConnection(asyncio.Protocol):
             self._open = True
             self._stomp.connection_made(self)  # type: ignore[arg-type]
 
-    def eof_received(self) -> None:
-        self._protocol.receive_eof()
-        self._flush()
-
     def pause_writing(self) -> None:
         if self._open:
             self._stomp.pause_writing()
@@ -105,16 +99,6 @@ class WebSocketConnection(asyncio.Protocol):
             self._timer.cancel()
         if self._open:
             self._stomp.connection_lost(exc)
-
-    def _flush(self) -> None:
-        """Write what the WebSocket has to say: bytes, and nothing when that was all for ever."""
-        pieces = self._protocol.data_to_send()
-        if self._ended or self._transport.is_closing():
-            return
-        if data := b"".join(pieces):
-            self._transport.write(data)
-        if b"" in pieces:
-            self._end()
 
     def _end(self) -> None:
         """Close the socket: after both sides' good-byes at once, else when the client had time to read why."""
@@ -150,35 +134,7 @@ class WebSocketConnection(asyncio.Protocol):
 
     def is_closing(self) -> bool:
         """Whether nothing can be written any more."""
-        return self._closing or self._protocol.state is not State.OPEN or self._transport.is_closing()
-
-    def can_write_eof(self) -> bool:
-        """The closing handshake does what half-closing is good for."""
-        return False
-
-    def abort(self) -> None:
-        """Cut the connection."""
-        self._transport.abort()
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """What is known of the socket."""
-        return self._transport.get_extra_info(name, default)
-
-    def pause_reading(self) -> None:
-        """Take no more from the client for now."""
-        self._transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        """Take more again."""
-        self._transport.resume_reading()
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """When to call pause_writing and resume_writing."""
-        self._transport.set_write_buffer_limits(high, low)
-
-    def get_write_buffer_size(self) -> int:
-        """Bytes the socket has not taken yet."""
-        return self._transport.get_write_buffer_size()
+        return self._closing or super().is_closing()
 
 
 class _Protocol(ServerProtocol):

@@ -8,12 +8,10 @@ from brokerapp.store.server import Server
 class Connectors(Server):
     """See brokerapp.store."""
 
-    async def connectors(self) -> str | None:
-        """What was kept last; None: nothing yet."""
-        text = await self._do("GET", self.keys.connectors)
-        return text.decode() if text else None
+    async def connectors(self) -> str:
+        """What was kept last; "": nothing yet."""
+        return (await self._do("GET", self.keys.connectors) or b"").decode()
 
-    async def keep_connectors(self, text: str) -> None:
-        """Keep this instead, and say so to all nodes."""
-        await self._do("SET", self.keys.connectors, text)
-        await self._do("PUBLISH", self.keys.signals, "connectors")
+    async def keep_connectors(self, former: str, text: str) -> bool:
+        """Keep this in place of what was kept, and say so to all nodes; False: something else is kept by now."""
+        return bool(await self._call("connectors", [self.keys.connectors], [former, text, self.keys.signals]))

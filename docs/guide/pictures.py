@@ -23,7 +23,7 @@ sys.path.insert(0, str(PROJECT))
 from brokerapp.environment import Environment  # noqa: E402
 
 PICTURES = PROJECT / "docs" / "guide" / "pictures"
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = "/usr/bin/chromium-headless-shell"
 SIZE, LOW, NARROW = (1360, 850), (1200, 660), (390, 850)
 #: Milliseconds until a page that was loaded has drawn what comes over its socket.
 SETTLES = 2500

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 import stomp
@@ -16,7 +16,8 @@ from brokerapp.environment import Environment
 from brokerapp.store.embedded import EmbeddedStore
 from tests.served import PASSWORD, served
 
-CHROMIUM = Path("/usr/bin/chromium")
+#: Debian's Chromium: the one without windows, which takes a third less of the processor, or else the whole one.
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium"))), None)
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 #: A deadline for a busy machine, not a pause: what happens is seen when it happens.
 PATIENCE_MS = 40_000
@@ -50,9 +51,9 @@ def site(tmp_path_factory, migrated) -> Iterator[Site]:
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     """Debian's Chromium."""
-    if not CHROMIUM.exists():
+    if CHROMIUM is None:
         missing = pytest.fail if os.environ.get("CI") else pytest.skip
-        missing("there is no /usr/bin/chromium: apt-get install chromium")
+        missing("there is no Chromium: apt-get install chromium-headless-shell")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser

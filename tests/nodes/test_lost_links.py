@@ -1,6 +1,9 @@
 """What live nodes say and do not hear, or hear too late: links that are lost and made again, words of another epoch."""
 
+import itertools
 import threading
+
+import pytest
 
 from brokerapp.destination import Destination
 from brokerapp.nodes.words import Word
@@ -46,6 +49,35 @@ def test_a_consumer_of_which_a_node_tells_before_it_knows_of_an_epoch_waits_for_
 
     broker["b"].look(tell)
     assert answered.wait(10)
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_who_subscribes_in_the_moment_in_which_a_home_is_told_of_all_consumers_is_told_of_once(
+    broker, client, name, monkeypatch, durable
+):
+    """A durable subscription has one consumer; a queue that is new is not known to its home yet."""
+    abroad = broker["b"].node.broker.homes.abroad
+    attach, attached = abroad.attach, []
+
+    def attach_as_a_link_comes_up(subscription, log):
+        attached.append(log.name)
+        attach(subscription, log)
+        abroad.say_all(log)
+
+    monkeypatch.setattr(abroad, "attach", attach_as_a_link_comes_up)
+    consumer = client("b", **{"client-id": name})
+    if durable:
+        for number in itertools.count():  # until one is at home at the other node
+            to = f"/topic/{name}"
+            consumer.subscribe(to, id=str(number), **{"activemq.subscriptionName": f"{name}{number}"})
+            if attached:
+                break
+    else:
+        to = f"/queue/{broker.queue_at('a', name)}"
+        consumer.subscribe(to)
+    consumer.send(to, "x", persistent="true")
+    assert consumer.bodies() == ["x"]
+    assert consumer.errors.empty()
 
 
 def test_a_node_that_was_linked_before_it_was_a_member_is_told_all_that_it_would_be_when_it_is_linked(

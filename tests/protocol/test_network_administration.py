@@ -36,6 +36,7 @@ def connector_of(node: RunningNode) -> ConnectorStats:
     return stats_of(node).connectors[0]
 
 
+@pytest.mark.scenario("NB-67")
 def test_a_broker_tells_what_its_bridges_did_and_for_whom(pair, connect, name):
     a, b = pair
     [before] = connector_of(a).ways
@@ -142,7 +143,8 @@ def test_a_stored_connector_that_this_version_refuses_is_left_out_and_stays_in_t
 
         async def spoil() -> None:
             kept = await a.node._store.connectors()
-            await a.node._store.keep_connectors(kept.replace('"name": "odd"', '"name": "odd", "colour": "blue"'))
+            odd = kept.replace('"name": "odd"', '"name": "odd", "colour": "blue"')
+            assert await a.node._store.keep_connectors(kept, odd)
 
         a.do(spoil)
         a.restart()

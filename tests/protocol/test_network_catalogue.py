@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from brokerapp.config import Authentication, User
 from brokerapp.definitions import Definitions, VirtualTopic
 from brokerapp.destination import Destination
+from brokerapp.network_stats import WayState
 from tests.protocol.networking import bridged, destinations_of, running, to, wait_for_demand, wait_for_no_demand
 from tests.protocol.running_node import RunningNode, until
 
@@ -28,6 +31,18 @@ def under_way(node: RunningNode) -> int:
     """Messages that its bridges passed on and that are not confirmed yet."""
     stats = node.ask(lambda admin: admin.networks.stats())
     return sum(each.under_way for one in stats.connectors for way in one.ways for each in way.bridges)
+
+
+def held(node: RunningNode, destination: Destination) -> int:
+    """Bytes of messages in memory, and messages that consumers of a destination have, or that wait for them."""
+
+    def found() -> int:
+        broker = node.node.broker
+        consumers = [each for client in broker.clients.values() for each in client.subscriptions.values()]
+        mine = [each for each in consumers if destination in each.destinations]
+        return broker.quotas.held + sum(len(each.unacked) + len(each.pending) for each in mine)
+
+    return node.look(found)
 
 
 @pytest.mark.scenario("NB-43")
@@ -71,6 +86,117 @@ def test_demand_ends_along_the_chain_with_the_last_consumer_however_it_goes(chai
     rude.connection.transport.disconnect_socket()
     for each in (b, a):
         wait_for_no_demand(each, f"queue://{name}")
+
+
+@pytest.fixture(scope="module")
+def pair(store) -> Iterator[tuple[RunningNode, RunningNode]]:
+    """A and B; A has a duplex bridge to B, also for advisories about producers of `watched`."""
+    watched = Destination.topic("ActiveMQ.Advisory.Producer.Topic.watched")
+    with running(store) as b:
+        connector = replace(to(b.port, duplex="true"), statically_included=(watched,))
+        with running(store, connector) as a:
+            until(lambda: bridged(a), "the bridge")
+            yield a, b
+
+
+@pytest.mark.scenario("NB-15")
+@pytest.mark.parametrize("kind", ["queue", "topic", "durable"])
+def test_nothing_is_left_in_memory_of_what_crossed(pair, connect, name, kind):
+    a, b = pair
+    destination = f"/{'queue' if kind == 'queue' else 'topic'}/{name}"
+    consumer, sender = connect(port=b.port, **{"client-id": name}), connect(port=a.port)
+    consumer.subscribe(destination, **({"activemq.subscriptionName": name} if kind == "durable" else {}))
+    wait_for_demand(a, str(Destination.parse(destination)))
+    for number in range(100):
+        sender.send(destination, "x" * 1000, persistent="true", wait=number == 99)
+    consumer.take(100)
+    until(lambda: sum(held(node, Destination.parse(destination)) for node in pair) == 0, "nothing is held")
+    until(lambda: not under_way(a), "the receipts")
+
+
+@pytest.mark.scenario("NB-39")
+def test_temporary_queues_of_either_broker_are_told_of_at_both_while_they_are_consumed(pair, connect):
+    listeners = [connect(port=node.port) for node in pair]
+    for each in listeners:
+        each.subscribe("/topic/ActiveMQ.Advisory.TempQueue", **{"transformation": "jms-advisory-json"})
+    owners = [connect(port=node.port) for node in pair for _ in range(5)]
+    for owner in owners:
+        for number in range(3):
+            owner.subscribe(f"/temp-queue/{number}", id=str(number))
+    for each in listeners:
+        told = each.take(2 * 5 * 3)
+        assert all('"operationType":0' in one.body for one in told)
+        assert len({json.loads(one.body)["DestinationInfo"]["destination"]["string"] for one in told}) == 2 * 5 * 3
+    for owner in owners:
+        owner.leave()
+    for each in listeners:
+        assert all('"operationType":1' in one.body for one in each.take(2 * 5 * 3))
+        assert each.has_no_more()
+
+
+@pytest.mark.scenario("NB-40")
+def test_an_answer_that_meets_a_temporary_queue_which_is_gone_ends_no_bridge(pair, connect, name):
+    a, b = pair
+    asking, answering = connect(port=a.port), connect(port=b.port)
+    answering.subscribe(f"/queue/{name}")
+    wait_for_demand(a, f"queue://{name}")
+    asking.subscribe("/temp-queue/answers")
+    asking.send(f"/queue/{name}", "question", persistent="true", **{"reply-to": "/temp-queue/answers"})
+    [request] = answering.take()
+    back = a.look(lambda: a.node.network.all[0].bridges[1])
+    a.look(lambda: setattr(back, "_heard", lambda _: None))  # it does not hear that they are gone
+    for id in [each for each in a.look(lambda: dict(back._target.messages)) if each.endswith("demand")]:
+        a.look(lambda id=id: back._target.messages.update({id: lambda _: None}))
+    refused = back.numbers.refused
+    asking.leave()
+    answering.send(request.headers["reply-to"], "too late", persistent="true")
+    until(lambda: back.numbers.refused == refused + 1, "the refusal")
+    dead = connect(port=b.port)
+    dead.subscribe("/queue/ActiveMQ.DLQ")
+    assert dead.bodies() == ["too late"]
+    connect(port=a.port).send(f"/queue/{name}", "goes on", persistent="true")
+    assert answering.bodies() == ["goes on"]
+    a.ask(lambda admin: admin.networks.stop("bridge"))
+    a.ask(lambda admin: admin.networks.start("bridge"))
+    until(lambda: bridged(a), "a bridge that hears")
+
+
+@pytest.mark.scenario("NB-48")
+def test_advisories_cross_only_where_they_are_included_statically(pair, connect):
+    a, b = pair
+    listener = connect(port=b.port)
+    for topic in ("watched", "unwatched"):
+        listener.subscribe(f"/topic/ActiveMQ.Advisory.Producer.Topic.{topic}", id=topic)
+    sender = connect(port=a.port)
+    for topic in ("unwatched", "watched"):
+        sender.send(f"/topic/{topic}", "m")
+    [told] = listener.take()
+    assert told.headers["destination"] == "/topic/ActiveMQ.Advisory.Producer.Topic.watched"
+    assert told.headers["originBrokerName"] == a.name
+    sender.leave()
+    assert len(listener.take()) == 1
+    assert listener.has_no_more()
+
+
+@pytest.mark.scenario("NB-61")
+def test_operators_see_both_ends_of_a_duplex_bridge_again_after_either_broker_started_anew(store):
+    with running(store) as b, running(store, to(b.port, name="duplex", duplex="true")) as a:
+
+        def seen() -> bool:
+            [connector] = a.ask(lambda admin: admin.networks.stats()).connectors
+            incoming = b.ask(lambda admin: admin.networks.stats()).incoming
+            bridges = [(each.source, each.target) for way in connector.ways for each in way.bridges]
+            is_up = [way.state for way in connector.ways] == [WayState.CONNECTED]
+            return (
+                is_up and bridges == [(a.name, b.name), (b.name, a.name)] and [x.broker for x in incoming] == [a.name]
+            )
+
+        until(seen, "both ends")
+        a.restart()
+        until(seen, "both ends after A started anew")
+        b.look(lambda: [client.sink.abort() for client in list(b.node.broker.clients.values())])
+        until(lambda: a.ask(lambda admin: admin.networks.stats()).connectors[0].ways[0].connections == 2, "a new link")
+        until(seen, "both ends after B lost it")
 
 
 @pytest.mark.scenario("NB-52")

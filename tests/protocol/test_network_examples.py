@@ -9,7 +9,7 @@ import pytest
 
 from brokerapp.config import NetworkConnector
 from brokerapp.config.reader import parse_config
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, Kind
 from tests.protocol.networking import QUICK, bridged, running, start, to, wait_for_demand
 from tests.protocol.running_node import RunningNode, until
 
@@ -75,6 +75,29 @@ def test_what_is_included_excluded_and_included_statically(store, b, connect):
         until(lambda: b.bodies("always.include.queue") == ["/queue/always.include.queue"], "what always crosses")
         assert consumer.has_no_more()
         assert (a.bodies("exclude.test.foo"), a.bodies("other")) == (["/queue/exclude.test.foo"], ["/queue/other"])
+
+
+@pytest.mark.scenario("NB-31")
+@pytest.mark.parametrize("included", ["dynamically_included", "statically_included"])
+@pytest.mark.parametrize("kind", ["queue", "topic"])
+def test_what_wildcards_include_crosses_and_nothing_else_does(store, b, connect, name, included, kind):
+    patterns = {included: (Destination(Kind(kind), f"global.{name}.>"),)}
+    options = {"staticBridge": "true"} if included == "statically_included" else {}
+    with running(store, replace(to(b.port, **options), **patterns)) as a:
+        until(lambda: bridged(a), "the bridge")
+        plain, wide = connect(port=b.port), connect(port=b.port)
+        for each in ("global", "local"):
+            plain.subscribe(f"/{kind}/{each}.{name}.x", id=each)
+            wide.subscribe(f"/{kind}/{each}.{name}.wide.>", id=each)
+        wanted = [".x", ".wide.>"] if options == {} else [".>"]
+        wait_for_demand(a, *[f"{kind}://global.{name}{each}" for each in wanted])
+        sender = connect(port=a.port)
+        for each in ("local", "global"):
+            sender.send(f"/{kind}/{each}.{name}.x", each, persistent="true")
+            sender.send(f"/{kind}/{each}.{name}.wide.y", each, persistent="true")
+        for consumer in (plain, wide):
+            assert consumer.bodies() == ["global"]
+            assert consumer.has_no_more()
 
 
 @pytest.mark.scenario("NB-32")

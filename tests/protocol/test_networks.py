@@ -197,6 +197,7 @@ def test_who_consumes_a_queue_of_a_virtual_topic_wants_the_topic_of_the_other_br
         assert client.messages.empty()
 
 
+@pytest.mark.scenario("VD-03", "VD-13")
 def test_a_queue_or_topic_to_which_a_composite_forwards_wants_what_is_sent_to_the_composite(to_virtual, connect):
     a, b = to_virtual
     assert "topic://news" not in destinations_of(a)

@@ -1,4 +1,4 @@
--- The definitions, each change a version.
+-- What operators say: the definitions, each change a version, and the network connectors.
 
 -- define(KEYS = definitions, ARGV = expected version, JSON, JSON about the change, channel, 1 if a file says so)
 -- Returns the new version, or minus the current one (minus 1 when there is none) if it is not the expected one.
@@ -12,3 +12,13 @@ local function define(keys, args)
   return new
 end
 writes('define', define)
+
+-- connectors(KEYS = connectors, ARGV = what they were ("" for nothing), what they are to be, channel)
+-- Returns 1, or 0 when they are others by now.
+local function connectors(keys, args)
+  if (redis.call('GET', keys[1]) or '') ~= args[1] then return 0 end
+  redis.call('SET', keys[1], args[2])
+  redis.call('PUBLISH', args[3], 'connectors')
+  return 1
+end
+writes('connectors', connectors)

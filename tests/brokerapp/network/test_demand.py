@@ -206,6 +206,32 @@ def test_a_list_of_destinations_is_taken_apart():
     assert begun(demand(), info) == ["queue://q", "topic://t"]
 
 
+@pytest.mark.scenario("NB-58")
+@pytest.mark.parametrize("first", [1, 2])
+def test_a_second_way_to_a_consumer_adds_no_subscription_and_either_may_go(first):
+    """As far as this bridge goes; which of several bridges serves is a matter of brokerapp.rivals."""
+    found, origin = demand(consumer_ttl=3), {"networkConsumerPath": {"ConsumerId": {"connectionId": "far"}}}
+    short, long = consumer(1, "topic://t", ("C",), **origin), consumer(2, "topic://t", ("D", "C"), **origin)
+    assert begun(found, short, long) == ["topic://t"]
+    [wanted] = found.wanted.values()
+    assert (wanted.path, wanted.origins) == (("B", "C"), frozenset({"far::"}))
+    assert found.stopped(gone(first)).end == ()
+    assert wanted.path == (("B", "D", "C") if first == 1 else ("B", "C"))
+    assert found.stopped(gone(3 - first)).end == (wanted,)
+
+
+@pytest.mark.scenario("NB-57")
+@pytest.mark.parametrize("order", [("durable", "plain"), ("plain", "durable")])
+def test_a_plain_consumer_and_a_durable_one_of_a_topic_have_one_each_whichever_goes_first(order):
+    found, named = demand(), {"clientId": "c", "subscriptionName": "s"}
+    assert begun(found, consumer(1, "topic://t"), consumer(2, "topic://t", **named)) == ["topic://t", "topic://t"]
+    for each in order:
+        [over] = (found.forgotten(named) if each == "durable" else found.stopped(gone(1))).end
+        assert over.durable is (each == "durable")
+    assert found.wanted == {}
+    assert begun(found, consumer(3, "topic://t", **named)) == ["topic://t"]  # again
+
+
 def test_consumers_of_other_bridges_on_a_queue_are_not_merged():
     found = demand(consumer_ttl=2)
     assert begun(found, consumer(1), consumer(2, path=("C",)), consumer(3, path=("D",))) == ["queue://q"] * 3

@@ -1,0 +1,79 @@
+"""Carrying: STOMP's bytes in WebSocket messages: to the socket a protocol, to who speaks STOMP a transport."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from websockets.client import ClientProtocol
+from websockets.frames import Opcode
+from websockets.protocol import State
+from websockets.server import ServerProtocol
+
+#: Frames that bring bytes of STOMP, however these are cut into messages and fragments, as text or binary.
+DATA = frozenset({Opcode.TEXT, Opcode.BINARY, Opcode.CONT})
+
+
+class Carrying(asyncio.Protocol):
+    """What both ends of a WebSocket have in common. `protocol` is the side of it that is spoken, without sockets."""
+
+    def __init__(self, protocol: ClientProtocol | ServerProtocol) -> None:
+        self._protocol = protocol
+        self._ended = False  # nothing can be written any more
+
+    # -- asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport: asyncio.Transport = transport  # type: ignore[assignment]
+
+    def eof_received(self) -> None:
+        self._protocol.receive_eof()
+        self._flush()
+
+    def _flush(self) -> None:
+        """Write what the WebSocket has to say: bytes, and nothing when that was all for ever."""
+        pieces = self._protocol.data_to_send()
+        if self._ended or self._transport.is_closing():
+            return
+        if data := b"".join(pieces):
+            self._transport.write(data)
+        if b"" in pieces:
+            self._end()
+
+    def _end(self) -> None:
+        """All is said: close the socket."""
+        self._transport.close()
+
+    # -- the side of who speaks STOMP: a transport
+
+    def is_closing(self) -> bool:
+        """Whether nothing can be written any more."""
+        return self._protocol.state is not State.OPEN or self._transport.is_closing()
+
+    def can_write_eof(self) -> bool:
+        """The closing handshake does what half-closing is good for."""
+        return False
+
+    def abort(self) -> None:
+        """Cut the connection."""
+        self._transport.abort()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """What is known of the socket."""
+        return self._transport.get_extra_info(name, default)
+
+    def pause_reading(self) -> None:
+        """Take no more for now."""
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Take more again."""
+        self._transport.resume_reading()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """When to call pause_writing and resume_writing."""
+        self._transport.set_write_buffer_limits(high, low)
+
+    def get_write_buffer_size(self) -> int:
+        """Bytes the socket has not taken yet."""
+        return self._transport.get_write_buffer_size()
