@@ -200,10 +200,12 @@ class Node:
     async def _unless_failed(self, work: Coroutine[None, None, None]) -> None:
         """Wait for this; raises what the node failed with before it was done."""
         task = asyncio.ensure_future(work)
-        await asyncio.wait({task, self.failed}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
+        try:
+            await asyncio.wait({task, self.failed}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                self.failed.result()
+        finally:
             task.cancel()
-            self.failed.result()
 
     async def impose(self, definitions: Definitions, source: str) -> int:
         """Put these in force if the source says something else than it did last time; the version in force.

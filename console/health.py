@@ -12,6 +12,7 @@ from brokerapp.snapshot import DestinationStats
 from brokerapp.store.durability import loss
 from console.figures import counted, rate, span, whole
 from console.live.picture import Picture
+from console.rights import Sees, everything
 
 #: A queue whose depth is worth a word grows when it is deeper than minutes ago by this share, and by so many messages.
 MIN_DEPTH = 100
@@ -40,10 +41,21 @@ class Finding:
     weight: float  #: orders findings of one urgency: messages affected
 
 
-def findings(picture: Picture) -> list[Finding]:
-    """All that deserves a look, most urgent first."""
-    found = [finding for stats in picture.of_kind(Kind.QUEUE) for finding in findings_of(stats, picture)]
-    return sorted(found, key=lambda each: (-each.urgency, -each.weight, each.destination.name))
+#: What was found last, and in which picture.
+_last: tuple[Picture, list[Finding]] = (Picture(), [])
+
+
+def findings(picture: Picture, sees: Sees = everything) -> list[Finding]:
+    """All that deserves a look of what somebody sees, most urgent first.
+
+    It is looked for once a picture, however many tabs show it: with thousands of queues it takes a while.
+    """
+    global _last
+    if (last := _last)[0] is not picture:
+        found = [finding for stats in picture.of_kind(Kind.QUEUE) for finding in findings_of(stats, picture)]
+        found.sort(key=lambda each: (-each.urgency, -each.weight, each.destination.name))
+        last = _last = (picture, found)
+    return last[1] if sees is everything else [each for each in last[1] if sees(each.destination)]
 
 
 def findings_of(stats: DestinationStats, picture: Picture) -> list[Finding]:

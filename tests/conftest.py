@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import stomp
+from django.conf import settings
 
 from brokerapp.config import BrokerConfig, TransportConnector
 from brokerapp.engine.access import Principal
@@ -65,7 +66,8 @@ def migrated(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings, migrated) -> Iterator[None]:
-    """Django finds nothing left to migrate."""
+    """Django finds nothing left to migrate; who reads waits for no thread that writes, as in a file with its log."""
+    settings.DATABASES["default"]["OPTIONS"]["init_command"] += "PRAGMA read_uncommitted=1;"
     with in_memory(migrated):
         yield
 

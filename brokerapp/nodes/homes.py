@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, Kind
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.message import Sizes
 from brokerapp.nodes.abroad import Abroad
@@ -266,9 +266,15 @@ class Homes:
 
     def _arrived(self, _session: str, name: str, *numbers: int) -> None:
         """Another node stored messages in a log that is at home here."""
-        log = self._broker.queues.get(name)
+        log, destination = self._broker.queues.get(name), Destination.parse(name)
+        if log is None and destination.kind is Kind.SUBSCRIPTION:  # it was removed as this came
+            self._broker.durables.discard(name)
+            return
+        if log is None and destination.is_temporary:
+            self._broker.committer.discard(name)
+            return
         if log is None:
-            self._broker.queues.ensure(Destination.parse(name))  # it was deleted as this came: it is there again
+            self._broker.queues.ensure(destination)  # it was deleted as this came: it is there again
             log = self._broker.queues[name]
         self._broker.storing.arrived(log, (), Sizes(*numbers))
         log.offer_unseen(numbers[0])

@@ -11,8 +11,6 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import regex
-
 from brokerapp.selectors.overruns import Overruns
 
 #: Seconds a search may take at most. Some microseconds are usual.
@@ -29,6 +27,8 @@ class Pattern:
     """A regular expression. Raises ValueError for what is none, and for a replacement that names a missing group."""
 
     def __init__(self, expression: str, replacement: str = "") -> None:
+        import regex  # here: most selectors have no such function, and brokerctl is to start at once
+
         try:
             self._compiled = regex.compile(expression)
         except (regex.error, OverflowError, RecursionError) as wrong:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from brokerapp.selectors.overruns import Overruns
-from brokerapp.xpath.apart import APART
+
+if TYPE_CHECKING:
+    from brokerapp.xpath.apart import Apart
 
 #: Bytes a body may have to be looked into: a few milliseconds of parsing, during which the node does nothing else.
 MAX_BODY = 1 << 20
@@ -18,6 +21,13 @@ MAX_BODY = 1 << 20
 SECONDS = 0.05
 #: Expressions kept: who parses a selector, evaluates or explains it asks for the same one.
 CACHED_EXPRESSIONS = 1024
+
+
+def _apart() -> Apart:
+    """The process that computes it. Most selectors need none, and brokerctl is to start at once."""
+    from brokerapp.xpath.apart import APART
+
+    return APART
 
 
 class Body:
@@ -33,7 +43,7 @@ class Body:
     @property
     def can_be_read(self) -> bool:
         """Whether it is XML, and can be looked into."""
-        return APART.is_xml(self)
+        return _apart().is_xml(self)
 
 
 class Seen(dict[str, str]):
@@ -56,7 +66,7 @@ def compile_xpath(expression: str) -> Callable[[Mapping[str, str]], bool]:
     overruns = Overruns(f"XPATH {expression!r}")
     moment = overruns.moment(SECONDS)
     try:
-        APART.check(expression, moment)
+        _apart().check(expression, moment)
     except TimeoutError as wrong:
         overruns.happened(moment)
         raise ValueError("it takes too long") from wrong
@@ -66,7 +76,7 @@ def compile_xpath(expression: str) -> Callable[[Mapping[str, str]], bool]:
             return False
         moment = overruns.moment(SECONDS)
         try:
-            truth = APART.holds(expression, seen.body, moment)
+            truth = _apart().holds(expression, seen.body, moment)
         except TimeoutError:
             overruns.happened(moment)
             return False

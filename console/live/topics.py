@@ -76,8 +76,8 @@ class Topic:
 
 def overview_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
     """Totals, the health sentence, what needs attention, of what one sees; the point of the chart is the broker's."""
+    found = health.findings(picture, sees)
     picture = seen_by(picture, sees)
-    found = health.findings(picture)
     verdict = health.verdict(picture, found)
     totals = picture.totals
     return {

@@ -3,16 +3,22 @@
 import re
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 from django.contrib.staticfiles import finders
 from django.core.management import call_command
+from django.db.utils import ConnectionHandler
 from django.templatetags.static import static
 from django.test import Client
 
 from console.assets import fingerprint
 from console.celery import transport_url
+from console.database import databases
 from console.secret import secret_key
+
+#: Seconds that what must come may take on a busy machine; and in which what must not would have come.
+PATIENCE, SHORT = 20, 0.2
 
 
 def test_the_secret_is_made_once_and_is_for_its_owner_only(tmp_path):
@@ -80,6 +86,39 @@ def test_no_template_has_a_script_or_style_that_the_policy_would_stop(settings):
         text = path.read_text()
         assert not re.search(r"\sstyle=|<style|\son[a-z]+=|javascript:", text), path
         assert not re.search(r'<script(?![^>]*\ssrc=)(?! type="application/json")', text), path
+
+
+def test_who_reads_waits_for_nobody_and_who_writes_waits_for_their_turn(tmp_path, django_db_blocker):
+    tables = ConnectionHandler(databases(f"sqlite:///{tmp_path}/console.sqlite3"))
+    with django_db_blocker.unblock(), ThreadPoolExecutor(1) as elsewhere:
+
+        def say(sql: str) -> list:
+            """What the database says to this, asked by the thread that asks it."""
+            with tables["default"].cursor() as cursor:
+                return cursor.execute(sql).fetchall()
+
+        say("CREATE TABLE version (number)")
+        say("INSERT INTO version VALUES (1)")
+        elsewhere.submit(say, "SELECT 1").result()
+        with transaction_of(tables["default"]):
+            say("UPDATE version SET number = number + 1")
+            assert elsewhere.submit(say, "SELECT number FROM version").result(PATIENCE) == [(1,)]
+            waiting = elsewhere.submit(say, "UPDATE version SET number = number + 1")
+            with pytest.raises(TimeoutError):
+                waiting.result(SHORT)
+        waiting.result(PATIENCE)
+        assert say("SELECT number FROM version") == [(3,)]
+        elsewhere.submit(tables.close_all).result()
+        tables.close_all()
+
+
+@contextmanager
+def transaction_of(connection):
+    """As `transaction.atomic` does, for a connection that no setting names."""
+    connection.set_autocommit(False, force_begin_transaction_with_broken_autocommit=True)
+    yield
+    connection.commit()
+    connection.set_autocommit(True)
 
 
 def test_models_and_migrations_agree(db):

@@ -25,6 +25,7 @@ from console.live.picture import Picture, first, updated
 from console.live.socket import SPARKS_A_FRAME
 from console.live.topics import CELLS, Topic
 from console.monitoring import settings as monitor_settings
+from console.rights import everything
 from console.watch import MAX_DESTINATIONS, Watch
 from tests.brokerapp.store.committing import message
 from tests.conftest import until
@@ -36,6 +37,8 @@ QUEUES = 10_000
 #: What the figures are on a quiet machine of two cores, times what a busy one may need.
 PAGE_SECONDS, MARGIN = 0.3, 2
 FRAME_BYTES = 50_000
+#: What a tab may cost each second: some ten of them are open in one web process.
+TAB_SECONDS = 0.05
 #: The queue with many messages, how many, and how many the store takes at once.
 BACKLOG, MESSAGES, AT_ONCE = "shop.backlog", 1_000_000, 5_000
 MESSAGES_PAGE = f"/queues/{BACKLOG}/messages/"
@@ -234,6 +237,18 @@ def test_the_largest_live_frame_of_a_list_stays_small():
     for name in shown[:SPARKS_A_FRAME]:
         cells["rows"][name]["spark"] = history.spark(_restless(), 3600, Kind.QUEUE, 5)
     assert len(json.dumps({"type": "frame", "topics": {"list:queues?size=100": cells}})) < FRAME_BYTES
+
+
+def test_one_more_tab_with_the_overview_costs_little_and_gets_a_small_frame():
+    picture, _ = moving(QUEUES)
+    topic = Topic("overview", "", ())
+    CELLS["overview"](picture, topic, everything)
+    for sees in (everything, lambda destination: destination.name.startswith("shop.region-07.")):
+        started = time.process_time()
+        cells = CELLS["overview"](picture, topic, sees)
+        took = time.process_time() - started
+        assert len(json.dumps(cells)) < FRAME_BYTES
+        assert took < TAB_SECONDS * MARGIN
 
 
 def _restless() -> list[Point]:
