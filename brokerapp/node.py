@@ -29,7 +29,7 @@ from brokerapp.network.seat import Seat
 from brokerapp.network.telling import network_stats
 from brokerapp.node_config import NodeConfig
 from brokerapp.nodes.company import CLUSTERED
-from brokerapp.nodes.concerned import other_concerned
+from brokerapp.nodes.concerned import log_concerned, other_concerned
 from brokerapp.nodes.membership import Membership
 from brokerapp.predecessors import check_beside, found_logs, until_gone
 from brokerapp.recording.recorder import NoRecorder, Recorder
@@ -50,6 +50,8 @@ logger = logging.getLogger(__name__)
 TICK_SECONDS = 1.0
 #: Seconds until a node looks again whether it may give anything out, as it may have been taken for dead.
 UNSURE_SECONDS = 0.05
+#: Seconds until a request is looked at again that is about a log whose home this node is about to be.
+COMING_SECONDS = 0.05
 #: Seconds a node that stops waits for the store to take what clients asked.
 DRAIN_SECONDS = 10.0
 #: Seconds it waits then for the store to take the marks of the queues.
@@ -359,6 +361,9 @@ class Node:
             request = await self._control.next_request(self.config.node, TICK_SECONDS)
             if request is not None:
                 node = other_concerned(self.broker.homes.members, request["verb"], request["args"])
+                if node is None and self.broker.homes.coming.awaits(log_concerned(request["args"])):
+                    await asyncio.sleep(COMING_SECONDS)
+                    node = self.config.node
                 if node is not None:
                     await self._store.hand_on(request, node)
                     continue

@@ -26,7 +26,6 @@ class Restoring:
 
     def recover(self, states: Iterable[LogState], last: int) -> None:
         """The logs as the last node left them, or as they are among several; `last` is the last message's number."""
-        self._broker.committer.last = last
         for state in states:
             self._recover(state, last)
         if not self._broker.homes.others:

@@ -30,7 +30,7 @@ from brokerapp.properties import NOT_SET, check
 from brokerapp.recording.schema import DROP
 from brokerapp.sending import TestSend
 from brokerapp.store import STORE, StoredEntry
-from brokerapp.transfers import NOTHING, Transfers
+from brokerapp.transfers import NOTHING, Transfers, check_here
 
 #: Messages of one step: bounds how long who asks for it waits.
 MAX_STEP = 500
@@ -185,6 +185,7 @@ class Steps:
         entries = [entry_of(deal.log.name, each) for each in found]
         deal.ids |= {entry.seq: entry.message.id for entry in entries}
         if deal.takes:  # before a way is looked for: what stays where it is lets no queue exist
+            check_here(deal.log)
             free = deal.log.free(entries)
             deal.outcomes |= {each.seq: (HELD, "a consumer holds it") for each in entries if each.seq not in free}
             entries = [each for each in entries if each.seq in free]

@@ -77,9 +77,21 @@ def without(found: Route, held: Collection[str]) -> Route:
     bound = [each for each in found.bound if each not in held]
     if len(bound) == len(found.bound):
         return found
-    there = {each.partition(QUALIFIER)[2] for each in found.bound if each in held}
-    queues = [each for each in found.queues if not (each.original and each.destination.name in there)]
+    queues = [each for each in found.queues if _as_bound(each) not in held]
     return replace(found, queues=queues, bound=bound, groups=None)
+
+
+def _as_bound(copy: Copy) -> str:
+    """The full name of the queue a copy is for, if it comes there as one bound to a topic."""
+    return f"{copy.original.name}{QUALIFIER}{copy.destination.name}" if copy.original is not None else ""
+
+
+def telling(message: Message, found: Route, before: tuple[str, ...] = ()) -> Message:
+    """The message, which says to other brokers which bound queues hold a copy of it: these by its route, and those by
+    ways before.
+    """
+    held = (*before, *found.bound)
+    return message if held == message.held else replace(message, held=held)
 
 
 def sparing(found: Route, logs: Collection[Destination]) -> Route:

@@ -50,6 +50,11 @@ class Coming:
         """The same, and the logs of the broker are known here."""
         return not self._homes.joining and self.all_reached
 
+    def awaits(self, log: str | None) -> bool:
+        """Whether this log is at home here and has not been taken yet."""
+        known = self._broker.queues.get(log) if log is not None else None
+        return known is not None and known.away and self._homes.is_here(known.name)
+
     # -- what came back before a log was taken
 
     def came_back(self, name: str, entries: Iterable[Entry]) -> None:

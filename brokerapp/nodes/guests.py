@@ -60,6 +60,7 @@ class Guests:
         self._guests: dict[tuple[str, int], Subscription] = {}  # by session and key there
         self._held: dict[str, dict[str, dict[int, tuple[int, Entry]]]] = {}  # by session, log, number; with the key
         self._former: dict[str, dict[str, set[int]]] = {}  # what a node held when its link was lost, not named since
+        self._left: dict[str, set[str]] = {}  # the logs that were consumed there when its link was lost
 
     # -- consumers
 
@@ -111,6 +112,7 @@ class Guests:
         guest, log = self._guests.get((session, key)), self._broker.queues.get(name)
         if guest is not None and log is not None and log in guest.logs:
             self._leave(guest, log)
+            self._parted(name)
             if not guest.logs:
                 del self._guests[session, key]
 
@@ -118,7 +120,12 @@ class Guests:
         self._broker.consuming.part_from(guest, log)
         guest.logs.remove(log)
         log.lends = any(each.guest_of for each in log.consumers)
-        if not log.away and (durable := self._broker.durables.known(log.name)) is not None:
+
+    def _parted(self, log: str) -> None:
+        """One consumes it no longer: perhaps nobody does. A lost link alone does not say so."""
+        durable = self._broker.durables.known(log)
+        is_known = durable is not None and not durable.log.away
+        if is_known and not any(log in logs for logs in self._left.values()):
             self._broker.durables.parted(durable)
 
     def credit(self, session: str, key: int, count: int) -> None:
@@ -216,6 +223,7 @@ class Guests:
             guest = self._guests.pop(key)
             for log in list(guest.logs):
                 self._leave(guest, log)
+                self._left.setdefault(session, set()).add(log.name)
         held = self._held.get(session, {})
         self._former[session] = {log: set(entries) for log, entries in held.items()}
 
@@ -223,6 +231,12 @@ class Guests:
         """A node has said all that it holds: of what it held before, the rest is looked up and comes back."""
         for log, numbers in self._former.pop(session, {}).items():
             self._look_up(log, self._take(session, log, numbers), "its link was lost")
+        self._ended(session)
+
+    def _ended(self, session: str) -> None:
+        """Who consumed there when the link was lost and does not go on consumes no longer."""
+        for log in self._left.pop(session, ()):
+            self._parted(log)
 
     def gone(self, session: str) -> None:
         """A node is no member any more: what it held comes back."""
@@ -230,6 +244,7 @@ class Guests:
         self._former.pop(session, None)
         for log, entries in self._held.pop(session, {}).items():
             self._look_up(log, [entry for _, entry in entries.values()], "its consumer's node is gone")
+        self._ended(session)
 
     def _look_up(self, name: str, entries: Sequence[Entry], cause: str) -> None:
         """What is still there of what a lost node held comes back, flagged."""
@@ -261,5 +276,7 @@ class Guests:
                 if not guest.logs:
                     del self._guests[session, key]
         log.lends = False
+        for left in self._left.values():
+            left.discard(log.name)
         for logs in (*self._held.values(), *self._former.values()):
             logs.pop(log.name, None)

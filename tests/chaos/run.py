@@ -83,7 +83,7 @@ def run(
 
 
 async def _run(world: World, seed: int, faults: Sequence[Fault], seconds: float, flows: Sequence[Flow]) -> Outcome:
-    ledger, clock = Ledger(work.ORDERS), Clock()
+    ledger, clock = Ledger(work.ORDERS, work.GRAVES), Clock()
     consumers = list(work.consumers(world.addresses, ledger, seed))
     producers = list(work.producers(flows, world.addresses, ledger, seed))
     outcome = Outcome(seed, faults, ledger, world.restarts)

@@ -184,7 +184,8 @@ class World:
             case Kind.STALL | Kind.FREEZE:
                 self.nodes[fault.target].signal(signal.SIGSTOP)
             case Kind.KILL_STORE:
-                os.kill(self.stores[fault.target].pid, signal.SIGKILL)
+                if (store := self.stores[fault.target].pid) is not None:  # else it is not back from the last time
+                    os.kill(store, signal.SIGKILL)
             case Kind.DEAFEN_BRIDGE:
                 for each in self._proxies(fault):
                     each.answers_are_lost = True

@@ -8,6 +8,7 @@ import pytest
 from brokerapp.destination import Destination
 from brokerapp.nodes.words import Word
 from tests.nodes.conftest import OneNode
+from tests.protocol.running_node import until
 
 
 def without_links(node: OneNode, wanted: bool) -> None:
@@ -78,6 +79,24 @@ def test_who_subscribes_in_the_moment_in_which_a_home_is_told_of_all_consumers_i
     consumer.send(to, "x", persistent="true")
     assert consumer.bodies() == ["x"]
     assert consumer.errors.empty()
+
+
+def test_a_shared_subscription_that_lives_with_its_consumers_outlives_a_lost_link(broker, client, name):
+    consumer = client("b")
+    shared = {"activemq.shared": "true", "activemq.durable": "false"}
+    subscribed = [f"{name}{number}" for number in range(8)]  # some of them at home at the other node
+    for each in subscribed:
+        consumer.subscribe(f"/topic/{name}", id=each, **{"activemq.subscriptionName": each}, **shared)
+    home = broker["a"].node.broker
+    logs = [each for each in home.queues if name in each.name and not each.away]
+    assert logs
+    without_links(broker["b"], True)
+    until(lambda: not broker["a"].look(lambda: any(each.consumers for each in logs)), "the link is lost")
+    without_links(broker["b"], False)
+    consumer.send(f"/topic/{name}", "x")
+    assert sorted(each.headers["subscription"] for each in consumer.take(8)) == sorted(subscribed)
+    consumer.leave()
+    until(lambda: not any(name in each for each in broker.ask(lambda store: store.logs())), "they go with it")
 
 
 def test_a_node_that_was_linked_before_it_was_a_member_is_told_all_that_it_would_be_when_it_is_linked(

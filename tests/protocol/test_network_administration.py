@@ -236,6 +236,8 @@ def test_what_the_other_broker_refuses_stays_and_is_tried_again_while_all_else_c
         assert "write" in first.headers["cause"]
         [why] = a.ask(lambda admin: admin.networks.why(Destination.queue(closed)))
         assert "the other broker refuses it" in why["reason"]
+        [demand] = a.ask(lambda admin: admin.networks.demand("bridge")).values()
+        assert {each.destination for each in demand if each.aside} == {f"queue://{closed}"}
         refused = way.bridges[0].refused
         until(lambda: connector_of(a).ways[0].bridges[0].refused > refused, "another try")
         assert consumer.has_no_more()

@@ -801,4 +801,4 @@ class LogUnderWork(RuleBasedStateMachine):
 
 
 TestLogUnderWork = LogUnderWork.TestCase
-TestLogUnderWork.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestLogUnderWork.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

@@ -363,7 +363,7 @@ DEFINITIONS = st.one_of(
 )
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(DEFINITIONS, max_size=5, unique_by=lambda each: each.id), st.sets(NAMES), DESTINATIONS)
 def test_routing_always_ends_and_stores_no_copy_twice(definitions, queues, destination):
     where = topology(*definitions, queues=queues)

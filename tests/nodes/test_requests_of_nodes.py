@@ -1,0 +1,93 @@
+"""What clients and operators ask of a destination, whichever nodes its messages and consumers are at."""
+
+import pytest
+
+from brokerapp.destination import Destination
+from brokerapp.errors import BrokerError, StoreUnavailable
+
+
+@pytest.fixture
+def queue(broker, name):
+    """A queue at home at a."""
+    return broker.queue_at("a", name)
+
+
+@pytest.fixture
+def filled(client, queue):
+    """It holds three messages that were sent at b, of which a has not heard more than their number."""
+    sender = client("b")
+    for number in range(3):
+        sender.send(f"/queue/{queue}", str(number), persistent="true")
+
+
+@pytest.mark.parametrize("node", ["a", "b"])
+def test_a_browser_sees_what_was_sent_at_any_node(client, queue, filled, node):
+    client("a").send(f"/queue/{queue}", "3", persistent="true")
+    browser = client(node)
+    browser.subscribe(f"/queue/{queue}", browser="true")
+    assert browser.bodies(4) == ["0", "1", "2", "3"]
+
+
+def test_an_operator_moves_what_was_sent_at_any_node(broker, queue, filled):
+    target = f"{queue}.moved"
+    assert broker.admin(lambda admin: admin.move(Destination.queue(queue), Destination.queue(target))) == 3
+    assert (broker.depth(queue), broker.depth(target)) == (0, 3)
+
+
+def test_a_topic_with_subscribers_at_another_node_is_not_deleted(broker, client, name):
+    for number in range(2):
+        client("b").subscribe(f"/topic/{name}.{number}")
+    for number in range(2):
+        with pytest.raises(BrokerError, match="has subscribers"):
+            broker.admin(lambda admin, number=number: admin.delete(Destination.topic(f"{name}.{number}")))
+
+
+@pytest.fixture
+def held(broker, client, queue):
+    """Of two messages of the queue a consumer at a holds one."""
+    consumer = client("a")
+    consumer.subscribe(f"/queue/{queue}", ack="client-individual", prefetch=1)
+    for number in range(2):
+        consumer.send(f"/queue/{queue}", str(number), persistent="true")
+    [message] = consumer.take()
+    return consumer, message
+
+
+def leave(broker, queue):
+    """Let the home of the queue have it no more, as when it moves to another node."""
+    homes, log = broker["a"].node.broker.homes, broker["a"].node.broker.queues[f"queue://{queue}"]
+
+    def vacate():
+        homes.abroad.move_out(log)
+        log.away = True
+        log.vacate()
+
+    broker["a"].look(vacate)
+    return homes
+
+
+@pytest.mark.parametrize("verb", ["purge", "remove"])
+def test_what_consumers_hold_is_left_alone_while_the_home_of_a_queue_has_not_taken_it_yet(broker, queue, held, verb):
+    consumer, message = held
+    homes = leave(broker, queue)
+    broker["a"].look(lambda: broker["a"].node.broker.timers.at(0, homes.coming.take))  # a moment later
+    assert broker.admin(lambda admin: getattr(admin, verb)(Destination.queue(queue))) == 1
+    assert broker.depth(queue) == 1
+    consumer.ack(message)
+    assert broker.depth(queue) == 0
+
+
+def test_who_asks_for_messages_of_a_queue_that_moves_meanwhile_is_told_to_ask_again(broker, queue, held, monkeypatch):
+    homes = broker["a"].node.broker.homes
+    monkeypatch.setattr(homes.coming, "awaits", lambda _log: False)  # asked a moment before
+    leave(broker, queue)
+    for ask in (
+        lambda admin: admin.purge(Destination.queue(queue)),
+        lambda admin: admin.remove(Destination.queue(queue)),
+        lambda admin: admin.delete(Destination.queue(queue)),
+        lambda admin: admin.step("remove", Destination.queue(queue), range(1, 100_000, 1000)),
+    ):
+        with pytest.raises(StoreUnavailable, match="moved to another node: ask again"):
+            broker.admin(ask)
+    assert broker.depth(queue) == 2
+    broker["a"].look(homes.coming.take)
