@@ -109,6 +109,11 @@ class Browsing(Door):
         found = await self._store.jobs(start_ms, end_ms, skip, limit)
         return await self._store.job_count(), [_waiting(each) for each in found]
 
+    async def waiting_as(self, job: str) -> WaitingMessage | None:
+        """The message that waits as this job; None when none does."""
+        found = await self._store.job(job)
+        return None if found is None else _waiting(found)
+
 
 def came_ms(message: Message) -> int:
     """When a message came to the queue it is in, as far as it says: failed, was sent again, or was sent."""

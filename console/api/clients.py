@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 from ninja import Router, Schema, Status
 
 from brokerapp.destination import Destination, Kind
@@ -144,11 +144,11 @@ def create_subscription(request: HttpRequest, wanted: NewSubscription) -> Any:
 def delete_subscription(request: HttpRequest, log: str) -> Any:
     """Delete a named subscription with what it keeps."""
     destination = Destination(Kind.SUBSCRIPTION, log.removeprefix(f"{Kind.SUBSCRIPTION}://"))
-    found = gateway().run(gateway().admin.subscriptions())
-    for each in found:
-        if each.numbers.destination == destination:
-            for topic in each.subscription.topics:
-                require(request, Verb.CLOSE, topic)
+    found = gateway().run(gateway().admin.peers.named([destination]))
+    if destination not in found:
+        raise Http404(f"There is no subscription {destination.name}.")
+    for topic in found[destination].topics:
+        require(request, Verb.CLOSE, topic)
     with audit.recording(request, "delete subscription", destination) as change:
         count = gateway().delete(destination)
         change.after = {"removed": count}
