@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from brokerapp.errors import RequestRefused
+from brokerapp.handwritten import TestSend, portion, weight
 from brokerapp.message import DEFAULT_PRIORITY
 from brokerapp.properties import check_name, check_text, is_own
-from brokerapp.sending import TestSend, portion, weight
 
 #: Names that one edit sets and removes: as many as a form can show.
 MAX_NAMES = 64

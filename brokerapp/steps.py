@@ -24,11 +24,11 @@ from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.window import PAGE
 from brokerapp.entries import entry_of
 from brokerapp.errors import RequestRefused
+from brokerapp.handwritten import TestSend
 from brokerapp.homeward import ORIGIN, home_of
 from brokerapp.message import Message
 from brokerapp.properties import NOT_SET, check
 from brokerapp.recording.schema import DROP
-from brokerapp.sending import TestSend
 from brokerapp.store import STORE, StoredEntry
 from brokerapp.transfers import NOTHING, Transfers, check_here
 

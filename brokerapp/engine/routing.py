@@ -64,7 +64,8 @@ def route(
     plan = topology.plans.get(key)
     if plan is not None:
         return plan  # type: ignore[return-value]
-    result = _Walk(message.headers, message.body, topology, sender).walk(destination, sent_to)
+    walk = _Walk(message.headers, message.body, topology, sender, crossed=bool(message.path))
+    result = walk.walk(destination, sent_to)
     if not result.depends_on_message:
         if len(topology.plans) >= MAX_REMEMBERED:
             topology.plans.clear()
@@ -127,9 +128,11 @@ class _Walk:
     """One message's way through the definitions."""
 
     def __init__(
-        self, headers: Mapping[str, str], body: bytes, topology: Topology, sender: str, hops: list[Hop] | None = None
-    ) -> None:
+        self, headers: Mapping[str, str], body: bytes, topology: Topology, sender: str, hops: list[Hop] | None = None,
+        *, crossed: bool = False,
+    ) -> None:  # fmt: skip
         self.headers, self.topology, self.sender, self.hops = headers, topology, sender, hops
+        self._crossed = crossed  # a bridge brought it
         self.body = Body(body, headers)
         self.route = Route()
         self._reached: set[Copy] = set()
@@ -241,8 +244,11 @@ class _Walk:
             self._mirroring.discard(queue)
 
     def _virtual_topic(self, definition: VirtualTopic, copy: Copy, depth: int) -> None:
+        """Copies to the consumer queues, and the message itself to who subscribes to the topic."""
         topic = copy.destination
-        for name in self.topology.consumer_queues(definition, topic.name):
+        self.route.depends_on_message |= definition.local
+        is_copied = not (definition.local and self._crossed)
+        for name in self.topology.consumer_queues(definition, topic.name) if is_copied else ():
             queue = Destination.queue(name)
             wanted: bool = True
             if definition.selector_aware:

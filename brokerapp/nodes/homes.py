@@ -16,6 +16,7 @@ from brokerapp.nodes.abroad import Abroad
 from brokerapp.nodes.claims import Claims
 from brokerapp.nodes.coming import Coming
 from brokerapp.nodes.doubts import Doubts
+from brokerapp.nodes.dropping import Dropping
 from brokerapp.nodes.guests import Guests
 from brokerapp.nodes.hearing import Hearing
 from brokerapp.nodes.known import Known
@@ -51,6 +52,7 @@ class Homes:
         self.known, self.guests, self.abroad = Known(broker, self), Guests(broker, self), Abroad(broker, self)
         self.wanted, self.claims, self.doubts = Wanted(broker, self), Claims(broker, self), Doubts(broker)
         self.leaving, self.coming, self.shares = Leaving(broker, self), Coming(broker, self), Shares(broker, self)
+        self.dropping = Dropping(broker, self)
         self._wire: Wire | None = None
         self.pump: Callable[[], None] = lambda: None  #: asked to give out, soon, what follows from what is heard
         self.is_sure: Callable[[], bool] = lambda: True  #: whether anything may be given out, see Membership.is_sure
@@ -63,6 +65,7 @@ class Homes:
             Word.ARRIVED: self._arrived,
             Word.CONSUME: self.guests.consume, Word.CEASE: self.guests.cease, Word.CREDIT: self.guests.credit,
             Word.HELD: self.guests.hold, Word.SETTLED: self.guests.settled,
+            Word.DROP: self.dropping.heard,
             Word.RETURNED: lambda session, log, numbers, seen: self.guests.returned(session, log, numbers, seen=seen),
             Word.GIVEN: self.abroad.given, Word.TOPIC: self.known.heard_topic,
             Word.CONSUMERS_WANTED: lambda session, id: self._elsewhere.wanted(session, id),

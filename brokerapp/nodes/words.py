@@ -45,6 +45,7 @@ class Word(IntEnum):
     HELD = auto()  # key, log, entries
     SETTLED = auto()  # log, Consumer that acknowledged, or None: they went otherwise, counted there; numbers
     RETURNED = auto()  # log, numbers, whether their consumer may have seen them
+    DROP = auto()  # id, log of a named subscription that is to go unless somebody consumes it
 
     # -- from a home to a client's node
     GIVEN = auto()  # key, log, entries

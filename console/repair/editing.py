@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest
 
 from brokerapp.destination import Destination
 from brokerapp.errors import RequestRefused
-from brokerapp.sending import TestSend
+from brokerapp.handwritten import TestSend
 from brokerapp.snapshot import BrowsedMessage
 from console import audit
 from console.access import Verb, require

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 
 from brokerapp.destination import Destination
 from brokerapp.engine.dead_letters import FAILURE
+from brokerapp.handwritten import TestSend
 from brokerapp.homeward import ORIGIN
 from brokerapp.properties import EDITABLE, is_own
-from brokerapp.sending import TestSend
 from brokerapp.snapshot import BrowsedMessage
 from console.bodies import as_typed
 from console.repair import jobs

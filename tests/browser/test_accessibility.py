@@ -90,7 +90,7 @@ def test_axe_finds_nothing_on_any_page(page_of, site, client):
         headers={"persistent": "true", "region": "eu", "content-type": "application/json"},
     )
     fail(site, "axe.failing")
-    page, said = page_of("admin", color_scheme="light", reduced_motion="reduce"), []
+    page, said = page_of("admin", color_scheme="light"), []
     page.context.add_init_script(AXE.axe_script)
 
     def judge(path: str) -> None:
@@ -134,7 +134,7 @@ def made(page: Page, site) -> list[str]:
 @pytest.mark.browser
 def test_the_palette_opens_and_leads_to_a_page_by_keyboard_alone(page_of):
     # What the palette still asks for ends when the page is left, and htmx complains.
-    page = page_of("admin", forgiven="htmx:", reduced_motion="reduce")
+    page = page_of("admin", forgiven="htmx:")
     page.keyboard.press("Control+k")
     page.keyboard.type("audit")
     expect(page.get_by_role("option", selected=True)).to_contain_text("Audit trail")

@@ -42,6 +42,40 @@ def test_a_topic_with_subscribers_at_another_node_is_not_deleted(broker, client,
             broker.admin(lambda admin, number=number: admin.delete(Destination.topic(f"{name}.{number}")))
 
 
+@pytest.mark.parametrize("node", ["a", "b"])
+def test_a_durable_subscription_in_use_is_not_deleted_wherever_it_is_at_home(broker, client, name, node):
+    consumer = client(node, **{"client-id": name})
+    for number in range(6):  # some are at home at the other node
+        consumer.subscribe(f"/topic/{name}", id=f"{number}", **{"activemq.subscriptionName": f"{number}"})
+    for number in range(6):
+        consumer.frame("UNSUBSCRIBE", **{"id": "none", "activemq.subscriptionName": f"{number}"})
+        assert "its consumers unsubscribe first" in consumer.error().headers["message"]
+    consumer.send(f"/topic/{name}", "x", persistent="true")
+    assert consumer.bodies(6) == ["x"] * 6
+    for number in range(6):
+        consumer.unsubscribe(id=f"{number}")
+        consumer.frame("UNSUBSCRIBE", **{"id": "none", "activemq.subscriptionName": f"{number}"})
+    assert not [each for each in broker["a"].node.broker.durables if each.subscription.client_id == name]
+
+
+@pytest.mark.parametrize("node", ["a", "b"])
+def test_a_shared_subscription_in_use_keeps_what_it_keeps_wherever_it_is_at_home(client, name, node):
+    consumer, other = client("a"), client(node)
+    for number in range(6):
+        shared = {"activemq.subscriptionName": f"{name}.{number}", "activemq.shared": "true"}
+        consumer.subscribe(f"/topic/{name}", id=f"{number}", **shared)
+        other.subscribe(f"/topic/{name}.other", id=f"{number}", **shared)
+        assert "consumers" in other.error().headers["message"]
+    other.send(f"/topic/{name}", "x", persistent="true")
+    assert consumer.bodies(6) == ["x"] * 6
+    for number in range(6):
+        shared = {"activemq.subscriptionName": f"{name}.{number}", "activemq.shared": "true"}
+        consumer.unsubscribe(id=f"{number}")
+        other.subscribe(f"/topic/{name}.other", id=f"{number}", **shared)
+    other.send(f"/topic/{name}.other", "y", persistent="true")
+    assert other.bodies(6) == ["y"] * 6
+
+
 @pytest.fixture
 def held(broker, client, queue):
     """Of two messages of the queue a consumer at a holds one."""

@@ -48,6 +48,7 @@ def waiting_at(node: RunningNode) -> int:
     return node.look(lambda: node.node.broker.flow.bytes)
 
 
+@pytest.mark.scenario("NB-47", "NB-50")
 def test_a_bridge_waits_whatever_policies_say_and_with_more_than_clients_may(raw, node, name, bridge, monkeypatch):
     monkeypatch.setattr(flow_control, "MAX_WAITING", ROOM)
     queue, consumer, count = f"small.{name}", raw(), 5 * ROOM

@@ -94,6 +94,7 @@ def test_listeners_are_told_of_bridges_at_both_ends(pair, connect):
         assert f'"brokerName":"{other.name}"' in told.body
 
 
+@pytest.mark.scenario("NB-65")
 def test_a_connector_is_made_changed_stopped_and_removed_while_the_broker_runs(store, connect, name):
     with running(store) as b, running(store) as a:
         definition = {"name": "new", "uri": f"static:(tcp://127.0.0.1:{b.port}){QUICK}", "excluded": ["queue://no.>"]}

@@ -45,7 +45,7 @@ def held(node: RunningNode, destination: Destination) -> int:
     return node.look(found)
 
 
-@pytest.mark.scenario("NB-43")
+@pytest.mark.scenario("NB-41", "NB-42", "NB-43")
 def test_a_request_is_answered_over_three_brokers_and_nothing_of_its_answers_is_left(chain, connect, name):
     a, b, c = chain
     client, service = connect(port=a.port), connect(port=c.port)
@@ -245,7 +245,7 @@ def test_in_a_mesh_each_queue_of_a_virtual_topic_gets_one_copy(store, connect, n
     """As long as the topic itself is bridged, and its queues are not."""
     queues = Destination.queue("Consumer.*.VirtualTopic.>")
     far = {"networkTTL": "6"}
-    definitions = Definitions((VirtualTopic("VirtualTopic.>"),))
+    definitions = Definitions(virtual_destinations=(VirtualTopic("VirtualTopic.>"),))
     topic = f"VirtualTopic.{name}"
 
     def mesh_of(*others: RunningNode):

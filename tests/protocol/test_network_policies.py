@@ -15,10 +15,16 @@ from tests.protocol.running_node import RunningNode, until
 
 #: Milliseconds in which as many cross as may: long enough to see that the next ones wait.
 SPAN_MS = 400
+#: Milliseconds that a message stays where it came before it may go back.
+DELAY_MS = 600
 POLICIES = Definitions(
     policies=(
         PolicyEntry(
             Destination.queue("back.>"), network_bridge_filter=NetworkBridgeFilter(replay_when_no_consumers=True)
+        ),
+        PolicyEntry(
+            Destination.queue("late.>"),
+            network_bridge_filter=NetworkBridgeFilter(replay_when_no_consumers=True, replay_delay=DELAY_MS),
         ),
         PolicyEntry(
             Destination.queue("slow.>"),
@@ -63,6 +69,16 @@ def test_what_is_stuck_where_nobody_consumes_any_more_goes_back_to_a_consumer_wh
     assert sorted(consumer.bodies(5)) == list("01234")
     until(lambda: b.depth(queue) == 0, "the acknowledgements")
     assert consumer.has_no_more()
+
+
+def test_it_goes_back_only_when_it_was_there_for_the_delay(pair, connect, name):
+    a, b = pair
+    queue, began = f"late.{name}", time.monotonic()
+    stuck_at(b, queue, connect, a)
+    consumer = connect(port=a.port)
+    consumer.subscribe(f"/queue/{queue}")
+    assert sorted(consumer.bodies(5)) == list("01234")
+    assert time.monotonic() - began >= DELAY_MS / 1000
 
 
 def test_without_the_policy_it_stays_where_it_is(pair, connect, name):

@@ -73,6 +73,7 @@ def send(net: Net, connect, destination: str, letter: str, count: int) -> None:
         sender.send(destination, f"{letter}{number}", persistent="true")
 
 
+@pytest.mark.scenario("NB-17")
 def test_demand_and_messages_go_as_many_bridges_as_their_ttl(net, connect, name):
     chain = net("A B, B C, C D", networkTTL="2")
     queue = f"/queue/{name}"
@@ -97,6 +98,7 @@ def test_two_hops_need_both_ttls(net, connect, name, ttls, arrives):
     assert clients["C"].has_no_more()
 
 
+@pytest.mark.scenario("NB-21")
 def test_topics_in_a_chain_cross_one_bridge(net, connect, name):
     chain = net("A B, B C")
     clients = consumers(chain, connect, f"/topic/{name}", "ABC")
@@ -108,6 +110,7 @@ def test_topics_in_a_chain_cross_one_bridge(net, connect, name):
         assert clients[letter].has_no_more()
 
 
+@pytest.mark.scenario("NB-17", "NB-21")
 def test_in_a_full_mesh_each_message_of_a_queue_comes_once_and_each_of_a_topic_once_to_everybody(net, connect, name):
     mesh = net("A B, B A, A C, C A, B C, C B")
     at_queue = consumers(mesh, connect, f"/queue/{name}", "ABC")

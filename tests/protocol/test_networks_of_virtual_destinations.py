@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp.definitions import Composite, Leg
+from brokerapp.definitions import Composite, Leg, VirtualTopic
 from brokerapp.destination import Destination
-from tests.protocol.networking import bridged, running, to, wait_for_demand, wait_for_no_demand
+from tests.protocol.networking import bridged, destinations_of, running, to, wait_for_demand, wait_for_no_demand
 from tests.protocol.running_node import RunningNode, until
 
 QUEUE, TOPIC = Destination.queue, Destination.topic
 FLAGS = {"use_virtual_dest_subs": True, "use_virtual_dest_subs_on_creation": True}
+INCLUDED = (TOPIC("news.>"), QUEUE("news.>"))
 ASKING = {"useVirtualDestSubs": "true"}
 
 
@@ -27,7 +28,7 @@ def b(store) -> Iterator[RunningNode]:
 @pytest.fixture(scope="module")
 def a(store, b) -> Iterator[RunningNode]:
     """From here messages cross to B."""
-    with running(store, replace(to(b.port, **ASKING), dynamically_included=(TOPIC("news.>"),))) as node:
+    with running(store, replace(to(b.port, **ASKING), dynamically_included=INCLUDED)) as node:
         until(lambda: bridged(node), "the bridge")
         yield node
 
@@ -51,6 +52,50 @@ def publish(connect, a: RunningNode, topic: str) -> None:
     client = connect(port=a.port)
     client.send(f"/topic/news.{topic}", topic, persistent="true")
     client.leave()
+
+
+@pytest.mark.scenario("VD-01")
+def test_each_queue_of_a_virtual_topic_is_demand_for_its_topic_and_for_no_other(a, b, connect, name):
+    b.define(VirtualTopic("news.>", prefix="For.*."))
+    queues = {each: f"For.X.news.{name}.{each}" for each in ("1", "2")}
+    make(b, *queues.values())
+    wait_for_demand(a, *[f"topic://news.{name}.{each}" for each in queues])
+    for each in "321":
+        publish(connect, a, f"{name}.{each}")
+    for each, queue in queues.items():
+        until(lambda queue=queue, each=each: b.bodies(queue) == [f"{name}.{each}"], f"one in {queue}")
+    assert f"topic://news.{name}.3" not in destinations_of(a)
+
+
+@pytest.mark.scenario("VD-05", "VD-12")
+def test_a_composite_that_is_not_included_adds_nothing_and_one_of_queues_counts_as_one_of_topics(a, b, connect, name):
+    other = Composite(TOPIC(f"other.{name}"), (Leg(QUEUE(name)),))
+    source = Composite(QUEUE(f"news.{name}"), (Leg(QUEUE(name)),))
+    b.define(forwarding(name, name), other, source)
+    make(b, name)
+    wait_for_demand(a, f"topic://news.{name}", f"queue://news.{name}")
+    assert f"topic://other.{name}" not in destinations_of(a)
+    sender = connect(port=a.port)
+    for destination in (f"/topic/other.{name}", f"/topic/news.{name}", f"/queue/news.{name}"):
+        sender.send(destination, destination, persistent="true")
+    until(lambda: sorted(b.bodies(name)) == [f"/queue/news.{name}", f"/topic/news.{name}"], "one of each")
+
+
+@pytest.mark.scenario("VD-06", "VD-11")
+@pytest.mark.parametrize("why", ["not on creation", "excluded"])
+def test_no_queue_is_demand_for_what_is_excluded_nor_where_only_consumers_count(store, connect, name, why):
+    flags = {"use_virtual_dest_subs": True, "use_virtual_dest_subs_on_creation": why == "excluded"}
+    excluded = (TOPIC(f"news.{name}"),) if why == "excluded" else ()
+    with (
+        running(store, **flags) as b,
+        running(store, replace(to(b.port, **ASKING), dynamically_included=INCLUDED, excluded=excluded)) as a,
+    ):
+        until(lambda: bridged(a), "the bridge")
+        b.define(forwarding(name, name), forwarding(f"{name}.seen", f"{name}.seen"))
+        make(b, name)
+        connect(port=b.port).subscribe(f"/queue/{name}.seen")
+        wait_for_demand(a, f"topic://news.{name}.seen")  # who consumes counts
+        assert destinations_of(a) == [f"topic://news.{name}.seen"]
 
 
 @pytest.mark.scenario("VD-07")

@@ -10,8 +10,8 @@ from brokerapp.definitions import Composite, Leg
 from brokerapp.destination import Destination
 from brokerapp.edit import MAX_BODY, Edit
 from brokerapp.errors import DestinationNotFound, RequestRefused
+from brokerapp.handwritten import TestSend
 from brokerapp.homeward import came_from, home_of
-from brokerapp.sending import TestSend
 
 queue = Destination.queue
 

@@ -1,6 +1,7 @@
 """Routing: which physical destinations a message reaches, rule by rule, and that it always comes to an end."""
 
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -212,6 +213,15 @@ def test_a_message_reaches(definitions, queues, destination, expected):
     where = topology(*definitions, queues=queues)
     for _ in range(2):  # the second time it may come from memory
         assert reached(where, Destination.parse(destination)) == sorted(expected)
+
+
+@pytest.mark.parametrize(("path", "copies"), [((), 1), (("far",), 0)])
+def test_a_local_virtual_topic_copies_what_no_bridge_brought(path, copies):
+    where, destination = topology(VirtualTopic("v.>", local=True), queues=["Consumer.A.v.x"]), Destination.topic("v.x")
+    for _ in range(2):
+        found = route(replace(message(), path=path), destination, where)
+        assert [str(each.destination) for each in found.queues] == ["queue://Consumer.A.v.x"] * copies
+        assert [each.destination for each in found.topics] == [destination]
 
 
 @pytest.mark.parametrize("kind", Kind)
