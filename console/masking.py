@@ -27,6 +27,7 @@ __all__ = [
     "COVER",
     "MaskedMessage",
     "check_selector",
+    "headers_for",
     "masked",
     "masked_for",
     "reader_of",
@@ -80,6 +81,12 @@ def shown_values(user: AnyUser, values: Mapping[str, str], where: Destination) -
     """Headers that a message there may get, as this user would see them on it."""
     browser = _mightiest(grants_of(user), Verb.BROWSE, where)
     return mask_headers(_about(rules(), browser, (where,)), values)[0]
+
+
+def headers_for(user: AnyUser, message: BrowsedMessage, where: Destination) -> dict[str, str]:
+    """The headers of a message browsed there, as this user may see them; its body is not looked at."""
+    browser = _mightiest(grants_of(user), Verb.BROWSE, where)
+    return mask_headers(_about(rules(), browser, _ways(message, where)), message.headers)[0]
 
 
 def sees_all(user: AnyUser, where: Destination) -> bool:

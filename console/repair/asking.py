@@ -15,7 +15,7 @@ from console import audit, trace
 from console.access import Verb, is_narrow, may, require, visible
 from console.gateway import gateway
 from console.live.mirror import mirror
-from console.masking import check_selector, masked
+from console.masking import check_selector, headers_for, masked
 from console.repair import jobs
 from console.repair.blast import MAX_ROUTED, Radius, radius
 from console.repair.models import Job
@@ -111,9 +111,15 @@ def blast_radius(request: HttpRequest, wish: Wish, found: Chosen) -> Radius | No
     if wish.action == Action.REMOVE or not (wish.returns or wish.target):
         return None
     stats, ways = mirror().current().stats, [way_of(message, wish) for message in found.sample]
-    return radius(
-        found.sample, ways, found.count, gateway().routes, trace.processed, stats.get, visible(request.user)
+    looked = radius(
+        found.sample, ways, found.count, gateway().routes, trace.processed, stats.get, visible(request.user),
+        lambda message: headers_for(request.user, message, wish.queue),
     )  # fmt: skip
+    if wish.returns and looked.looked_at < looked.of:
+        looked.notes.append(
+            f"Each says itself where it goes: beyond the first {looked.looked_at}, it may be elsewhere."
+        )
+    return looked
 
 
 def preview_of(request: HttpRequest, wish: Wish, found: Chosen) -> Preview | None:

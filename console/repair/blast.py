@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from brokerapp.destination import Destination
 from brokerapp.snapshot import BrowsedMessage, DestinationStats
@@ -120,11 +121,11 @@ Processed = Callable[[Sequence[str]], dict[str, set[str]] | None]
 def radius(
     messages: Sequence[BrowsedMessage], ways: Sequence[Way], of: int,
     router: Router, processed: Processed, stats: Callable[[Destination], DestinationStats | None],
-    sees: Sees = everything,
+    sees: Sees = everything, shown: Callable[[BrowsedMessage], Mapping[str, str]] = attrgetter("headers"),
 ) -> Radius:  # fmt: skip
     """What becomes of these messages, of `of` that were chosen, when each goes its way.
 
-    What who looks may not know of (`sees`) is counted and not named.
+    What who looks may not know of (`sees`) is counted and not named; of headers they are told what is `shown` to them.
     """
     looked_at = messages[:MAX_ROUTED]
     targets = [to for to, _ in ways[:MAX_ROUTED]]
@@ -142,7 +143,7 @@ def radius(
         for reach in blast.reaches:
             reach.processed += str(reach.destination) in (done or {}).get(message.id, ())
     ordered = sorted(blasts.values(), key=lambda each: -each.count)
-    return Radius(ordered, len(looked_at), of, list(_notes(looked_at)), done is not None)
+    return Radius(ordered, len(looked_at), of, list(_notes(map(shown, looked_at))), done is not None)
 
 
 def _blast(
@@ -157,10 +158,10 @@ def _blast(
     )  # fmt: skip
 
 
-def _notes(messages: Iterable[BrowsedMessage]) -> Iterable[str]:
+def _notes(messages: Iterable[Mapping[str, str]]) -> Iterable[str]:
+    """What should be known of messages with these headers."""
     now, expired, once, groups, again = time.time() * 1000, 0, 0, Counter(), 0
-    for message in messages:
-        headers = message.headers
+    for headers in messages:
         expired += 0 < _number(headers.get("expires", "0")) < now
         once += 0 < _number(headers.get("originalExpiration", "0")) < now
         again += headers.get("resubmitCount", "0") != "0"
