@@ -30,13 +30,16 @@ DEEPER = (
     (reverse_lazy("dlq"), "tbody a:has-text('Resubmit')"),
     (reverse_lazy("users"), "tbody th[scope=row] a"),
 )
+#: Where the console can be seen as somebody else does.
+AS_SUPPORT = reverse_lazy("effective", query={"kind": "role", "name": "support", "scopes": "axe.>"})
 #: Forms that menu and palette reach in two steps.
 FORMS = (
+    reverse_lazy("act", query={"action": "edit"}, args=["axe.orders"]),
     reverse_lazy("tokens"),
     reverse_lazy("new-alert"),
     reverse_lazy("new-masking-rule"),
     reverse_lazy("new-user"),
-    reverse_lazy("effective", query={"kind": "role", "name": "support", "scopes": "axe.>"}),
+    AS_SUPPORT,
     reverse_lazy("new-definition", args=["policyEntry"]),
     reverse_lazy("new-definition", query={"form": "expert"}, args=["virtualTopic"]),
 )
@@ -114,6 +117,13 @@ def test_axe_finds_nothing_on_any_page(page_of, site, client):
         page.emulate_media(contrast="no-preference")
     page.locator("summary.bell").click()
     said.append(("the bell", barriers(page, RULES)))
+    page.goto(site.url + str(AS_SUPPORT))
+    page.get_by_role("button", name="See the console as support").click()
+    page.wait_for_url(f"{site.url}/")
+    said.append(("the overview seen as support", barriers(page, RULES)))
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    said.append(("the same in the dark", barriers(page, COLOURS)))
+    page.get_by_role("button", name="Stop").click()
     assert "\n".join(f"{where}: {barrier}" for where, barrier in said if barrier) == ""
 
 

@@ -34,7 +34,7 @@ def test_an_admin_defines_a_virtual_topic_with_the_keyboard_and_another_one_sees
     expect(page).to_have_url(f"{site.url}/routing/")
     tab_to(page, "New definition")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="What shall happen to messages?")).to_be_visible()
+    expect(page.get_by_role("heading", name="What should happen to messages?")).to_be_visible()
     tab_to(page, "Virtual topic")
     page.keyboard.press("Enter")
 
