@@ -183,7 +183,7 @@ class OutcomeQuery(PageQuery):
 def list_jobs(request: HttpRequest, query: Paged) -> Any:
     """List jobs, newest first."""
     sees = visible(request.user, Verb.BROWSE)
-    page = page_of([job for job in Job.objects.all()[:10_000] if sees(job.source)], query)
+    page = page_of([job for job in jobs.listed(Job.objects.all())[:10_000] if sees(job.source)], query)
     return page | {"items": [_shown(request, job) for job in page["items"]]}
 
 

@@ -201,7 +201,12 @@ def detail_of(row: JobOutcome, sees: Sees) -> str:
 
 def find(ids: Sequence[str]) -> QuerySet[Job]:
     """The jobs of these ids, those that are ids."""
-    return Job.objects.filter(id__in=ids_in(ids))
+    return listed(Job.objects.filter(id__in=ids_in(ids)))
+
+
+def listed(found: QuerySet[Job]) -> QuerySet[Job]:
+    """Jobs for a list: what each changes of messages, a megabyte perhaps, is read where it is asked for."""
+    return found.defer("edit")
 
 
 def cells(argument: str, rows: Sequence[str], sees: Callable[[Destination], bool]) -> dict[str, Any]:

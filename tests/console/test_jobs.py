@@ -265,3 +265,11 @@ def test_old_jobs_are_forgotten_with_their_outcomes(name, monkeypatch):
     monkeypatch.setattr(jobs, "KEPT", jobs.timedelta(0))
     assert jobs.forget_old() == 1
     assert not JobOutcome.objects.filter(job_id=job.id).exists()
+
+
+def test_a_list_of_jobs_leaves_out_what_they_change_of_messages():
+    body = Edit(body=b"x" * 1000).to_json()
+    Job.objects.create(name="large", action="edit", queue="queue://a", asked_by="ada", edit=body)
+    [one] = jobs.listed(Job.objects.all())
+    assert one.get_deferred_fields() == {"edit"}
+    assert one.change == Edit(body=b"x" * 1000)  # read where it is asked for
