@@ -119,20 +119,31 @@ class Durables:
             raise RequestRefused("there are no durable subscriptions on this broker (rejectDurableConsumers)")
         found = self._by_key.get(wanted.key)
         if found is not None:
-            same, entitled = self._is_as(wanted, found), self._is_entitled(wanted, found)
-            if found.active and not entitled:
-                raise AccessDenied(f"the {found.subscription} has consumers, and is given what this user may not read")
-            if same and entitled:
+            if not self._must_go(found, wanted):
                 if not found.active:
                     self._adopt(found, wanted)
                 return found
-            if not same:
-                self._check_may_drop(wanted, found)
             self._discard_log(found)
         durable = self.create(wanted)
         if retroactive:
             self._broker.recovery.created(durable)
         return durable
+
+    def in_the_way(self, wanted: NamedSubscription) -> Durable | None:
+        """The one that must go before there is one as it is wanted, if that is for its home to say, another node.
+
+        Raises what `claim` raises.
+        """
+        found = self._by_key.get(wanted.key)
+        return found if found is not None and found.log.away and self._must_go(found, wanted) else None
+
+    def _must_go(self, found: Durable, wanted: NamedSubscription) -> bool:
+        same, entitled = self._is_as(wanted, found), self._is_entitled(wanted, found)
+        if found.active and not entitled:
+            raise AccessDenied(f"the {found.subscription} has consumers, and is given what this user may not read")
+        if not same:
+            self._check_may_drop(wanted, found)
+        return not (same and entitled)
 
     @staticmethod
     def _is_as(wanted: NamedSubscription, found: Durable) -> bool:

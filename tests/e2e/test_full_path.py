@@ -122,7 +122,7 @@ def page(sluice):
     complaints = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        page = browser.new_page(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
         page.set_default_timeout(ANALYSIS_SECONDS * 1000)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto(f"{site(sluice)}/login/")

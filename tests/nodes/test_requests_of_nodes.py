@@ -1,9 +1,13 @@
 """What clients and operators ask of a destination, whichever nodes its messages and consumers are at."""
 
+from dataclasses import replace
+
 import pytest
 
+from brokerapp.definitions import PolicyEntry
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError, StoreUnavailable
+from tests.protocol.running_node import until
 
 
 @pytest.fixture
@@ -40,6 +44,82 @@ def test_a_topic_with_subscribers_at_another_node_is_not_deleted(broker, client,
     for number in range(2):
         with pytest.raises(BrokerError, match="has subscribers"):
             broker.admin(lambda admin, number=number: admin.delete(Destination.topic(f"{name}.{number}")))
+
+
+@pytest.mark.parametrize("node", ["a", "b"])
+def test_a_durable_subscription_in_use_is_not_deleted_wherever_it_is_at_home(broker, client, name, node):
+    consumer = client(node, **{"client-id": name})
+    for number in range(6):  # some are at home at the other node
+        consumer.subscribe(f"/topic/{name}", id=f"{number}", **{"activemq.subscriptionName": f"{number}"})
+    for number in range(6):
+        consumer.frame("UNSUBSCRIBE", **{"id": "none", "activemq.subscriptionName": f"{number}"})
+        assert "its consumers unsubscribe first" in consumer.error().headers["message"]
+    consumer.send(f"/topic/{name}", "x", persistent="true")
+    assert consumer.bodies(6) == ["x"] * 6
+    for number in range(6):
+        consumer.unsubscribe(id=f"{number}")
+        consumer.frame("UNSUBSCRIBE", **{"id": "none", "activemq.subscriptionName": f"{number}"})
+    assert not [each for each in broker["a"].node.broker.durables if each.subscription.client_id == name]
+
+
+@pytest.mark.parametrize("node", ["a", "b"])
+def test_a_shared_subscription_in_use_keeps_what_it_keeps_wherever_it_is_at_home(client, name, node):
+    consumer, other = client("a"), client(node)
+    for number in range(6):
+        shared = {"activemq.subscriptionName": f"{name}.{number}", "activemq.shared": "true"}
+        consumer.subscribe(f"/topic/{name}", id=f"{number}", **shared)
+        other.subscribe(f"/topic/{name}.other", id=f"{number}", **shared)
+        assert "consumers" in other.error().headers["message"]
+    other.send(f"/topic/{name}", "x", persistent="true")
+    assert consumer.bodies(6) == ["x"] * 6
+    for number in range(6):
+        shared = {"activemq.subscriptionName": f"{name}.{number}", "activemq.shared": "true"}
+        consumer.unsubscribe(id=f"{number}")
+        other.subscribe(f"/topic/{name}.other", id=f"{number}", **shared)
+    other.send(f"/topic/{name}.other", "y", persistent="true")
+    assert other.bodies(6) == ["y"] * 6
+
+
+@pytest.fixture
+def full(broker, client, name):
+    """A queue that has no room."""
+
+    async def define(admin):
+        policies = (PolicyEntry(Destination.queue(f"{name}.full"), store_limit=1024),)
+        return await admin.define(replace(await admin.definitions(), policies=policies), "test")
+
+    broker["a"].wait_for_definitions(broker.admin(define).version)
+    sender, flow = client("a"), broker["a"].node.broker.flow
+    for _ in range(5):
+        sender.send(f"/queue/{name}.full", "x" * 400, wait=False, persistent="true")
+    until(lambda: broker["a"].look(lambda: list(flow.waiting())), "it is full")
+    return f"{name}.full"
+
+
+def test_what_is_acknowledged_in_transactions_is_held_where_its_log_is_next_and_is_no_debt(
+    broker, client, queue, full, filled
+):
+    """In one that is open, and in one whose COMMIT waits for room."""
+    consumer, flow = client("a"), broker["a"].node.broker.flow
+    consumer.subscribe(f"/queue/{queue}", ack="client-individual", prefetch=1)
+    for transaction in ("waits", "open"):
+        consumer.frame("BEGIN", transaction=transaction)
+        consumer.ack(*consumer.take(), transaction=transaction)
+        consumer.send(f"/queue/{full}", "y" * 400, transaction=transaction)
+    consumer.take()
+    consumer.frame("COMMIT", wait=False, transaction="waits")
+    until(lambda: broker["a"].look(lambda: any(each.settled for each in flow.waiting())), "the COMMIT waits")
+    homes = leave(broker, queue)
+    [subscription] = homes.abroad.consumers(broker["a"].node.broker.queues[f"queue://{queue}"])
+    assert broker["a"].look(lambda: homes.abroad._facts(subscription, homes.me))["credit"] == subscription.credit == 0
+    broker["a"].look(homes.coming.take)
+    other = client("a")
+    other.subscribe(f"/queue/{queue}")
+    assert other.has_no_more()
+    other.subscribe(f"/queue/{full}", id="full")
+    assert len([each for each in other.take(6) if each.body.startswith("y")]) == 1
+    until(lambda: broker.depth(queue) == 2, "the COMMIT is done")
+    assert other.has_no_more()
 
 
 @pytest.fixture

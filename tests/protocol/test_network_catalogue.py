@@ -12,7 +12,15 @@ from brokerapp.config import Authentication, User
 from brokerapp.definitions import Definitions, VirtualTopic
 from brokerapp.destination import Destination
 from brokerapp.network_stats import WayState
-from tests.protocol.networking import bridged, destinations_of, running, to, wait_for_demand, wait_for_no_demand
+from tests.protocol.networking import (
+    bridged,
+    bridges_of,
+    destinations_of,
+    running,
+    to,
+    wait_for_demand,
+    wait_for_no_demand,
+)
 from tests.protocol.running_node import RunningNode, until
 
 Chain = tuple[RunningNode, RunningNode, RunningNode]
@@ -238,6 +246,76 @@ def test_who_sent_a_message_is_told_behind_a_bridge_too(store, connect, name):
         connect(port=a.port, login="ann", passcode="a").send(f"/queue/{name}", "mine", persistent="true")
         [message] = consumer.take()
         assert message.headers["JMSXUserID"] == "ann"
+
+
+@pytest.mark.scenario("NB-27", "NB-28", "NB-29")
+def test_a_selector_aware_virtual_topic_copies_for_consumers_of_another_broker_what_they_take(store, connect, name):
+    topic, queue = f"VirtualTopic.{name}", f"Consumer.X.VirtualTopic.{name}"
+    aware = Definitions(virtual_destinations=(VirtualTopic("VirtualTopic.>", selector_aware=True),))
+    queues = Destination.queue("Consumer.*.VirtualTopic.>")
+    with (
+        running(store) as b,
+        running(
+            store, replace(to(b.port, conduitSubscriptions="false"), dynamically_included=(queues,)), definitions=aware
+        ) as a,
+    ):
+        red, sender = connect(port=b.port), connect(port=a.port)
+        red.subscribe(f"/queue/{queue}", selector="colour = 'red'")
+        wait_for_demand(a, f"queue://{queue}")
+
+        def publish() -> None:
+            for number in range(6):
+                colour = ("blue", "red")[number % 2]
+                sender.send(f"/topic/{topic}", f"{colour} {number}", persistent="true", colour=colour)
+
+        publish()  # what nobody takes comes first
+        assert red.bodies(3) == ["red 1", "red 3", "red 5"]
+        until(lambda: (a.depth(queue), b.depth(queue)) == (0, 0), "nothing is left of the others")
+        every = connect(port=b.port)
+        every.subscribe(f"/queue/{queue}")
+        wait_for_demand(a, f"queue://{queue}", f"queue://{queue}")
+        publish()
+        until(lambda: red.messages.qsize() + every.messages.qsize() == 6, "all six")
+        until(lambda: (a.depth(queue), b.depth(queue)) == (0, 0), "nothing is left")
+        assert all(each.body.startswith("red") for each in red.take(red.messages.qsize()))
+
+
+@pytest.mark.scenario("NB-19")
+def test_messages_follow_a_consumer_that_moves_from_broker_to_broker(store, connect, name):
+    far = {"networkTTL": "3"}
+    with running(store) as c, running(store) as b, running(store, to(b.port, c.port, **far)) as a:
+        until(lambda: len(bridges_of(a)) == 2, "the bridges")
+        sender, came = connect(port=a.port), []
+        for number, node in enumerate((b, c, a)):
+            consumer = connect(port=node.port)
+            consumer.subscribe(f"/queue/{name}")
+            if node is not a:
+                wait_for_demand(a, f"queue://{name}")
+            for each in range(5):
+                sender.send(f"/queue/{name}", f"{number}.{each}", persistent="true")
+            came += consumer.bodies(5)
+            consumer.leave()
+            wait_for_no_demand(a, f"queue://{name}")
+        assert came == [f"{number}.{each}" for number in range(3) for each in range(5)]
+        assert [node.depth(name) for node in (a, b, c)] == [0, 0, 0]
+
+
+@pytest.mark.scenario("NB-66")
+def test_no_subscription_is_left_of_clients_that_came_and_went_in_any_order(pair, connect, name):
+    a, b = pair
+
+    def left() -> list[str]:
+        return [each for each in destinations_of(a) if name in each]
+
+    for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
+        clients = [connect(port=b.port) for _ in range(3)]
+        for client, destination in zip(clients, (f"/queue/{name}", f"/topic/{name}", f"/topic/{name}"), strict=True):
+            client.subscribe(destination)
+        wait_for_demand(a, f"queue://{name}", f"topic://{name}")
+        for each in order:
+            clients[each].leave()
+        until(lambda: not left(), "the end of all demand")
+    assert a.look(lambda: sum(len(each.intake._ending) for each in a.node.network.all[0].bridges)) == 0
 
 
 @pytest.mark.scenario("NB-24")
