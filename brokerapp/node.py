@@ -317,9 +317,7 @@ class Node:
     def _shut(self) -> None:
         """Take no more clients, and let go of those that are there."""
         if self._listeners is not None:
-            self._listeners.close()
-            for client in list(self.broker.clients.values()):
-                client.sink.close()
+            self._listeners.abandon()
 
     async def _tick(self) -> None:
         while True:
