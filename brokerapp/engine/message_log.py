@@ -152,6 +152,8 @@ class MessageLog(Window):
         """Whether the next message may be for a consumer at once, because nothing waits before it."""
         if self.lends or self.unsure:  # who acknowledges on another node needs the number; what is older goes first
             return False
+        if self.ready:  # another node may not have told of it yet, so that `depth` does not count it
+            return False
         return bool(self.consumers) and self.depth == self.in_flight and not (self.silent or self.paging)
 
     def pass_through(self, entries: Sequence[Entry]) -> Given:

@@ -309,6 +309,14 @@ def test_what_nobody_told_of_is_read_before_what_is_new_also_when_the_window_was
     assert dispatched(log) == [("c", 1), ("c", 2)]
 
 
+def test_what_waits_and_nobody_told_of_is_not_forgotten_when_something_new_comes_that_nobody_takes():
+    log = log_of(consumer(selector="colour = 'red'"))
+    page(log, [1])
+    assert dispatched(log) == []
+    assert not log.give_early([entry(COMING)])
+    assert [each.seq for each in log.ready] == [1]
+
+
 def test_all_that_nobody_told_of_is_read_page_by_page_to_its_end():
     log = log_of(consumer(prefetch=5 * PAGE))
     log.look_again()
