@@ -194,6 +194,7 @@ class Node:
     async def _find_place(self, last: int) -> None:
         """Take part in what other nodes do: they know us first, then we know the logs, then some are ours."""
         await self._unless_failed(self.membership.settled(known=False))
+        await self._unless_failed(self.broker.homes.past.learn())
         states = await self._store.recover()
         self.broker.restoring.recover(states, last)
         self.broker.homes.joined()

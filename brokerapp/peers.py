@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict
 from itertools import islice
 from typing import Any
@@ -38,10 +38,23 @@ def connection_of(client: Client) -> ConnectionStats:
         subscriptions=list(islice(_consumed(client), MAX_NAMED)),
         sent=client.sent,
         delivered=client.delivered,
-        slow=client.blocked or any(map(is_slow, client.subscriptions.values())),
+        slow=_is_slow(client),
         discarded=sum(each.discarded for each in client.subscriptions.values()),
         blocked=client.waiting > 0,
     )
+
+
+def connected(clients: Collection[Client]) -> dict[str, int]:
+    """How many connections there are, of how many a send waits for room, and how many do not keep up."""
+    return {
+        "all": len(clients),
+        "held_back": sum(each.waiting > 0 for each in clients),
+        "slow": sum(map(_is_slow, clients)),
+    }
+
+
+def _is_slow(client: Client) -> bool:
+    return client.blocked or any(map(is_slow, client.subscriptions.values()))
 
 
 def _consumed(client: Client) -> Iterator[str]:

@@ -17,7 +17,7 @@ from brokerapp.errors import StoreUnavailable
 from brokerapp.listeners import Listeners
 from brokerapp.network_stats import NetworkStats
 from brokerapp.nodes.summary import summary
-from brokerapp.peers import connection_of
+from brokerapp.peers import connected, connection_of
 from brokerapp.recording.choice import EVERYTHING, Choice, choice, chosen
 from brokerapp.recording.depths import Depths
 from brokerapp.recording.recorder import BATCH
@@ -73,6 +73,7 @@ class Reporting:
             address=self._listeners.addresses,
             listeners=[each.to_json() for each in self._listeners.stats()],
             connections=[connection_of(client).to_json() for client in clients],
+            connected=connected(self._broker.clients.values()),
             trace={"recorded": trace.recorded, "dropped": trace.dropped, "pending": trace.pending},
             store={
                 **memory, "message_limit": self._limits.total, "temp_limit": self._limits.temp or self._limits.total,

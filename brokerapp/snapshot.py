@@ -185,7 +185,8 @@ class NodeStatus:
     seen_ms: int
     address: list[str] = field(default_factory=list)  #: listeners, as URIs
     listeners: list[dict[str, Any]] = field(default_factory=list)  #: ListenerStats
-    connections: list[dict[str, Any]] = field(default_factory=list)  #: ConnectionStats
+    connections: list[dict[str, Any]] = field(default_factory=list)  #: ConnectionStats of some
+    connected: dict[str, int] = field(default_factory=dict)  #: how many: `all`, those `held_back`, and `slow`
     trace: dict[str, Any] = field(default_factory=dict)  #: recorded, dropped and pending trace events
     store: dict[str, Any] = field(default_factory=dict)  #: fsync policy, bytes used, limit
     network: dict[str, Any] = field(default_factory=dict)  #: NetworkStats

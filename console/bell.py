@@ -62,7 +62,7 @@ def _firing(user: AnyUser) -> list[Item]:
     return [
         Item(each.rule_name, each.sentence, reverse("firing", args=[each.pk]), each.fired or each.since, "act")
         for each in showing.firing_now()
-        if showing.is_seen(each.subject, sees)
+        if showing.is_seen(each, sees)
     ]
 
 

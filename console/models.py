@@ -248,6 +248,7 @@ class AlertFiring(models.Model):
     rule = models.ForeignKey(AlertRule, models.SET_NULL, null=True, related_name="firings")
     rule_name = models.CharField(max_length=80)  #: as it was called then
     subject = models.CharField(max_length=1100)  #: a destination in native form, or `broker`
+    topics = models.JSONField(default=list)  #: of a subject that is a subscription, in native form
     state = models.CharField(max_length=8, choices=State, default=State.PENDING)
     since = models.DateTimeField()  #: it is broken
     fired = models.DateTimeField(null=True)

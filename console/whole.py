@@ -19,14 +19,17 @@ def whole_of(picture: Picture, at: int, points: Mapping[Destination, Point]) -> 
     """The broker at the end of a step in which these moved."""
     of_queues = [point for destination, point in points.items() if destination.kind is Kind.QUEUE]
     nodes, stores = picture.nodes, [node.store for node in picture.nodes]
-    connections = [each for node in nodes for each in node.connections]
+
+    def connected(which: str) -> int:
+        return sum(node.connected.get(which, 0) for node in nodes)
+
     return Whole(
         at,
         pending=picture.totals.pending,
         arrived=sum(each.arrived for each in of_queues),
         left=sum(each.left for each in of_queues),
         dead=picture.totals.dead,
-        connections=len(connections),
+        connections=connected("all"),
         started=max((node.started_ms // 1000 for node in nodes), default=0),
         store_used=max((each.get("used", 0) for each in stores), default=0),
         store_limit=max((each.get("limit") or each.get("message_limit", 0) for each in stores), default=0),
@@ -36,8 +39,8 @@ def whole_of(picture: Picture, at: int, points: Mapping[Destination, Point]) -> 
         nodes=len(nodes),
         links_down=sum(links_down(nodes).values()),
         away=len(away(picture)),
-        held_back=sum(bool(each.get("blocked")) for each in connections),
-        slow=sum(bool(each.get("slow")) for each in connections),
+        held_back=connected("held_back"),
+        slow=connected("slow"),
     )
 
 

@@ -29,7 +29,7 @@ CORE = (
     "brokerapp.logs", "brokerapp.nodes.abroad", "brokerapp.nodes.claims", "brokerapp.nodes.coming",
     "brokerapp.nodes.doubts", "brokerapp.nodes.dropping", "brokerapp.nodes.guests", "brokerapp.nodes.hearing",
     "brokerapp.nodes.homes", "brokerapp.nodes.known", "brokerapp.nodes.leaving", "brokerapp.nodes.members",
-    "brokerapp.nodes.shares", "brokerapp.nodes.strangers", "brokerapp.nodes.summary",
+    "brokerapp.nodes.past", "brokerapp.nodes.shares", "brokerapp.nodes.strangers", "brokerapp.nodes.summary",
     "brokerapp.nodes.wanted", "brokerapp.nodes.words",
     "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas",
     "brokerapp.recovery", "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.restoring", "brokerapp.rivals",
@@ -304,7 +304,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "asyncio": (
         "brokerapp.admin.door", "brokerapp.cluster.applying", "brokerapp.cluster.links",
         "brokerapp.committer", "brokerapp.node", "brokerapp.nodes.claims", "brokerapp.nodes.known",
-        "brokerapp.nodes.links", "brokerapp.predecessors",
+        "brokerapp.nodes.links", "brokerapp.nodes.past", "brokerapp.predecessors",
         "brokerapp.nodes.membership", "brokerapp.requests", "brokerapp.sending", "brokerapp.steps", "brokerapp.tasks",
         "brokerapp.transfers", "brokerapp.network.link", "brokerapp.network.loopback", "brokerapp.network.connections",
         "brokerapp.network.way", "brokerapp.network.seat", "brokerapp.network.discovery", "brokerapp.network.inquiry",

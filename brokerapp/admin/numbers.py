@@ -52,12 +52,14 @@ class Numbers(Door):
             if attributes.get("kind") == SUBSCRIPTION
         ]
 
-    async def watch(self) -> AsyncIterator[int]:
-        """Version numbers of snapshots as they come; a lost one is of no consequence. Ends with StoreUnavailable."""
+    async def watch(self) -> AsyncIterator[None]:
+        """Whenever there may be a new snapshot: once it listens, as there may be one already, and with each that comes.
+
+        Ends with StoreUnavailable.
+        """
         async for signal in self._store.signals():
-            word, _, version = signal.partition(" ")
-            if word == "stats":
-                yield int(version)
+            if signal.partition(" ")[0] in ("subscribed", "stats"):
+                yield
 
     async def nodes(self) -> list[NodeStatus]:
         """The live nodes."""

@@ -43,10 +43,10 @@ class MessageLog(Window):
         self.stranded: list[Entry] = []
         self.gate: Gate | None = None  #: once bridges consume
 
-    def leave(self, consumer: Subscription) -> None:
-        """It consumes no longer."""
+    def leave(self, consumer: Subscription, *, keeps_groups: bool = False) -> None:
+        """It consumes no longer; its groups go to others, or wait for what becomes of it."""
         self.consumers.remove(consumer)
-        if self.groups is not None:
+        if self.groups is not None and not keeps_groups:
             self.groups.leave(consumer)
         if self.rules.bridges is not None:  # what it kept here may cross now
             self.offer_again()

@@ -280,13 +280,16 @@ class Abroad:
             for subscription in client.subscriptions.values():
                 if subscription.browse is None:
                     self._note(account, log, subscription, subscription.unacked.values())
-            for transaction in client.transactions.values():
-                for subscription, _, entry in transaction.settled:
-                    self._note(account, log, subscription, (entry,))
+        transactions = (each for client in self._broker.clients.values() for each in client.transactions.values())
+        for unit in (*transactions, *self._broker.flow.waiting()):  # what is acknowledged in them was credited then
+            for subscription, _, entry in unit.settled:
+                account.credited |= self._note(account, log, subscription, (entry,))
 
     @staticmethod
-    def _note(account: Account, log: MessageLog, subscription: Subscription, entries: Iterable[Entry]) -> None:
-        account.held.update((each.seq, (subscription, each)) for each in entries if each.log == log.name and each.seq)
+    def _note(account: Account, log: MessageLog, subscription: Subscription, entries: Iterable[Entry]) -> set[int]:
+        found = {each.seq: (subscription, each) for each in entries if each.log == log.name and each.seq}
+        account.held.update(found)
+        return set(found)
 
     def take_in(self, log: MessageLog) -> Account:
         """A log comes home: its consumers among our clients, and what they hold, are as any here from now on.

@@ -120,7 +120,7 @@ class Coming:
             consuming.attach_here(subscription, log)
         holders = {holder for holder, _ in account.held.values()}
         log.consumers.sort(key=lambda each: each not in holders and not homes.guests.holds(each, log.name))
-        for subscription, entry in account.held.values():
+        for subscription, entry in (*account.held.values(), *homes.guests.holding(log.name)):
             group = group_of(entry)
             if group is not None and subscription in log.consumers:
                 log.note_owner(group, subscription)

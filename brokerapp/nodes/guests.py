@@ -7,7 +7,7 @@ kept by log and number, whichever consumer it was for, until that node says what
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.client import Client
@@ -60,7 +60,8 @@ class Guests:
         self._guests: dict[tuple[str, int], Subscription] = {}  # by session and key there
         self._held: dict[str, dict[str, dict[int, tuple[int, Entry]]]] = {}  # by session, log, number; with the key
         self._former: dict[str, dict[str, set[int]]] = {}  # what a node held when its link was lost, not named since
-        self._left: dict[str, set[str]] = {}  # the logs that were consumed there when its link was lost
+        #: By session and log, who consumed there when its link was lost: their groups wait for what becomes of them.
+        self._left: dict[str, dict[str, list[Subscription]]] = {}
 
     # -- consumers
 
@@ -116,8 +117,8 @@ class Guests:
             if not guest.logs:
                 del self._guests[session, key]
 
-    def _leave(self, guest: Subscription, log: MessageLog) -> None:
-        self._broker.consuming.part_from(guest, log)
+    def _leave(self, guest: Subscription, log: MessageLog, *, keeps_groups: bool = False) -> None:
+        self._broker.consuming.part_from(guest, log, keeps_groups=keeps_groups)
         guest.logs.remove(log)
         log.lends = any(each.guest_of for each in log.consumers)
 
@@ -139,12 +140,14 @@ class Guests:
 
     def holds(self, guest: Subscription, log: str) -> bool:
         """Whether one of them holds messages of a log."""
-        return any(
-            key == int(guest.key)
-            for session, logs in self._held.items()
-            if self._guests.get((session, int(guest.key))) is guest
-            for key, _ in logs.get(log, {}).values()
-        )
+        return any(each is guest for each, _ in self.holding(log))
+
+    def holding(self, log: str) -> Iterator[tuple[Subscription, Entry]]:
+        """What they hold of a log, each with the guest that it was given to."""
+        for session, logs in self._held.items():
+            for key, entry in logs.get(log, {}).values():
+                if (guest := self._guests.get((session, key))) is not None:
+                    yield guest, entry
 
     def holders(self, log: str) -> list[str]:
         """The nodes whose clients hold some of a log."""
@@ -222,8 +225,8 @@ class Guests:
         for key in [key for key in self._guests if key[0] == session]:
             guest = self._guests.pop(key)
             for log in list(guest.logs):
-                self._leave(guest, log)
-                self._left.setdefault(session, set()).add(log.name)
+                self._leave(guest, log, keeps_groups=True)
+                self._left.setdefault(session, {}).setdefault(log.name, []).append(guest)
         held = self._held.get(session, {})
         self._former[session] = {log: set(entries) for log, entries in held.items()}
 
@@ -235,8 +238,16 @@ class Guests:
 
     def _ended(self, session: str) -> None:
         """Who consumed there when the link was lost and does not go on consumes no longer."""
-        for log in self._left.pop(session, ()):
-            self._parted(log)
+        for name, former in self._left.pop(session, {}).items():
+            log = self._here(name)
+            for guest in former if log is not None and log.groups is not None else ():
+                successor = self._guests.get((session, int(guest.key)))
+                if successor in log.consumers:
+                    log.groups.hand_over(guest, successor)
+                else:
+                    log.groups.leave(guest)
+                self._broker.delivery.touched[log] = None
+            self._parted(name)
 
     def gone(self, session: str) -> None:
         """A node is no member any more: what it held comes back."""
@@ -277,6 +288,6 @@ class Guests:
                     del self._guests[session, key]
         log.lends = False
         for left in self._left.values():
-            left.discard(log.name)
+            left.pop(log.name, None)
         for logs in (*self._held.values(), *self._former.values()):
             logs.pop(log.name, None)

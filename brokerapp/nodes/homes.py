@@ -22,6 +22,7 @@ from brokerapp.nodes.hearing import Hearing
 from brokerapp.nodes.known import Known
 from brokerapp.nodes.leaving import Leaving
 from brokerapp.nodes.members import Members
+from brokerapp.nodes.past import Past
 from brokerapp.nodes.shares import Shares
 from brokerapp.nodes.wanted import Wanted
 from brokerapp.nodes.words import Word
@@ -51,6 +52,7 @@ class Homes:
         self.joining = False  #: nothing is known of the broker's logs yet
         self.known, self.guests, self.abroad = Known(broker, self), Guests(broker, self), Abroad(broker, self)
         self.wanted, self.claims, self.doubts = Wanted(broker, self), Claims(broker, self), Doubts(broker)
+        self.past = Past(broker, self)
         self.leaving, self.coming, self.shares = Leaving(broker, self), Coming(broker, self), Shares(broker, self)
         self.dropping = Dropping(broker, self)
         self._wire: Wire | None = None
@@ -68,6 +70,7 @@ class Homes:
             Word.DROP: self.dropping.heard,
             Word.RETURNED: lambda session, log, numbers, seen: self.guests.returned(session, log, numbers, seen=seen),
             Word.GIVEN: self.abroad.given, Word.TOPIC: self.known.heard_topic,
+            Word.PAST_WANTED: self.past.wanted, Word.PAST: self.past.heard,
             Word.CONSUMERS_WANTED: lambda session, id: self._elsewhere.wanted(session, id),
             Word.CONSUMERS: lambda session, rows, last: self._elsewhere.heard_all(session, rows, last=last),
         })  # fmt: skip

@@ -43,9 +43,9 @@ class Rings:
             if long:
                 await self._many([("LTRIM", key, -resolution.length, -1) for key in long])
 
-    async def read(self, resolution: Resolution, names: Sequence[str]) -> list[list[bytes]]:
-        """The points of each of these rings, oldest first."""
-        return await self._many([("LRANGE", self._keys.ring(resolution.name, name), 0, -1) for name in names])
+    async def read(self, resolution: Resolution, names: Sequence[str], last: int = 0) -> list[list[bytes]]:
+        """The points of each of these rings, oldest first: the `last` ones, or all."""
+        return await self._many([("LRANGE", self._keys.ring(resolution.name, name), -last, -1) for name in names])
 
     async def moved(self) -> dict[str, float]:
         """The destinations that have a history, and when each moved last (seconds since the epoch)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -69,6 +70,16 @@ class RuleForm(forms.ModelForm):
         given = self.cleaned_data["secret"].strip() or self.instance.secret
         self.made_secret = not given
         return given or secrets.token_urlsafe(24)
+
+    def clean(self) -> dict[str, Any]:
+        """What is away is a fact, not a number that may be too small; and a broker is away once."""
+        said = super().clean()
+        metric = Metric(said["metric"]) if "metric" in said else None
+        if metric is not None and MEANINGS[metric].of_parts and said.get("below"):
+            self.add_error("below", f"{MEANINGS[metric].label} are told of when there are any: choose above.")
+        if metric is Metric.AWAY and said.get("threshold", 0) >= 1:
+            self.add_error("threshold", "Each broker that is away is told of by itself: choose 0.")
+        return said
 
     def rule(self) -> Rule | None:
         """The rule alone, to try it; None while it makes no sense."""

@@ -5,7 +5,7 @@ told. One process of all does it (console/watch.py); what was open goes on after
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,22 +14,24 @@ from django.db import close_old_connections, transaction
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError
 from brokerapp.history import FINE, Point, points
-from brokerapp.snapshot import DestinationStats
 from console.alerts import sending
-from console.alerts.metrics import Metric
+from console.alerts.metrics import GROWTH_SECONDS, MEANINGS, Metric
 from console.alerts.readings import COUNTED_LATELY, Readings
-from console.alerts.rules import MAX_OPEN, Open, Rule, broken, concerned, moves, sentence
+from console.alerts.rules import Open, Rule, concerned, look, moves, sentence
 from console.gateway import gateway
 from console.live.picture import Picture
 from console.models import AlertFiring, AlertRule
+from console.watch import MAX_DESTINATIONS
 
 logger = logging.getLogger(__name__)
 
 State = AlertFiring.State
 #: Queues whose first message is looked up in a step: the deepest.
 MAX_LOOKED_UP = 2_000
-#: Destinations whose last minutes are looked up for a metric: those it counted most of.
-MAX_COUNTED = 200
+#: Points of the history in the minutes over which some metrics count.
+LATELY = GROWTH_SECONDS // FINE.step + 1
+#: Metrics of the broker itself that nobody tells while no node runs: only that none does.
+TOLD_BY_NODES = frozenset(metric for metric, each in MEANINGS.items() if each.of_broker) - {Metric.NODES}
 #: Days for which ended firings are kept.
 KEPT_DAYS = 90
 
@@ -59,55 +61,49 @@ def rule_of(row: AlertRule) -> Rule:
 def _readings(picture: Picture, rules: Collection[Rule], now: float) -> Readings:
     """What the rules need beside the picture, asked for once."""
     found: dict[str, Any] = {}
-    unread: set[Metric] = set()
+    unread: set[Metric] = set() if picture.nodes else set(TOLD_BY_NODES)
     for metrics, ask in _ASKED:
         asking = [rule for rule in rules if rule.metric in metrics]
         if not asking:
             continue
         try:
-            found |= ask(picture, asking)
+            found |= ask(picture, asking, now)
         except BrokerError as error:  # judged by the rest, and these by the next look
             logger.warning("alerts on %s are not judged for now: %s", ", ".join(sorted(metrics)), error)
             unread |= metrics
     return Readings(now, picture, **found, unread=frozenset(unread))
 
 
-def _ask_ages(picture: Picture, rules: Collection[Rule]) -> dict[str, Any]:
-    return {"oldest": first_times(_wanted(picture, rules, lambda stats: stats.QueueSize, MAX_LOOKED_UP))}
+def _ask_ages(picture: Picture, rules: Collection[Rule], _now: float) -> dict[str, Any]:
+    depths = {each.destination: each.QueueSize for rule in rules for each in concerned(rule, picture) if each.QueueSize}
+    return {"oldest": first_times(sorted(depths, key=depths.__getitem__, reverse=True)[:MAX_LOOKED_UP])}
 
 
-def _ask_counts(picture: Picture, rules: Collection[Rule]) -> dict[str, Any]:
-    lately: set[Destination] = set()
-    for rule in rules:
-        _, total = COUNTED_LATELY[rule.metric]
-        lately.update(_wanted(picture, [rule], total, MAX_COUNTED))
-    return {"recent": recent_points(list(lately))}
+def _ask_counts(picture: Picture, rules: Collection[Rule], now: float) -> dict[str, Any]:
+    """Of all that moved lately and has a history; as long as there is room in that, nothing else did."""
+    moved = gateway().run(gateway().admin.rings.moved())
+    lately = {name for name, at in moved.items() if at > now - GROWTH_SECONDS}
+    about = {each.destination for rule in rules for each in concerned(rule, picture)}
+    recent = recent_points([each for each in about if str(each) in lately])
+    stood_still = {each: () for each in about if str(each) in moved and str(each) not in lately}
+    return {"recent": {**stood_still, **recent}, "knows_all": len(moved) < MAX_DESTINATIONS}
 
 
-def _ask_names(picture: Picture, _rules: Collection[Rule]) -> dict[str, Any]:
+def _ask_names(picture: Picture, _rules: Collection[Rule], _now: float) -> dict[str, Any]:
     return {"named": gateway().run(gateway().admin.peers.named(list(picture.subscriptions)))}
 
 
-def _ask_offline(_picture: Picture, _rules: Collection[Rule]) -> dict[str, Any]:
+def _ask_offline(_picture: Picture, _rules: Collection[Rule], _now: float) -> dict[str, Any]:
     return {"offline": gateway().run(gateway().admin.peers.offline())}
 
 
 #: Which metrics need what is not in the picture, and who asks for it.
-_ASKED: tuple[tuple[frozenset[Metric], Callable[[Picture, Collection[Rule]], dict[str, Any]]], ...] = (
+_ASKED: tuple[tuple[frozenset[Metric], Callable[[Picture, Collection[Rule], float], dict[str, Any]]], ...] = (
     (frozenset({Metric.OLDEST}), _ask_ages),
     (frozenset(COUNTED_LATELY), _ask_counts),
     (frozenset({Metric.BACKLOG, Metric.OFFLINE}), _ask_names),
     (frozenset({Metric.OFFLINE}), _ask_offline),
 )
-
-
-def _wanted(
-    picture: Picture, rules: Iterable[Rule], total: Callable[[DestinationStats], int], most: int
-) -> list[Destination]:
-    """The destinations that rules are about: those with the greatest total, and none without any."""
-    totals = {each.destination: total(each) for rule in rules for each in concerned(rule, picture)}
-    some = [each for each, count in totals.items() if count]
-    return sorted(some, key=lambda each: -totals[each])[:most]
 
 
 def first_times(queues: list[Destination]) -> dict[Destination, int]:
@@ -116,28 +112,36 @@ def first_times(queues: list[Destination]) -> dict[Destination, int]:
 
 
 def recent_points(queues: list[Destination]) -> dict[Destination, list[Point]]:
-    """The last hour of each."""
+    """The last minutes of each."""
     if not queues:
         return {}
-    kept = gateway().run(gateway().admin.rings.read(FINE, list(map(str, queues))))
+    kept = gateway().run(gateway().admin.rings.read(FINE, list(map(str, queues)), LATELY))
     return {queue: points(each) for queue, each in zip(queues, kept, strict=True)}
 
 
 def _judge_one(row: AlertRule, rule: Rule, readings: Readings) -> None:
-    breaking = broken(rule, readings)
+    seen = look(rule, readings)
+    breaking = seen.breaking
     now = datetime.fromtimestamp(readings.now, UTC)
     with transaction.atomic():
         firings = {each.subject: each for each in row.firings.exclude(state=State.ENDED)}
         known = {subject: Open(each.since.timestamp(), each.state == State.FIRING) for subject, each in firings.items()}
-        step = moves(rule, known, breaking, readings.now)
-        for subject in list(step.begin)[: max(0, MAX_OPEN - len(firings) + len(step.end))]:
+        step = moves(rule, known, seen, readings.now)
+        for subject in step.begin:
             firings[subject] = AlertFiring(
                 rule=row, rule_name=row.name, subject=subject, since=now, worst=breaking[subject]
             )
         for subject in breaking.keys() & firings.keys():
+            firings[subject].topics = _topics_of(subject, readings)
             _update(row, rule, firings[subject], breaking[subject], now if subject in step.fire else None)
         for subject in step.end:
             _end(row, firings[subject], now)
+
+
+def _topics_of(subject: str, readings: Readings) -> list[str]:
+    """Those of a subscription: who sees one of them may know of the alert."""
+    named = readings.named.get(Destination.parse(subject)) if "://" in subject else None
+    return [str(each) for each in named.topics] if named else []
 
 
 def _update(row: AlertRule, rule: Rule, firing: AlertFiring, value: float, fired: datetime | None) -> None:

@@ -70,6 +70,11 @@ class Meaning:
         return self.group == WHOLE
 
     @property
+    def of_parts(self) -> bool:
+        """Whether it fires for each part of the broker by itself, as a fact."""
+        return bool(self.fact)
+
+    @property
     def of_subscriptions(self) -> bool:
         """Whether it is of named subscriptions; its pattern is that of their topics."""
         return self.group == SUBSCRIPTIONS

@@ -58,7 +58,7 @@ def _past_of(metric: Metric, points: Sequence[Point], looked: Sequence[Whole], s
 
 def _reading_of_past(metric: Metric, now: Point, recent: list[Point], step: int) -> float | None:
     if metric in COUNTED_LATELY:
-        count, _ = COUNTED_LATELY[metric]
+        count = COUNTED_LATELY[metric]
         lately = itertools.takewhile(lambda each: each.at > now.at - GROWTH_SECONDS, reversed(recent))
         return float(sum(map(count, lately)))
     match metric:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,12 +16,15 @@ from console.whole import away, links_down, whole_of
 
 #: What a rule of the whole broker is about.
 BROKER = "broker"
+#: The number of what nobody knows it of now. It breaks no rule, and nothing is over because of it.
+UNKNOWN = math.nan
 
 
 @dataclass(frozen=True, slots=True)
 class Readings:
     """What rules are judged by. `oldest`: when the first message came, ms since the epoch; `recent`: points of the
-    last minutes, for what is counted over them; `named`: the durable subscriptions by their logs; `offline`: since when
+    last minutes, for what is counted over them, of all that moved then (`knows_all`: of what is not in it, too, it is
+    known that it did not); `named`: the durable subscriptions by their logs; `offline`: since when
     nobody consumes one, ms since the epoch, by the name of its log; `unread`: metrics whose numbers cannot be had now.
     """
 
@@ -28,6 +32,7 @@ class Readings:
     picture: Picture
     oldest: Mapping[Destination, int] = field(default_factory=dict)
     recent: Mapping[Destination, Sequence[Point]] = field(default_factory=dict)
+    knows_all: bool = True
     named: Mapping[Destination, NamedSubscription] = field(default_factory=dict)
     offline: Mapping[str, int] = field(default_factory=dict)
     unread: frozenset[Metric] = frozenset()
@@ -35,23 +40,25 @@ class Readings:
 
 Reading = Callable[[DestinationStats, Readings], float | None]
 
-#: What is counted over GROWTH_SECONDS: which part of a point, and which number says that there may be any.
-COUNTED_LATELY: dict[Metric, tuple[Callable[[Point], int], Callable[[DestinationStats], int]]] = {
-    Metric.DEAD: (lambda point: point.arrived, lambda stats: stats.EnqueueCount if stats.DLQ else 0),
-    Metric.EXPIRED: (lambda point: point.expired, lambda stats: stats.ExpiredCount),
-    Metric.REDELIVERED: (lambda point: point.redelivered, lambda stats: stats.RedeliveredCount),
-    Metric.DROPPED: (lambda point: point.dropped, lambda stats: stats.DroppedCount),
-    Metric.BLOCKED: (lambda point: point.blocked, lambda stats: stats.BlockedSends),
+#: What is counted over GROWTH_SECONDS: which part of a point. The history tells: counters of a node begin anew with it.
+COUNTED_LATELY: dict[Metric, Callable[[Point], int]] = {
+    Metric.DEAD: lambda point: point.arrived,
+    Metric.EXPIRED: lambda point: point.expired,
+    Metric.REDELIVERED: lambda point: point.redelivered,
+    Metric.DROPPED: lambda point: point.dropped,
+    Metric.BLOCKED: lambda point: point.blocked,
 }
 
 
 def _lately(metric: Metric) -> Reading:
-    count, _ = COUNTED_LATELY[metric]
+    count = COUNTED_LATELY[metric]
 
     def reading(stats: DestinationStats, readings: Readings) -> float | None:
         if metric is Metric.DEAD and not stats.DLQ:
             return None
-        recent = readings.recent.get(stats.destination, ())
+        recent = readings.recent.get(stats.destination, () if readings.knows_all else None)
+        if recent is None:
+            return UNKNOWN
         return float(sum(count(each) for each in recent if each.at > readings.now - GROWTH_SECONDS))
 
     return reading
@@ -113,7 +120,7 @@ _OF_PARTS: dict[Metric, Callable[[Picture], dict[str, float]]] = {
 
 
 def of_broker(metric: Metric, picture: Picture) -> dict[str, float]:
-    """The broker's number, or that of each of its parts. Without a node there is only that there is none."""
+    """The broker's number, or that of each of its parts. Without a node nobody tells, but that there is none."""
     if not picture.nodes:
         return {BROKER: 0.0} if metric is Metric.NODES else {}
     if metric in _OF_PARTS:

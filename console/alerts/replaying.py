@@ -36,6 +36,8 @@ def replayed(rule: Rule) -> Replay:
     looked = history.past_of_whole(door, COARSE)
     if not rule.meaning.is_kept:
         return Replay([], 0, 0, 0, len(looked), f"The history does not hold the {rule.meaning.said}.")
+    if rule.meaning.of_parts and rule.threshold >= 1:
+        return Replay([], 0, 0, 0, len(looked), f"The history holds the {rule.meaning.said} in all, not of each.")
     if rule.meaning.of_broker:
         told = [each for each in looked if OF_BROKER[rule.metric](each) is not None]
         episodes = replay(rule, {}, told, COARSE.step)

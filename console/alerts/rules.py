@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isnan
 
 from analytics.words import short
 from brokerapp.destination import ANY_REST, Destination, Kind
@@ -16,7 +17,7 @@ from console.alerts.readings import OF_DESTINATION, Readings, of_broker
 from console.live.picture import Picture
 from console.rights import Scope
 
-#: Subjects that one rule has open at a time; the worst come first.
+#: Subjects that one rule has open at a time; the worst begin first.
 MAX_OPEN = 100
 
 
@@ -73,14 +74,19 @@ class Rule:
         return f"{meaning.said}{of} {sense} {amount(self.metric, self.threshold)}{held}"
 
 
-def broken(rule: Rule, readings: Readings) -> dict[str, float]:
-    """What breaks a rule now, each with its number: destinations in native form, or parts of the broker. The worst
-    MAX_OPEN.
-    """
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look tells: what breaks a rule, each with its number, and of what nobody knows whether it does."""
+
+    breaking: Mapping[str, float]
+    unknown: frozenset[str] = frozenset()
+
+
+def look(rule: Rule, readings: Readings) -> Look:
+    """Destinations in native form, or parts of the broker, as they are to a rule now."""
     numbers = of_broker(rule.metric, readings.picture) if rule.meaning.of_broker else _numbers(rule, readings)
-    found = {subject: float(value) for subject, value in numbers.items() if rule.is_broken(value)}
-    worst = sorted(found, key=found.__getitem__, reverse=not rule.below)[:MAX_OPEN]
-    return {each: found[each] for each in worst}
+    breaking = {subject: float(value) for subject, value in numbers.items() if rule.is_broken(value)}
+    return Look(breaking, frozenset(subject for subject, value in numbers.items() if isnan(value)))
 
 
 def _numbers(rule: Rule, readings: Readings) -> dict[str, float]:
@@ -129,11 +135,15 @@ class Moves:
     end: frozenset[str]
 
 
-def moves(rule: Rule, known: Mapping[str, Open], breaking: Mapping[str, float], now: float) -> Moves:
-    """What changes, given who is open and who breaks the rule now."""
-    begin = frozenset(breaking) - frozenset(known)
-    due = {
-        each for each in breaking if each in known and not known[each].fired and now - known[each].since >= rule.hold
-    }
+def moves(rule: Rule, known: Mapping[str, Open], seen: Look, now: float) -> Moves:
+    """What changes, given who is open and what a look tells.
+
+    Of what breaks the rule the worst begin, as far as there is room: what is open stays so, however bad others are.
+    """
+    breaking = seen.breaking
+    end = frozenset(known) - frozenset(breaking) - seen.unknown
+    worst = sorted(breaking.keys() - known.keys(), key=breaking.__getitem__, reverse=not rule.below)
+    begin = frozenset(worst[: max(0, MAX_OPEN - len(known) + len(end))])
+    due = {each for each, was in known.items() if not was.fired and now - was.since >= rule.hold}
     at_once = begin if rule.hold <= 0 else frozenset()
-    return Moves(begin, frozenset(due) | at_once, frozenset(known) - frozenset(breaking))
+    return Moves(begin, frozenset(due & breaking.keys()) | at_once, end)

@@ -8,11 +8,9 @@ from typing import Any
 
 from django.template.loader import render_to_string
 
-from brokerapp.destination import Destination, Kind
-from brokerapp.errors import BrokerError, InvalidDestination
+from brokerapp.destination import Destination
 from console.access import AnyUser, visible
 from console.models import AlertFiring
-from console.peers import known_subscriptions
 from console.rights import everything
 
 #: Seconds for which a process remembers what fires, whatever the number of tabs.
@@ -38,23 +36,18 @@ def forget() -> None:
     _remembered = (0.0, [])
 
 
-def is_seen(subject: str, sees: Callable[[Destination], bool]) -> bool:
-    """Whether somebody who sees these destinations may know of an alert about this."""
-    try:
-        destination = Destination.parse(subject) if "://" in subject else None
-        if destination is None or sees is everything:
-            return True
-        if destination.kind is Kind.SUBSCRIPTION:  # who sees one of its topics may know of it
-            return destination.name in known_subscriptions([destination], sees)
-        return sees(destination)
-    except (InvalidDestination, BrokerError):
-        return False
+def is_seen(firing: AlertFiring, sees: Callable[[Destination], bool]) -> bool:
+    """Whether somebody who sees these destinations may know of it; of a subscription: one of its topics."""
+    if sees is everything or "://" not in firing.subject:
+        return True
+    about = firing.topics or [firing.subject]
+    return any(sees(Destination.parse(each)) for each in about)
 
 
 def cells(user: AnyUser) -> dict[str, Any]:
     """The live cells of the overview."""
     sees = visible(user)
-    found = [each for each in firing_now() if is_seen(each.subject, sees)]
+    found = [each for each in firing_now() if is_seen(each, sees)]
     return {
         "firing_html": render_to_string(
             "console/parts/firing.html", {"firing": found[:MAX_SHOWN], "more": len(found) - MAX_SHOWN}

@@ -193,14 +193,14 @@ def list_firings(request: HttpRequest, query: Annotated[FiringQuery, Query()]) -
     sees, found = visible(request.user), AlertFiring.objects.all()
     if query.state:
         found = found.filter(state=query.state)
-    return page_of([each for each in found[:MOST] if is_seen(each.subject, sees)], query)
+    return page_of([each for each in found[:MOST] if is_seen(each, sees)], query)
 
 
 @operation(router, "GET", "/firings/{int:firing_id}/deliveries", Verb.SEE, response=list[DeliveryOut])
 def list_deliveries(request: HttpRequest, firing_id: int) -> Any:
     """What was told to whom about a firing."""
     found = get_object_or_404(AlertFiring, pk=firing_id)
-    if not is_seen(found.subject, visible(request.user)):
+    if not is_seen(found, visible(request.user)):
         raise Http404(f"There is no firing {firing_id}.")
     return found.deliveries.all()
 

@@ -31,6 +31,7 @@ from console.api import (
     scheduled,
     tracing,
     trying,
+    watching,
 )
 
 DESCRIPTION = """
@@ -61,6 +62,7 @@ api = Api(
 )
 problems.install(api)
 for prefix, router in (
+    ("/v1", watching.router),
     ("/v1/destinations", destinations.router),
     ("/v1/queues", messages.router),
     ("/v1", messages.sending),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from django.http import HttpRequest
-from ninja import Router, Schema, Status
+from ninja import Query, Router, Schema, Status
 
 from brokerapp.destination import Destination, Kind
 from brokerapp.named_subscription import NamedSubscription
-from console import audit
+from console import audit, kept
 from console.access import require, visible
+from console.api.messages import BrowsePageOut, BrowseQuery, shown
 from console.api.operations import operation
 from console.api.paging import Paged, page_of
 from console.closing import close, known_peer
@@ -140,19 +141,34 @@ def create_subscription(request: HttpRequest, wanted: NewSubscription) -> Any:
     return Status(201, {"log": str(log)})
 
 
+@operation(router, "GET", "/subscriptions/{path:log}/messages", Verb.BROWSE, response=BrowsePageOut)
+def browse_subscription(request: HttpRequest, log: str, query: Annotated[BrowseQuery, Query()]) -> Any:
+    """Browse what a named subscription keeps, without consuming it."""
+    where = _log(log)
+    page, messages = kept.browse(
+        request.user, kept.browsable(request, where), where, query.after, query.limit, query.selector
+    )
+    return {"items": list(map(shown, messages)), "scanned": page.scanned, "next": page.next}
+
+
 @operation(router, "DELETE", "/subscriptions/{path:log}", Verb.CLOSE, response=Removed)
 def delete_subscription(request: HttpRequest, log: str) -> Any:
     """Delete a named subscription with what it keeps."""
-    destination = Destination(Kind.SUBSCRIPTION, log.removeprefix(f"{Kind.SUBSCRIPTION}://"))
-    found = gateway().run(gateway().admin.subscriptions())
-    for each in found:
+    destination, before = _log(log), None
+    for each in gateway().run(gateway().admin.subscriptions()):
         if each.numbers.destination == destination:
+            before = {"subscription": str(each.subscription), "QueueSize": each.numbers.QueueSize}
             for topic in each.subscription.topics:
                 require(request, Verb.CLOSE, topic)
-    with audit.recording(request, "delete subscription", destination) as change:
+    with audit.recording(request, "delete subscription", destination, before=before) as change:
         count = gateway().delete(destination)
         change.after = {"removed": count}
     return {"removed": count}
+
+
+def _log(name: str) -> Destination:
+    """The log of a subscription, as an address names it."""
+    return Destination(Kind.SUBSCRIPTION, name.removeprefix(f"{Kind.SUBSCRIPTION}://"))
 
 
 def _seen(subscriptions: list[str], sees: Sees) -> list[str]:

@@ -119,7 +119,7 @@ def browse_messages(request: HttpRequest, name: str, query: Annotated[BrowseQuer
     if query.selector:
         check_selector(request.user, compile_selector(query.selector), queue)
     page = gateway().browse(queue, query.after, query.limit, query.selector or None)
-    items = [_shown(masked(request.user, each, queue)) for each in page.messages]
+    items = [shown(masked(request.user, each, queue)) for each in page.messages]
     return {"items": items, "scanned": page.scanned, "next": page.next}
 
 
@@ -130,7 +130,7 @@ def get_message(request: HttpRequest, name: str, seq: int) -> Any:
     found = gateway().message(queue, seq).messages
     if not found:
         raise Http404(f"There is no message {seq} in {queue}: it was consumed, it expired, or somebody removed it.")
-    return _shown(masked(request.user, found[0], queue))
+    return shown(masked(request.user, found[0], queue))
 
 
 @operation(router, "POST", "/{path:name}/messages/{int:seq}/edited", Verb.EDIT, of_address, response=Edited)
@@ -165,12 +165,13 @@ def _places(request: HttpRequest, places: list[str], name: str) -> dict[str, Any
     return {name: named, "unnamed": len(places) - len(named)}
 
 
-def _shown(message: MaskedMessage) -> dict[str, Any]:
+def shown(message: MaskedMessage) -> dict[str, Any]:
+    """A message as an answer has it."""
     fields = ("seq", "id", "destination", "original_destination", "headers", "size", "withheld")
-    shown = {name: getattr(message, name) for name in fields} | {"masked": list(message.masked)}
+    told = {name: getattr(message, name) for name in fields} | {"masked": list(message.masked)}
     if message.withheld:
-        return shown | {"body": None, "encoding": "text"}
+        return told | {"body": None, "encoding": "text"}
     try:
-        return shown | {"body": message.body.decode(), "encoding": "text"}
+        return told | {"body": message.body.decode(), "encoding": "text"}
     except UnicodeDecodeError:
-        return shown | {"body": base64.b64encode(message.body).decode(), "encoding": "base64"}
+        return told | {"body": base64.b64encode(message.body).decode(), "encoding": "base64"}

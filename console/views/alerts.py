@@ -42,7 +42,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
 def _seen(request: HttpRequest, firings) -> list[AlertFiring]:
     """Those about what the user sees."""
     sees = visible(request.user)
-    return [each for each in firings if is_seen(each.subject, sees)]
+    return [each for each in firings if is_seen(each, sees)]
 
 
 def _is_silent(row: AlertRule) -> bool:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from urllib.parse import urlencode
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from brokerapp.destination import LIST_SEPARATOR, Destination, Kind
+from brokerapp.destination import Destination, Kind
 from brokerapp.errors import SelectorSyntaxError
-from brokerapp.named_subscription import NamedSubscription
-from brokerapp.selectors import compile_selector
-from console.access import Verb, may, needs, require
+from console.access import Verb, needs
 from console.bodies import readings
-from console.gateway import SCAN, gateway
+from console.gateway import SCAN
+from console.kept import browsable, browse
 from console.listed import Listed
-from console.masking import check_selector, masked
 
 PAGE_SIZE = 50
 
@@ -29,22 +26,14 @@ def kept(request: HttpRequest, log: str) -> HttpResponse:
     that is opened. Who may browse all of its topics may browse it, and reads what they read there.
     """
     where = Destination(Kind.SUBSCRIPTION, log)
-    subscription = _named(where)
-    for topic in subscription.topics:
-        require(request, Verb.BROWSE, topic)
-    topics, selector, after = subscription.topics, request.GET.get("selector", "").strip(), _number(request, "after")
-    # Of several topics the one whose bodies the user may not read decides.
-    topic = next((each for each in topics if not may(request.user, Verb.READ, each)), topics[0])
+    subscription = browsable(request, where)
+    selector, after = request.GET.get("selector", "").strip(), _number(request, "after")
     context = {"subscription": subscription, "log": where, "selector": selector, "most": SCAN}
     try:
-        if selector:
-            check_selector(request.user, compile_selector(selector), topic)
-        page = gateway().browse(where, after, PAGE_SIZE, selector or None)
+        page, messages = browse(request.user, subscription, where, after, PAGE_SIZE, selector)
     except SelectorSyntaxError as wrong:
         return render(request, "console/kept.html", context | {"wrong": wrong})
-    sent_to = LIST_SEPARATOR.join(each.stomp for each in topics)  # what is masked in one of them is masked here
-    messages = [replace(each, destination=sent_to) for each in page.messages]
-    rows = [Listed(masked(request.user, each, topic)) for each in messages]
+    rows = list(map(Listed, messages))
     opened = next((each for each in rows if each.message.seq == _number(request, "seq")), None)
     context |= {
         "page": page,
@@ -56,13 +45,6 @@ def kept(request: HttpRequest, log: str) -> HttpResponse:
         "next": _url(selector=selector, after=page.next) if page.next is not None else "",
     }
     return render(request, "console/kept.html", context)
-
-
-def _named(log: Destination) -> NamedSubscription:
-    found = gateway().run(gateway().admin.peers.named([log]))
-    if log not in found:
-        raise Http404(f"There is no subscription {log.name}.")
-    return found[log]
 
 
 def _number(request: HttpRequest, name: str) -> int:

@@ -25,7 +25,7 @@ LAST_RECEIPTS = 40.0
 LOOK, WARM_UP = 0.25, 45.0
 
 
-#: Broken promises of one kind and place that are told in full.
+#: Broken promises of one kind and place that are told in full, and reasons why connections broke.
 SHOWN = 4
 
 
@@ -56,6 +56,8 @@ class Outcome:
         lines.append("  " + ", ".join(f"{count} {what}" for what, count in numbers.items()))
         drained = f"all consumed {self.drained_in:.1f} s after" if self.drained_in is not None else "NOT ALL CONSUMED"
         lines.append(f"  {drained}; {sum(self.ends.values())} connections of clients broke")
+        if not self.is_fine:
+            lines += [f"  {count} of them: {why}" for why, count in self.ends.most_common(SHOWN)]
         lines += [f"  ended by itself: {each}" for each in self.restarts]
         lines += [f"  left: {count} in {log}" for log, count in self.left.items()]
         for wrong, broken in groupby(sorted(self.violations, key=lambda each: (each.wrong, each.place)), _kind):
@@ -129,7 +131,7 @@ async def _ended(world: World, sending: Sequence[asyncio.Task], producers: Seque
 
 
 def _ends(clients: Sequence[Client]) -> Counter[str]:
-    return Counter(why for each in clients for why in each.ends)
+    return Counter(f"{each.name.partition('.')[0]}: {why}" for each in clients for why in each.ends)
 
 
 async def _carry_out(world: World, fault: Fault, clock: Clock, alone: asyncio.Lock) -> None:

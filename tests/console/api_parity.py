@@ -1,4 +1,4 @@
-"""What people do on pages, programs do through the API: each address that takes a POST, and what does the same."""
+"""What people do and see on pages, programs do and read through the API: each address, and what does the same."""
 
 from __future__ import annotations
 
@@ -80,6 +80,81 @@ SAME: dict[str, set[str] | str] = {
     "tokens": {"create_token"},
     "revoke-token": {"revoke_token"},
     "end-sessions": OF_A_PERSON,
+}
+
+
+#: Why a page is not read by programs.
+AS_WORDS = "the same in other words, which the operations of what it is about tell as data"
+OF_PROGRAMS = "made for programs"
+
+#: Address that only shows something, and the operations that tell the same, or why there is none.
+SHOWN: dict[str, set[str] | str] = {
+    "overview": {"get_overview", "list_nodes", "list_firings"},
+    "chart": {"get_history"},
+    "queues": {"list_destinations"},
+    "topics": {"list_destinations"},
+    "queue": {"get_destination", "list_selectors", "list_groups", "list_connections", "preview_route"},
+    "topic": {"get_destination", "list_connections", "preview_route"},
+    "queue-chart": {"get_history"},
+    "topic-chart": {"get_history"},
+    "depths": {"get_depths"},
+    "palette": OF_A_BROWSER,
+    "find": {"list_destinations"},
+    "find-messages": {"search_messages"},
+    "messages": {"browse_messages"},
+    "message": {"get_message"},
+    "message-body": {"get_message"},
+    "message-page": {"get_journey"},
+    "message-fate": {"get_journey"},
+    "dlq": {"list_dead_letters"},
+    "dead-letters": {"list_dead_letters"},
+    "jobs": {"list_jobs"},
+    "job": {"get_job", "list_outcomes"},
+    "scheduled": {"list_scheduled"},
+    "subscribers": {"list_subscriptions", "list_connections"},
+    "kept": {"browse_subscription"},
+    "connections": {"list_connections"},
+    "connection": {"list_connections"},
+    "routing": {"get_definitions"},
+    "routing-policies": {"get_definitions"},
+    "routing-findings": {"list_findings"},
+    "routing-changes": {"list_versions", "list_drafts"},
+    "routing-version": {"get_definitions"},
+    "routing-export": {"export_definitions"},
+    "choose-definition": AS_WORDS,
+    "draft": {"get_draft", "diff_draft", "list_remarks"},
+    "draft-trials": {"list_runs"},
+    "draft-trial": {"get_run", "get_result"},
+    "topology": {"list_networks", "get_cluster"},
+    "connector": {"list_networks", "list_demand", "explain_bridge"},
+    "analyses": {"list_analyses"},
+    "ask-analysis": {"list_analyses"},
+    "runs": {"list_runs"},
+    "run": {"get_run", "get_result"},
+    "compare-runs": {"get_result"},
+    "download-table": {"get_result"},
+    "reports": {"list_reports"},
+    "report": {"get_report", "list_editions"},
+    "report-timing": AS_WORDS,
+    "edition": {"list_editions", "get_result"},
+    "mail-preview": AS_WORDS,
+    "alerts": {"list_alert_rules", "list_firings"},
+    "firing": {"list_firings", "list_deliveries"},
+    "audit": {"list_entries"},
+    "audit-export": {"list_entries"},
+    "users": {"list_users"},
+    "user": {"list_users"},
+    "group": {"list_user_groups"},
+    "roles": {"get_effective_rights"},
+    "effective": {"get_effective_rights"},
+    "masking": {"list_masking_rules"},
+    "account": OF_A_PERSON,
+    "login": OF_A_PERSON,
+    "logout": OF_A_PERSON,
+    "change-password": OF_A_PERSON,
+    "invitation": OF_A_PERSON,
+    "healthz": OF_PROGRAMS,
+    "readyz": OF_PROGRAMS,
 }
 
 

@@ -10,7 +10,7 @@ from brokerapp.snapshot import DestinationStats, NodeStatus
 from console.alerts.metrics import MEANINGS, Metric
 from console.alerts.past import replay
 from console.alerts.readings import BROKER, Readings
-from console.alerts.rules import Moves, Open, Rule, broken, moves, sentence
+from console.alerts.rules import MAX_OPEN, Look, Moves, Open, Rule, look, moves, sentence
 from console.live.picture import Picture, first, ticked, updated
 
 
@@ -25,12 +25,16 @@ A, B, DLQ = Destination.queue("orders.a"), Destination.queue("orders.b"), Destin
 
 
 def picture(*rows: DestinationStats, store=None, connections=0) -> Picture:
-    node = NodeStatus("n", "b", 0, 0, connections=[{}] * connections, store=store or {})
+    node = NodeStatus("n", "b", 0, 0, connected={"all": connections}, store=store or {})
     return ticked(first(NOW, 1, rows, Picture()), NOW, [node])
 
 
 def stats(destination=A, **more) -> DestinationStats:
     return DestinationStats(destination, **more)
+
+
+def broken(rule: Rule, readings: Readings) -> dict[str, float]:
+    return look(rule, readings).breaking
 
 
 LOG, NOT_DURABLE = Destination(Kind.SUBSCRIPTION, "c:s"), Destination(Kind.SUBSCRIPTION, "c:t")
@@ -75,7 +79,8 @@ CASES = [
 def test_what_breaks_a_rule(rule, rows, expected):
     oldest = {A: (NOW - 100) * 1000, B: (NOW - 10) * 1000}
     offline = {str(LOG): (NOW - 700) * 1000}
-    assert broken(rule, Readings(NOW, picture(*rows), oldest, RECENT, NAMED, offline)) == expected
+    readings = Readings(NOW, picture(*rows), oldest, RECENT, named=NAMED, offline=offline)
+    assert look(rule, readings) == Look(expected)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +102,8 @@ PARTS = [
     ("a connector that is stopped", Metric.LINKS_DOWN, {"network": {"connectors": [STOPPED]}}, {}),
     ("a broker of the cluster", Metric.AWAY, {"cluster": cluster("rome", MemberState.DOWN)}, {"broker rome": 1}),
     ("brokers that are all there", Metric.AWAY, {"cluster": cluster("rome", MemberState.UP)}, {}),
-    ("connections held back", Metric.HELD_BACK, {"connections": [{"blocked": True}, {}]}, {BROKER: 1}),
-    ("slow connections", Metric.SLOW, {"connections": [{"slow": True}, {}]}, {BROKER: 1}),
+    ("connections held back", Metric.HELD_BACK, {"connected": {"all": 2, "held_back": 1}}, {BROKER: 1}),
+    ("slow connections", Metric.SLOW, {"connected": {"all": 2, "slow": 1}}, {BROKER: 1}),
     ("memory", Metric.ROOM, {"memory": {"used": 45, "limit": 50}}, {BROKER: 90}),
     ("temporary store", Metric.TEMPORARY, {"store": {"temp_used": 45, "temp_limit": 50}}, {BROKER: 90}),
 ]  # fmt: skip
@@ -135,11 +140,14 @@ def test_a_broker_without_a_node_breaks_no_rule_of_its_own():
     assert broken(Rule(Metric.CONNECTIONS, 1, below=True), Readings(NOW, nobody)) == {}
 
 
-def test_only_the_worst_are_told_of():
-    rows = [stats(Destination.queue(f"q{number}"), QueueSize=number) for number in range(300)]
-    found = broken(Rule(Metric.DEPTH, 5), Readings(NOW, picture(*rows)))
-    assert len(found) == 100
-    assert min(found.values()) == 200
+@pytest.mark.parametrize("metric", [Metric.DEAD, Metric.EXPIRED, Metric.DROPPED])
+def test_what_was_counted_lately_is_told_by_the_history_whatever_a_node_that_began_anew_counts(metric):
+    rows = [stats(DLQ, DLQ=True), stats(B, DLQ=True)]
+    recent = {DLQ: [Point(NOW - 60, 9, 4, 0, 0, 4, 4, 4, 4)]}
+    rule = Rule(metric, 3)
+    assert look(rule, Readings(NOW, picture(*rows), recent=recent)) == Look({str(DLQ): 4})
+    not_all = Readings(NOW, picture(*rows), recent=recent, knows_all=False)
+    assert look(rule, not_all) == Look({str(DLQ): 4}, frozenset({str(B)})), "nobody kept what moved there"
 
 
 RULE = Rule(Metric.DEPTH, 10, hold=60)
@@ -155,11 +163,27 @@ MOVES = [
 
 @pytest.mark.parametrize(("known", "now", "expected"), [each[1:] for each in MOVES], ids=[each[0] for each in MOVES])
 def test_what_follows_from_one_look(known, now, expected):
-    assert moves(RULE, known, now, NOW) == expected
+    assert moves(RULE, known, Look(now), NOW) == expected
 
 
 def test_without_a_hold_time_it_fires_at_once():
-    assert moves(Rule(Metric.DEPTH, 10), {}, {"a": 11}, NOW).fire == frozenset("a")
+    assert moves(Rule(Metric.DEPTH, 10), {}, Look({"a": 11}), NOW).fire == frozenset("a")
+
+
+def test_what_is_not_known_neither_begins_nor_ends():
+    known = {"a": Open(NOW - 99, True), "b": Open(NOW - 99, True)}
+    found = moves(RULE, known, Look({}, frozenset("ac")), NOW)
+    assert found == Moves(frozenset(), frozenset(), frozenset("b"))
+
+
+def test_the_worst_begin_and_what_is_open_stays_so_though_others_are_worse():
+    many = {f"q{number}": float(number) for number in range(11, 311)}
+    begun = moves(RULE, {}, Look(many), NOW)
+    assert (len(begun.begin), min(many[each] for each in begun.begin)) == (MAX_OPEN, 211)
+    known = {f"q{number}": Open(NOW - 9, False) for number in range(11, 11 + MAX_OPEN)}
+    assert moves(RULE, known, Look(many), NOW) == Moves(frozenset(), frozenset(), frozenset())
+    del many["q11"]
+    assert moves(RULE, known, Look(many), NOW) == Moves(frozenset({"q310"}), frozenset(), frozenset({"q11"}))
 
 
 def test_a_rule_reads_as_a_sentence():

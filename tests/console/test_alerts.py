@@ -3,6 +3,7 @@
 import http.server
 import json
 import threading
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
@@ -15,10 +16,12 @@ from django.utils import timezone
 
 from brokerapp.destination import Destination
 from brokerapp.errors import RequestRefused
+from brokerapp.history import FINE, Point, packed
 from brokerapp.snapshot import DestinationStats, NodeStatus
 from console import due
 from console.alerts import sending, showing, webhook
 from console.alerts.judging import judge
+from console.gateway import gateway
 from console.live.picture import Picture, first, ticked, troubled
 from console.models import AlertDelivery, AlertFiring, AlertRule, AuditEntry
 from tests.console.conftest import waiting_tasks
@@ -92,6 +95,27 @@ def test_a_broker_that_does_not_answer_neither_fires_nor_ends_anything(db, asked
     looks(11)
     judge(troubled(holding(0), "gone"), NOW + 60)
     assert AlertFiring.objects.get().state == "firing"
+
+
+def test_a_broker_without_a_node_ends_nothing_that_only_nodes_tell_of(db, asked):
+    rule(metric="connections", threshold=2, hold=0)
+    rule(name="none", metric="nodes", threshold=1, below=True, hold=0)
+    node = NodeStatus("n", "b", 0, 0, connected={"all": 3})
+    for second, nodes in enumerate(([node], [])):
+        judge(ticked(holding(0), NOW + second, nodes), NOW + second)
+    assert set(AlertFiring.objects.values_list("rule_name", "state")) == {("deep", "firing"), ("none", "firing")}
+
+
+def test_dead_letters_are_told_of_as_long_as_they_are_new_though_the_node_that_counted_them_is_another(
+    console, db, asked
+):
+    dead, now = Destination.queue("dead.kept"), int(time.time())
+    rule(metric="dead-letters", threshold=0, hold=0)
+    gateway().run(gateway().admin.rings.append(FINE, {str(dead): packed(Point(now - 20, 3, 3, 0, 0))}, now - 20))
+    began_anew = first(now, 1, [DestinationStats(dead, QueueSize=3, DLQ=True)], Picture())
+    for later, state in ((0, "firing"), (300, "firing"), (700, "ended")):
+        judge(ticked(began_anew, now + later, [NodeStatus("n", "b", 0, 0)]), now + later)
+        assert AlertFiring.objects.get().state == state
 
 
 def test_what_was_open_goes_on_after_a_restart_and_is_told_once(db, asked):
@@ -320,6 +344,25 @@ def test_a_rule_that_makes_no_sense_is_refused_with_the_reason(browser_of, conso
     assert answer.status_code == 400
     assert answer.context["form"].errors[field]
     assert not AlertRule.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("metric", "typed", "field"),
+    [("links-down", {"below": "1"}, "below"), ("brokers-away", {"threshold": "1"}, "threshold")],
+)
+def test_what_is_away_is_no_number_that_may_be_small_or_large(browser_of, console, metric, typed, field):
+    form = {**FORM, "metric": metric, "pattern": ">", "threshold": "0"}
+    answer = browser_of("operator").post(reverse("new-alert"), {**form, **typed})
+    assert list(answer.context["form"].errors) == [field]
+
+
+def test_what_the_history_holds_in_all_only_is_said_not_to_be_tried(browser_of, console):
+    form = {**FORM, "metric": "links-down", "pattern": ">"}
+    said = [
+        browser_of("operator", name=each).post(reverse("test-alert"), {**form, "threshold": each}).content.decode()
+        for each in "01"
+    ]
+    assert ["in all, not of each" in each for each in said] == [False, True]
 
 
 def test_a_rule_is_tried_on_the_last_day_before_it_is_saved(browser_of, console):

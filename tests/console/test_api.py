@@ -59,6 +59,25 @@ def test_a_queue_from_its_creation_to_its_end(program, console, seen):
     assert list(done) == ["create", "send", "pause", "resume", "purge", "delete"]
 
 
+def test_how_the_broker_is_and_was_is_told_as_far_as_one_sees_it(program, console, seen, db):
+    for name, count in (("api.watched", 3), ("apart", 1)):
+        console.send(f"/queue/{name}", *map(str, range(count)))
+        seen(name, count)
+    whole = call(program, "get", "/overview")
+    assert whole["sentence"].endswith("hold messages that nobody consumes.")
+    found = {each["destination"]: each for each in whole["attention"]}
+    assert found["queue://api.watched"]["sentence"] == "3 messages and nobody consumes"
+    assert whole["attention_total"] == len(found) >= 2
+    narrow = caller(token_of("viewer", "see", scopes=("api.>",)))
+    part = call(narrow, "get", "/overview")
+    assert ("queue://apart" in str(part), part["totals"]["pending"] < whole["totals"]["pending"]) == (False, True)
+    history = call(program, "get", "/history?window=1h&destination=queue://api.watched")
+    assert history["end_ms"] - history["start_ms"] == 3_600_000
+    assert {"points", "events"} <= history.keys()
+    assert call(narrow, "get", "/history?destination=queue://apart", status=403)["detail"]
+    assert call(program, "get", "/depths?at=never", status=409)["detail"].startswith("at: ")
+
+
 def test_messages_are_browsed_in_parts_by_selector_and_one_by_one(program, console, seen):
     for price in ("1", "2", "3"):
         console.send("/queue/api.browse", f"body {price}", price=price)

@@ -1,6 +1,7 @@
 """Who is connected and who subscribes: lists, one connection, closing it, deleting what is kept for a name."""
 
 import time
+from urllib.parse import quote
 
 import pytest
 from django.urls import reverse
@@ -144,9 +145,16 @@ def test_what_is_kept_is_browsed_by_who_may_browse_its_topics_and_read_as_there(
     [row] = operator.get(url, {"selector": "region = 'eu'"}).context["rows"]
     assert "secret body" in operator.get(url, {"seq": row.message.seq}).content.decode()
     assert operator.get(url, {"selector": "region ="}).status_code == 200
-    assert "secret body" not in browser_of("support").get(url, {"seq": row.message.seq}).content.decode()
-    assert browser_of("operator", "other.>", name="guest").get(url).status_code == 403
+    support, guest = browser_of("support"), browser_of("operator", "other.>", name="guest")
+    assert "secret body" not in support.get(url, {"seq": row.message.seq}).content.decode()
+    assert guest.get(url).status_code == 403
     assert operator.get(reverse("kept", args=["no:body"])).status_code == 404
+    api = f"/api/v1/subscriptions/{quote(offline.name)}/messages"
+    [told] = operator.get(api, {"selector": "region = 'eu'"}).json()["items"]
+    assert (told["body"], told["seq"]) == ("secret body", row.message.seq)
+    assert "secret body" not in support.get(api).content.decode()
+    assert guest.get(api).status_code == 403
+    assert operator.get("/api/v1/subscriptions/no:body/messages").status_code == 404
 
 
 def test_alerts_tell_of_its_backlog_and_of_how_long_it_is_offline(browser_of, offline):

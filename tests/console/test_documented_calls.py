@@ -24,7 +24,9 @@ def test_each_documented_call_does_what_it_says(live_server, console, seen):
     seen("orders", 1)
     token = token_of("admin", "see", "browse", "read", "send", "remove")
     answers = [answer_of(call, live_server.url, token) for call in CALLS]
-    listed, sent, browsed, purged = answers[:4]
+    overview, history, listed, sent, browsed, purged = answers[:6]
+    assert overview["totals"]["pending"] >= 1
+    assert history["end_ms"] > history["start_ms"]
     assert "orders" in [each["name"] for each in listed["items"]]
     assert sent["queues"] == ["queue://orders"]
     assert len(browsed["items"]) == 2

@@ -12,10 +12,12 @@ from django.test import Client
 from django.urls import reverse
 
 from brokerapp.destination import Destination
+from brokerapp.store.redis import RedisStore
 from console import effective, runs, seen_as
 from console.live.mirror import mirror
 from console.live.socket import LOGGED_OUT, MAX_TOPICS, SEEN_OTHERWISE
 from console.models import AnalysisRun, Assignment
+from tests.conftest import until
 from tests.console.conftest import make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -231,6 +233,20 @@ async def test_a_run_that_moves_on_is_shown_at_once(console, session_of):
     cells = await frame_with(live, topic, lambda cells: "state" in cells)
     assert (cells["state"], cells["stage"], cells["progress"]) == ("running", "Reading", 0.5)
     await live.disconnect()
+
+
+def test_the_mirror_misses_nothing_of_what_happens_before_it_listens(console, monkeypatch):
+    between = Destination.queue("between")
+
+    async def listening_late(store):
+        await asyncio.to_thread(console.send, "/queue/between", "1")
+        while str(between) not in str(await store.stats(0)):
+            await asyncio.sleep(0.05)
+        yield "subscribed"
+        await asyncio.Event().wait()  # and nothing happens any more
+
+    monkeypatch.setattr(RedisStore, "signals", listening_late)
+    until(lambda: between in mirror().picture.stats, "the queue in the picture")
 
 
 def test_the_mirror_notices_a_deleted_queue(console, seen, admin):

@@ -14,7 +14,7 @@ from console.models import AuditEntry
 from console.rate_limit import RateLimit
 from console.rights import ROLES_BY_VERB, Role, Verb
 from console.urls import allauth_urls
-from tests.console.api_parity import SAME, takes_post
+from tests.console.api_parity import SAME, SHOWN, takes_post
 from tests.console.conftest import make_user
 
 RUN = "11111111-1111-1111-1111-111111111111"
@@ -175,6 +175,9 @@ _MESSAGE = {"destination": "/queue/q"}
 _REPORT = {"name": "r", "questions": []}
 #: Operations of the API: id, method, path below /api/v1, what is sent, the right each needs.
 OPERATIONS: list[tuple[str, str, str, dict | None, Verb]] = [
+    ("get_overview", "get", "/overview", None, Verb.SEE),
+    ("get_history", "get", "/history?destination=queue://q", None, Verb.SEE),
+    ("get_depths", "get", "/depths?at=2026-01-01T00:00", None, Verb.SEE),
     ("list_destinations", "get", "/destinations", None, Verb.SEE),
     ("create_destination", "post", "/destinations", {"kind": "queue", "name": "q"}, Verb.CREATE),
     ("get_destination", "get", "/destinations/queue/q", None, Verb.SEE),
@@ -232,6 +235,7 @@ OPERATIONS: list[tuple[str, str, str, dict | None, Verb]] = [
     ("close_connection", "delete", "/connections/x-1", None, Verb.CLOSE),
     ("list_subscriptions", "get", "/subscriptions", None, Verb.SEE),
     ("create_subscription", "post", "/subscriptions", {"client_id": "c", "name": "n", "topics": ["t"]}, Verb.CREATE),
+    ("browse_subscription", "get", "/subscriptions/c:n/messages", None, Verb.BROWSE),
     ("delete_subscription", "delete", "/subscriptions/c:n", None, Verb.CLOSE),
     ("list_analyses", "get", "/analyses", None, Verb.SEE),
     ("list_runs", "get", "/analyses/runs", None, Verb.SEE),
@@ -394,3 +398,11 @@ def test_whatever_a_page_changes_a_program_can_change_too():
     assert {name for name, view in own.items() if name not in of_others and takes_post(view)} == set(SAME)
     operations = set().union(*(same for same in SAME.values() if not isinstance(same, str)))
     assert operations <= set(VERBS)
+
+
+def test_whatever_a_page_shows_a_program_can_read_too():
+    from console.urls import urlpatterns
+
+    names = {pattern.name for pattern in urlpatterns if hasattr(pattern, "name")}
+    assert names - set(SAME) - {pattern.name for pattern in allauth_urls} == set(SHOWN)
+    assert set().union(*(same for same in SHOWN.values() if not isinstance(same, str))) <= set(VERBS)

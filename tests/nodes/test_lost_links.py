@@ -99,6 +99,41 @@ def test_a_shared_subscription_that_lives_with_its_consumers_outlives_a_lost_lin
     until(lambda: not any(name in each for each in broker.ask(lambda store: store.logs())), "they go with it")
 
 
+def test_a_group_stays_with_who_holds_some_of_it_behind_a_lost_link_until_that_link_is_back(broker, client, name):
+    queue = broker.queue_at("a", name)
+    holder, other, sender = client("b"), client("a"), client("a")
+    holder.subscribe(f"/queue/{queue}", ack="client-individual")
+    sender.send(f"/queue/{queue}", "first", persistent="true", JMSXGroupID="g")
+    [first] = holder.take()
+    other.subscribe(f"/queue/{queue}", ack="client-individual")
+    without_links(broker["b"], True)
+    log = broker["a"].node.broker.queues[f"queue://{queue}"]
+    until(lambda: broker["a"].look(lambda: len(log.consumers)) == 1, "the guest is gone")
+    sender.send(f"/queue/{queue}", "second", persistent="true", JMSXGroupID="g")
+    sender.send(f"/queue/{queue}", "of another", persistent="true", JMSXGroupID="h")
+    assert other.bodies() == ["of another"]
+    assert other.has_no_more()
+    without_links(broker["b"], False)
+    assert holder.bodies() == ["second"]
+    holder.ack(first)
+    assert other.has_no_more()
+
+
+def test_the_groups_of_a_consumer_that_ended_behind_a_lost_link_go_to_others(broker, client, name):
+    queue = broker.queue_at("a", name)
+    holder, other, sender = client("b"), client("a"), client("a")
+    holder.subscribe(f"/queue/{queue}", ack="client-individual")
+    sender.send(f"/queue/{queue}", "first", persistent="true", JMSXGroupID="g")
+    holder.take()
+    without_links(broker["b"], True)
+    other.subscribe(f"/queue/{queue}")
+    holder.break_off()
+    without_links(broker["b"], False)
+    assert other.bodies() == ["first"]
+    sender.send(f"/queue/{queue}", "second", persistent="true", JMSXGroupID="g")
+    assert other.bodies() == ["second"]
+
+
 def test_a_node_that_was_linked_before_it_was_a_member_is_told_all_that_it_would_be_when_it_is_linked(
     broker, monkeypatch
 ):

@@ -1,9 +1,13 @@
 """What clients and operators ask of a destination, whichever nodes its messages and consumers are at."""
 
+from dataclasses import replace
+
 import pytest
 
+from brokerapp.definitions import PolicyEntry
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError, StoreUnavailable
+from tests.protocol.running_node import until
 
 
 @pytest.fixture
@@ -74,6 +78,48 @@ def test_a_shared_subscription_in_use_keeps_what_it_keeps_wherever_it_is_at_home
         other.subscribe(f"/topic/{name}.other", id=f"{number}", **shared)
     other.send(f"/topic/{name}.other", "y", persistent="true")
     assert other.bodies(6) == ["y"] * 6
+
+
+@pytest.fixture
+def full(broker, client, name):
+    """A queue that has no room."""
+
+    async def define(admin):
+        policies = (PolicyEntry(Destination.queue(f"{name}.full"), store_limit=1024),)
+        return await admin.define(replace(await admin.definitions(), policies=policies), "test")
+
+    broker["a"].wait_for_definitions(broker.admin(define).version)
+    sender, flow = client("a"), broker["a"].node.broker.flow
+    for _ in range(5):
+        sender.send(f"/queue/{name}.full", "x" * 400, wait=False, persistent="true")
+    until(lambda: broker["a"].look(lambda: list(flow.waiting())), "it is full")
+    return f"{name}.full"
+
+
+def test_what_is_acknowledged_in_transactions_is_held_where_its_log_is_next_and_is_no_debt(
+    broker, client, queue, full, filled
+):
+    """In one that is open, and in one whose COMMIT waits for room."""
+    consumer, flow = client("a"), broker["a"].node.broker.flow
+    consumer.subscribe(f"/queue/{queue}", ack="client-individual", prefetch=1)
+    for transaction in ("waits", "open"):
+        consumer.frame("BEGIN", transaction=transaction)
+        consumer.ack(*consumer.take(), transaction=transaction)
+        consumer.send(f"/queue/{full}", "y" * 400, transaction=transaction)
+    consumer.take()
+    consumer.frame("COMMIT", wait=False, transaction="waits")
+    until(lambda: broker["a"].look(lambda: any(each.settled for each in flow.waiting())), "the COMMIT waits")
+    homes = leave(broker, queue)
+    [subscription] = homes.abroad.consumers(broker["a"].node.broker.queues[f"queue://{queue}"])
+    assert broker["a"].look(lambda: homes.abroad._facts(subscription, homes.me))["credit"] == subscription.credit == 0
+    broker["a"].look(homes.coming.take)
+    other = client("a")
+    other.subscribe(f"/queue/{queue}")
+    assert other.has_no_more()
+    other.subscribe(f"/queue/{full}", id="full")
+    assert len([each for each in other.take(6) if each.body.startswith("y")]) == 1
+    until(lambda: broker.depth(queue) == 2, "the COMMIT is done")
+    assert other.has_no_more()
 
 
 @pytest.fixture
