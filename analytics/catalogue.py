@@ -55,11 +55,12 @@ ANALYSES = _table(
     Analysis(
         "traffic",
         "Traffic by destination",
-        "How much arrives at each destination, how much leaves it, and how long do consumers take?",
+        "How much is sent to each destination, how many copies come, how much leaves, and how long do consumers take?",
         "analytics.jobs.traffic",
         (WINDOW, DESTINATION),
         FLOW,
         stays_within=True,
+        version=2,
     ),
     Analysis(
         "weeks",

@@ -18,6 +18,7 @@ from analytics.archive import BrokerArchive
 from analytics.catalogue import analysis_for
 from analytics.events import read_events
 from analytics.extent import began_us, rows_within
+from analytics.jvm import HEAP
 from analytics.leases import reading
 from analytics.outcome import AnalysisFailed, RunCancelled, SparkStopped
 from analytics.question import Question
@@ -25,7 +26,7 @@ from analytics.request import AnalysisRequest, Window
 from analytics.results import Findings
 from analytics.runs import Runs
 from analytics.session import SparkUnavailable, connected, interrupt_elsewhere, is_alive
-from analytics.spark_server import HEAP, ran_out_of_memory
+from analytics.spark_server import ran_out_of_memory
 from analytics.stream import NODE_DELAY_US, TraceStream
 from analytics.whatif.trial import Trial
 from brokerapp.definitions_json import from_json

@@ -39,13 +39,17 @@ EVENTS = _struct(
     hour=StringType(),
 )
 
-#: Of each destination and slot of time; `bytes` is of what arrived, `events` how many rows were counted.
+#: Of each destination and slot of time: messages that were sent to it and copies that were stored there, the greater of
+#: which `arrived`; `bytes` is of that, `events` how many rows were counted.
 TRAFFIC = _struct(
     destination=StringType(),
     slot=TimestampType(),
+    sent=LongType(),
+    stored=LongType(),
     arrived=LongType(),
     dispatched=LongType(),
     acked=LongType(),
+    bytes_sent=LongType(),
     bytes=LongType(),
     events=LongType(),
 )

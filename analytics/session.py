@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.connect.client import SparkConnectClient
 from pyspark.sql.connect.client.retries import DefaultPolicy
 
+from analytics import class_archive
 from analytics.spark_server import CALL_SITES, LOOPBACK, token
 from brokerapp.environment import Environment
 from brokerapp.errors import BrokerError
@@ -83,7 +84,9 @@ def local(folder: Path) -> SparkSession:
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Duser.timezone=UTC",
+        "spark.driver.extraJavaOptions": " ".join(
+            ["-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Duser.timezone=UTC", *class_archive.flags()]
+        ),
         "spark.sql.python.filterPushdown.enabled": "true",
         CALL_SITES: "false",
         "spark.python.authenticate.socketTimeout": "120s",  # 15 s are too few where others are at work, too

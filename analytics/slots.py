@@ -10,13 +10,19 @@ import pyarrow.compute as pc
 from analytics.request import Window
 
 MINUTE = 60
-#: Points of a chart: wider windows are counted by a coarser slot.
-MAX_POINTS = 400
+#: Points of a chart: wider windows are counted by a coarser slot, and shorter ones than so many minutes by a finer one.
+MAX_POINTS, FEWEST_POINTS = 400, 15
+FINE = (5, 10, 15, 30)
 LENGTHS = tuple(minutes * MINUTE for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440))
 
 
 def slot_seconds(window: Window, points: int = MAX_POINTS) -> int:
-    """The shortest slot that keeps a chart of this window readable. Slots begin at multiples of it since the epoch."""
+    """The shortest slot from a minute on that keeps a chart of this window readable; less of windows of few minutes.
+
+    Slots begin at multiples of it since the epoch.
+    """
+    if window.seconds < FEWEST_POINTS * MINUTE:
+        return next((each for each in reversed(FINE) if window.seconds / each >= FEWEST_POINTS), FINE[0])
     return next((each for each in LENGTHS if window.seconds / each <= points), LENGTHS[-1])
 
 

@@ -7,21 +7,17 @@ nothing else changes, but the data folder must then be on storage that the clust
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import re
 import secrets
 import shutil
-import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from analytics import durable
+from analytics import class_archive, durable, jvm
 from brokerapp.environment import PROJECT, Environment
 from brokerapp.errors import ConfigurationRefused
 
-JAVA_MINIMUM = 17
-HEAP = "1g"  # 10 million events join in half of it; with more the JVM only grows (docs/data.md)
 #: Groups that keep texts (the newest message of each cause, say) which are hashed, a kilobyte each; more are sorted.
 OBJECT_GROUPS = 50_000
 #: Files of an archive up to which the server looks at each by itself, in a fraction of a millisecond; for more than 32
@@ -49,11 +45,7 @@ def settings(environment: Environment) -> dict[str, str]:
     """Spark's configuration."""
     return {
         "spark.ui.enabled": "false",
-        "spark.driver.memory": HEAP,
-        "spark.driver.extraJavaOptions": (
-            "-XX:+UseParallelGC -XX:+ExitOnOutOfMemoryError -Djava.net.preferIPv4Stack=true -Duser.timezone=UTC "
-            f'"-XX:OnOutOfMemoryError=touch {OUT_OF_MEMORY}"'
-        ),
+        "spark.driver.memory": jvm.HEAP,
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(OBJECT_GROUPS),
         "spark.sql.sources.parallelPartitionDiscovery.threshold": str(LISTED_FILES),
@@ -100,44 +92,21 @@ def ran_out_of_memory(environment: Environment, since: float) -> bool:
         return False
 
 
-def java_home() -> Path:
-    """The Java to run on: JAVA_HOME, the one on PATH or the newest installed; raises ConfigurationRefused."""
-    named = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
-    on_path = [Path(found).resolve().parent.parent] if (found := shutil.which("java")) else []
-    installed = sorted(Path("/usr/lib/jvm").glob("*/"), reverse=True)
-    for home in (*named, *on_path, *installed):
-        if _java_version(home) >= JAVA_MINIMUM:
-            return home
-    raise ConfigurationRefused(f"Spark needs Java {JAVA_MINIMUM} or later: none is on PATH or in /usr/lib/jvm")
+def prepare(environment: Environment, flags: Sequence[str] | None = None) -> tuple[list[str], dict[str, str]]:
+    """Make the server's folders and files; its command line and environment variables.
 
-
-def _java_version(home: Path) -> int:
-    try:
-        said = subprocess.run([home / "bin/java", "-version"], capture_output=True, text=True, timeout=20, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return 0
-    found = re.search(r'version "(\d+)', said.stderr)
-    return int(found[1]) if found else 0
-
-
-def spark_home() -> Path:
-    """Where the pyspark package keeps Spark."""
-    return Path(importlib.util.find_spec("pyspark").submodule_search_locations[0])
-
-
-def prepare(environment: Environment) -> tuple[list[str], dict[str, str]]:
-    """Make the server's folders and files; its command line and environment variables."""
-    home, configuration = spark_home(), environment.spark / "conf"
+    `flags` are the JVM's own, by default those with which it starts soonest.
+    """
+    configuration = environment.spark / "conf"
     shutil.rmtree(scratch(environment), ignore_errors=True)
     for folder in (configuration, scratch(environment)):
         durable.make_folder(folder)
-    lines = (f"{name} {value}\n" for name, value in settings(environment).items())
-    durable.replace(configuration / "spark-defaults.conf", "".join(lines).encode())
-    durable.replace(configuration / "log4j2.properties", _LOGGING.encode())
+    defaults, logging = configuration / "spark-defaults.conf", configuration / "log4j2.properties"
+    durable.replace(defaults, "".join(f"{name} {value}\n" for name, value in settings(environment).items()).encode())
+    durable.replace(logging, _LOGGING.encode())
     variables = {
-        "JAVA_HOME": str(java_home()),
-        "SPARK_HOME": str(home),
-        "SPARK_CONF_DIR": str(configuration),
+        "JAVA_HOME": str(jvm.java_home()),
+        "SPARK_HOME": str(jvm.spark_home()),
         "SPARK_CONNECT_AUTHENTICATE_TOKEN": token(environment),
         "PYSPARK_PYTHON": sys.executable,
         # Workers of Spark import what was registered from our modules.
@@ -147,8 +116,10 @@ def prepare(environment: Environment) -> tuple[list[str], dict[str, str]]:
     if environment.spark_master.startswith("local") or LOOPBACK in environment.spark_master:
         # Where the host's name does not resolve nothing else helps; executors elsewhere could not reach loopback.
         variables["SPARK_LOCAL_IP"] = LOOPBACK
-    command = [str(home / "bin/spark-submit"), "--class", _SERVER_CLASS, "--name", "sluice"]
-    return [*command, "--master", environment.spark_master, "spark-internal"], variables
+    own = [f"-Dlog4j2.configurationFile={logging}", f"-XX:OnOutOfMemoryError=touch {OUT_OF_MEMORY}"]
+    asked = ["--properties-file", str(defaults), "--master", environment.spark_master, "--name", "sluice"]
+    command = jvm.command(*own, *(class_archive.flags() if flags is None else flags))
+    return [*command, jvm.SUBMIT, *asked, "--class", _SERVER_CLASS, "spark-internal"], variables
 
 
 def main() -> None:

@@ -93,10 +93,11 @@ def analyse(self: Task, run_id: str, request: Mapping[str, Any]) -> str | None:
 @shared_task(queue="default")
 def cancel(run_id: str) -> None:
     """Stop a run wherever it is: waiting for a worker, in one, or in Spark."""
-    environment = Environment.read()
-    Runs(environment).cancel(run_id)
-    # SIGTERM lets the worker's child stop in Spark what it does for the run.
-    current_app.control.revoke(run_id, terminate=True, signal="SIGTERM")
+    runs = Runs(Environment.read())
+    if not runs.is_cancelled(run_id):  # else its worker was told by who asked for this: once, it may be about to end
+        runs.cancel(run_id)
+        # SIGTERM lets the worker's child stop in Spark what it does for the run.
+        current_app.control.revoke(run_id, terminate=True, signal="SIGTERM")
     _tell(run_id, "cancelled", reason="Cancelled.")
     sweep.delay(run_id)
 

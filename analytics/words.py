@@ -32,9 +32,9 @@ def part(value: float) -> str:
     return f"{percent:.0f} %" if percent >= 10 or percent == int(percent) else f"{percent:.1f} %"
 
 
-def counted(count: float, noun: str) -> str:
-    """1 message, 1,204 messages"""
-    return f"{count:,.0f} {noun}" + ("" if count == 1 else "s")
+def counted(count: float, noun: str, plural: str = "") -> str:
+    """1 message, 1,204 messages, 2 copies"""
+    return f"{count:,.0f} " + form(count, noun, plural or f"{noun}s")
 
 
 #: Stands before negative numbers, everywhere.

@@ -91,7 +91,12 @@ class Browse:
         for target in self._subscription.destinations:
             found |= dict.fromkeys(consuming.readable(self._subscription, target))
         self._logs.extend(found)
-        self._upto = self._broker.committer.last
+        self._reading = True
+        self._broker.committer.ask(lambda store: store.last(), self._begun)
+
+    def _begun(self, last: int) -> None:
+        """It shows what was stored until now, at whichever node."""
+        self._reading, self._upto = False, last
         self.go_on()
 
     def stop(self) -> None:

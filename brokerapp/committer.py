@@ -71,7 +71,6 @@ class Committer:
         self._idle.set()
         self._number = 0
         self.given = 0  #: copies in the next batch that were given out already
-        self.last = 0  #: number of the last message that is stored
         self.used = 0  #: bytes that the store held after the last batch
         self.temp = 0  #: bytes of them that are not persistent
         self.held: dict[str, int] = {}  #: the same of logs that have a limit, as far as they were written to
@@ -240,17 +239,15 @@ class Committer:
         self._after_batch()
 
     def _report(self, batch: Batch, committed: Committed) -> None:
-        """Tell all units how they ended. `last` grows with them: who asks next sees what was stored before."""
+        """Tell all units how they ended."""
         seq, refused = committed.base + 1, committed.refused
         for position, unit in batch.numbered:
             if committed.dropped and position in committed.dropped:
                 unit.dropped = committed.dropped[position]
             if committed.repeated and position in committed.repeated:
                 unit.repeated = committed.repeated[position]
-            self.last = max(self.last, seq - 1)
             _follow(unit.report, seq, position, refused)
             seq += unit.count
-        self.last = max(self.last, seq - 1)
 
     def _take(self) -> tuple[Batch | None, list[Read]]:
         """The next batch; and the reads before which no unit is left."""

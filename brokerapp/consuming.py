@@ -186,9 +186,9 @@ class Consuming:
             self.part_from(subscription, log)
         self.changed(log)
 
-    def part_from(self, subscription: Subscription, log: MessageLog) -> None:
+    def part_from(self, subscription: Subscription, log: MessageLog, *, keeps_groups: bool = False) -> None:
         """Consume a log that is at home here no longer."""
-        log.leave(subscription)
+        log.leave(subscription, keeps_groups=keeps_groups)
         self._queues.remembering.went(subscription, log)
         log.counts.ConsumerCount = len(log.consumers)
         if log.shared or not log.consumers:

@@ -61,7 +61,7 @@ class Durables:
         self._by_key: dict[tuple[str, str, bool], Durable] = {}
         self._by_log: dict[str, Durable] = {}
         self._leading: dict[str, set[Destination]] = {}  # logs kept for bridges, by the broker these lead to
-        self._discarded: set[str] = set()  # names of logs that are not gone yet
+        self._discarded: set[str] = set()  # names of logs that are not gone yet, whoever discards them
         if broker.settings.offline_durable_subscriber_timeout > 0:
             period = max(SHORTEST_SCHEDULE_MS, broker.settings.offline_durable_subscriber_task_schedule)
             broker.timers.every(period, self._remove_abandoned, clock.now_ms())
@@ -106,7 +106,7 @@ class Durables:
                 if state.attributes.get("prioritized") and not (log.rules.prioritized or log.away):
                     self._broker.queues.describe(log, self._attributes(durable))
                 return
-        self._discard(state.name)
+        self.discard(state.name)
 
     def claim(self, wanted: NamedSubscription, retroactive: bool = False) -> Durable:
         """The subscription as its next consumer wants it, created when it is not there.
@@ -119,20 +119,31 @@ class Durables:
             raise RequestRefused("there are no durable subscriptions on this broker (rejectDurableConsumers)")
         found = self._by_key.get(wanted.key)
         if found is not None:
-            same, entitled = self._is_as(wanted, found), self._is_entitled(wanted, found)
-            if found.active and not entitled:
-                raise AccessDenied(f"the {found.subscription} has consumers, and is given what this user may not read")
-            if same and entitled:
+            if not self._must_go(found, wanted):
                 if not found.active:
                     self._adopt(found, wanted)
                 return found
-            if not same:
-                self._check_may_drop(wanted, found)
             self._discard_log(found)
         durable = self.create(wanted)
         if retroactive:
             self._broker.recovery.created(durable)
         return durable
+
+    def in_the_way(self, wanted: NamedSubscription) -> Durable | None:
+        """The one that must go before there is one as it is wanted, if that is for its home to say, another node.
+
+        Raises what `claim` raises.
+        """
+        found = self._by_key.get(wanted.key)
+        return found if found is not None and found.log.away and self._must_go(found, wanted) else None
+
+    def _must_go(self, found: Durable, wanted: NamedSubscription) -> bool:
+        same, entitled = self._is_as(wanted, found), self._is_entitled(wanted, found)
+        if found.active and not entitled:
+            raise AccessDenied(f"the {found.subscription} has consumers, and is given what this user may not read")
+        if not same:
+            self._check_may_drop(wanted, found)
+        return not (same and entitled)
 
     @staticmethod
     def _is_as(wanted: NamedSubscription, found: Durable) -> bool:
@@ -259,13 +270,14 @@ class Durables:
         self._broker.topology.remove_feed(durable.feed)
         self._broker.advisories.listeners_changed()
         self._broker.queues.forget(durable.log)
-        self._discard(durable.log.name)
+        self.discard(durable.log.name)
         if durable.subscription.durable:
             for topic in durable.subscription.topics:
                 self._broker.advisories.subscription_removed(*durable.subscription.key[:2], topic)
 
     def unlearn(self, log: MessageLog) -> None:
-        """Another node removed it, with what it held."""
+        """Another node removes it, with what it holds."""
+        self._discarded.add(log.name)
         durable = self._by_log.pop(log.name)
         if self._by_key.get(durable.subscription.key) is durable:
             del self._by_key[durable.subscription.key]
@@ -273,9 +285,19 @@ class Durables:
         self._broker.topology.remove_feed(durable.feed)
         self._broker.queues.forget(log)
 
-    def _discard(self, log: str) -> None:
+    def discard(self, log: str) -> None:
+        """Nobody is to get what is in, or on its way to, the log of this name."""
+
+        def done() -> None:
+            self._discarded.discard(log)
+            self._broker.homes.known.tell_removed(log)
+
         self._discarded.add(log)
-        self._broker.committer.discard(log, lambda: self._discarded.discard(log))
+        self._broker.committer.discard(log, done)
+
+    def name_is_free(self, log: str) -> None:
+        """Another node has removed the log of this name with all it held."""
+        self._discarded.discard(log)
 
     # -- consumers
 

@@ -17,9 +17,9 @@ from brokerapp.destination import Destination
 from brokerapp.engine.dead_letters import CAUSE
 from brokerapp.engine.schedule import HEADERS as SCHEDULE
 from brokerapp.errors import RequestRefused
+from brokerapp.handwritten import TestSend
 from brokerapp.message import DEFAULT_PRIORITY
 from brokerapp.selectors.values import DECIMAL_NUMBER
-from brokerapp.sending import TestSend
 
 #: Headers that STOMP or the broker give a meaning; all others are properties.
 STANDARD = frozenset(

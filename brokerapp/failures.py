@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from brokerapp.client import Placed
@@ -14,7 +14,7 @@ from brokerapp.engine.advisory_topics import is_advisory
 from brokerapp.engine.dead_letters import DEFAULT_STRATEGY, Death, dead_letter, dead_letter_destination, is_discarded
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
-from brokerapp.engine.routing import route
+from brokerapp.engine.routing import route, telling
 from brokerapp.message import Message
 from brokerapp.recording.schema import DEAD_LETTER, DROP, EXPIRE
 from brokerapp.store import Unit
@@ -26,6 +26,9 @@ logger = logging.getLogger(__name__)
 
 #: Dead letters of topics that are remembered, so that the copies other subscribers miss are none (ActiveMQ's audit).
 MAX_REMEMBERED = 2_048
+
+
+def _nothing() -> None: ...
 
 
 class Failures:
@@ -53,19 +56,32 @@ class Failures:
             return
         now_us = time.time_ns() // 1000
         self.record(DEAD_LETTER, now_us, entry, consumer, cause)
-        log.settled([entry])
-        log.counts.DequeueCount += 1
         log.counts.DeadLetterCount += 1
-        self._broker.stats.changed.add(log.counts)
+        gone = self.gone(log, entry)
         self._broker.advisories.dead_lettered(source, entry.message)
         deliveries = entry.deliveries if expired else entry.deliveries + 1
         sent_to = entry.original or entry.message.headers.get("original-destination", "")
         death = Death(cause, source, sent_to, now_us // 1000, deliveries, consumer or "")
-        self._bury(dead_letter(entry.message, death, strategy), target, [entry] if entry.seq else ())
+        self._bury(dead_letter(entry.message, death, strategy), target, [entry] if entry.seq else (), gone)
 
-    def _bury(self, message: Message, target: Destination, settles: Sequence[Entry]) -> None:
-        """Let a dead letter be where it goes in the moment in which these entries are no more."""
+    def gone(self, log: MessageLog, entry: Entry) -> Callable[[], None]:
+        """A message in flight leaves its log otherwise than by an ACK, which is counted here, wherever that is at home.
+
+        Returns what follows as soon as the store has removed it: its home is not told before.
+        """
+        log.counts.DequeueCount += 1
+        self._broker.stats.changed.add(log.counts)
+        if log.away:
+            return lambda: self._broker.homes.abroad.settled(log.name, [entry], None)
+        log.settled([entry])
+        return _nothing
+
+    def _bury(
+        self, message: Message, target: Destination, settles: Sequence[Entry], gone: Callable[[], None] = _nothing
+    ) -> None:
+        """Let a dead letter be where it goes in the moment in which these entries are no more; that is `gone`."""
         found = route(message, target, self._broker.topology)
+        message = telling(message, found)
         if found.groups is None:
             found.groups = self._broker.publishing.groups(found)
         for group in found.groups:
@@ -73,13 +89,12 @@ class Failures:
                 self._broker.queues.takes_dead_letters(each)
         placed = Placed(message, message.stored(), target, found)
         appends = [(placed.stored, group.rows) for group in found.groups]
-        unit = Unit(
-            appends,
-            settles,
-            moves=True,
-            then=lambda seq, _refused: self._broker.storing.happened([placed], seq, moved_us=time.time_ns() // 1000),
-        )
-        self._broker.committer.submit(unit)
+
+        def buried(seq: int, _refused: str) -> None:
+            gone()
+            self._broker.storing.happened([placed], seq, moved_us=time.time_ns() // 1000)
+
+        self._broker.committer.submit(Unit(appends, settles, moves=True, then=buried))
 
     def lose(self, entry: Entry, cause: str, consumer: str, *, expired: bool = False) -> None:
         """A message of a topic does not reach one of its subscribers: it expired, or there is no room for it to wait.
@@ -117,12 +132,10 @@ class Failures:
     def drop(self, log: MessageLog, entry: Entry, cause: str, consumer: str | None) -> None:
         """A message in flight goes nowhere: that is counted, and recorded with its cause."""
         self.record(DROP, time.time_ns() // 1000, entry, consumer, cause)
-        log.settled([entry])
-        log.counts.DequeueCount += 1
         log.counts.DroppedCount += 1
         log.counts.DiscardedCount += 1
-        self._broker.stats.changed.add(log.counts)
-        self._broker.committer.settle([entry])
+        gone = self.gone(log, entry)
+        self._broker.committer.submit(Unit(settles=[entry] if entry.seq else (), then=lambda *_: gone()))
 
     def _strategy(self, destination: Destination) -> DeadLetterStrategy:
         policy = self._broker.topology.policy_for(destination)

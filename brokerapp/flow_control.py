@@ -15,7 +15,7 @@ again goes with it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -197,6 +197,10 @@ class FlowControl:
                 self._broker.delivery.drained = self._try_topics
                 self._tick_soon()
         return place
+
+    def waiting(self) -> Iterator[ClientUnit]:
+        """What waits for room."""
+        return (each.unit for place in self.places.values() for each in place.row)
 
     # -- what leaves
 

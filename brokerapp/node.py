@@ -29,7 +29,7 @@ from brokerapp.network.seat import Seat
 from brokerapp.network.telling import network_stats
 from brokerapp.node_config import NodeConfig
 from brokerapp.nodes.company import CLUSTERED
-from brokerapp.nodes.concerned import other_concerned
+from brokerapp.nodes.concerned import log_concerned, other_concerned
 from brokerapp.nodes.membership import Membership
 from brokerapp.predecessors import check_beside, found_logs, until_gone
 from brokerapp.recording.recorder import NoRecorder, Recorder
@@ -50,6 +50,8 @@ logger = logging.getLogger(__name__)
 TICK_SECONDS = 1.0
 #: Seconds until a node looks again whether it may give anything out, as it may have been taken for dead.
 UNSURE_SECONDS = 0.05
+#: Seconds until a request is looked at again that is about a log whose home this node is about to be.
+COMING_SECONDS = 0.05
 #: Seconds a node that stops waits for the store to take what clients asked.
 DRAIN_SECONDS = 10.0
 #: Seconds it waits then for the store to take the marks of the queues.
@@ -192,6 +194,7 @@ class Node:
     async def _find_place(self, last: int) -> None:
         """Take part in what other nodes do: they know us first, then we know the logs, then some are ours."""
         await self._unless_failed(self.membership.settled(known=False))
+        await self._unless_failed(self.broker.homes.past.learn())
         states = await self._store.recover()
         self.broker.restoring.recover(states, last)
         self.broker.homes.joined()
@@ -200,10 +203,12 @@ class Node:
     async def _unless_failed(self, work: Coroutine[None, None, None]) -> None:
         """Wait for this; raises what the node failed with before it was done."""
         task = asyncio.ensure_future(work)
-        await asyncio.wait({task, self.failed}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
+        try:
+            await asyncio.wait({task, self.failed}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                self.failed.result()
+        finally:
             task.cancel()
-            self.failed.result()
 
     async def impose(self, definitions: Definitions, source: str) -> int:
         """Put these in force if the source says something else than it did last time; the version in force.
@@ -357,6 +362,9 @@ class Node:
             request = await self._control.next_request(self.config.node, TICK_SECONDS)
             if request is not None:
                 node = other_concerned(self.broker.homes.members, request["verb"], request["args"])
+                if node is None and self.broker.homes.coming.awaits(log_concerned(request["args"])):
+                    await asyncio.sleep(COMING_SECONDS)
+                    node = self.config.node
                 if node is not None:
                     await self._store.hand_on(request, node)
                     continue

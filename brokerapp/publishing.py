@@ -17,7 +17,7 @@ from brokerapp.destination import Destination, list_of
 from brokerapp.early_delivery import NOTHING, Given
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.persistency import forced_persistency
-from brokerapp.engine.routing import Route, route, sparing, without
+from brokerapp.engine.routing import Route, route, sparing, telling, without
 from brokerapp.engine.time_stamping import stamped
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.group import Group
@@ -214,9 +214,7 @@ class Publishing:
             found = without(found, held)
         if message.path and (back := self._broker.durables.leading_back(message.path)):
             found = sparing(found, back)
-        held = (*held, *found.bound)
-        if held != message.held:
-            message = replace(message, held=held)
+        message = telling(message, found, held)
         if found.groups is None:
             found.groups = self.groups(found)
         return Placed(message, message.stored() if found.groups else b"", destination, found, sender)
@@ -224,7 +222,8 @@ class Publishing:
     def originate(self, message: Message, destination: Destination) -> None:
         """Publish what no client sent, but the broker itself. There is nobody to tell when it has no way."""
         try:
-            self._by_itself(message, destination, route(message, destination, self._broker.topology))
+            found = route(message, destination, self._broker.topology)
+            self._by_itself(telling(message, found), destination, found)
         except BrokerError as error:
             logger.warning("%s was not published to %s: %s", message.id, destination, error)
 

@@ -8,7 +8,7 @@ topic behind it remembers.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from brokerapp import clock
@@ -83,6 +83,23 @@ class Recovery:
             self._bytes += memory.bytes
             if not memory.bytes:
                 del self._memories[topic]
+
+    def all(self) -> Iterator[tuple[Destination, Kept, bool]]:
+        """All that is remembered, with its topic, and whether it is retained."""
+        now_ms = clock.now_ms()
+        for topic, memory in self._memories.items():
+            for kept in memory.messages(self._policy(topic), now_ms):
+                yield topic, kept, kept is memory.retained
+
+    def learn(self, topic: Destination, retained: Kept | None, recent: Iterable[Kept]) -> None:
+        """Another node remembers these of a topic, from before this one was there."""
+        memory = self._memories.setdefault(topic, Memory())
+        self._bytes -= memory.bytes
+        memory.learn(retained, recent)
+        memory.trim(self._policy(topic), clock.now_ms())
+        self._bytes += memory.bytes
+        while self._bytes > MAX_BYTES:
+            self._forget(next(iter(self._memories)))
 
     # -- giving
 

@@ -85,13 +85,15 @@ class Redelivering:
         message = replace(entry.message, deliveries=entry.deliveries + 1)
         job = Job(Purpose.RETURN, log.name, message, original=entry.original, shown=entry.shown)
         change = JobChange(self._broker.publishing.next_id(), due_ms, job.record(), new=True)
-        log.settled([entry])
-        log.counts.DequeueCount += 1
         log.counts.RedeliveredCount += 1
-        self._broker.stats.changed.add(log.counts)
+        gone = self._broker.failures.gone(log, entry)
+
+        def put_off(_seq: int, _refused: str) -> None:
+            gone()
+            self._broker.jobs.note(due_ms)
+
         settles = [entry] if entry.seq else ()
-        note = self._broker.jobs.note
-        self._broker.committer.submit(JobUnit([change], settles=settles, moves=True, then=lambda *_: note(due_ms)))
+        self._broker.committer.submit(JobUnit([change], settles=settles, moves=True, then=put_off))
 
     def _come_back(self, id: str, _due_ms: int, job: Job) -> None:
         """Its delay is over: it returns to its queue, at the end."""

@@ -20,7 +20,7 @@ from brokerapp.peers import PeersDesk
 from brokerapp.sending import Sending
 from brokerapp.steps import Steps
 from brokerapp.store import StoredEntry
-from brokerapp.transfers import Transfers
+from brokerapp.transfers import Transfers, check_here
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +51,7 @@ class Desk:
 
     async def _purge(self, log: MessageLog) -> int:
         """Nothing is dispatched meanwhile. What arrives meanwhile may go or stay."""
+        check_here(log)
         wanted, removed, after = log.depth - log.in_flight, 0, 0
         log.stopped.add(PURGING)
         try:
@@ -72,6 +73,7 @@ class Desk:
 
         That is settled in the very moment in which the store's answer comes: later a consumer may hold other messages.
         """
+        check_here(log)
         window, done = log.window, asyncio.get_running_loop().create_future()
 
         def read(found: list[StoredEntry]) -> None:
@@ -153,7 +155,7 @@ class Desk:
         return await self._delete_queue(log)
 
     async def _delete_topic(self, topic: Destination) -> int:
-        if self._broker.delivery.subscribers(topic):
+        if self._broker.delivery.subscribers(topic) or self._broker.homes.known.listeners_elsewhere(topic):
             raise RequestRefused(f"{topic} has subscribers")
         if durables := self._broker.durables.of_topic(topic):
             raise RequestRefused(f"{topic} has the {durables[0].subscription}")
@@ -162,6 +164,7 @@ class Desk:
         return 0
 
     async def _delete_subscription(self, log: MessageLog) -> int:
+        check_here(log)
         durable = self._broker.durables.of_log(log)
         if durable.subscription.durable and not durable.active:
             await self._record(Change.of_subscription(durable.subscription, False))
@@ -171,6 +174,7 @@ class Desk:
         return log.depth
 
     async def _delete_queue(self, log: MessageLog) -> int:
+        check_here(log)
         _check_unused(log)
         await self._record_end(log.destination)
         return await self._remove(log)
@@ -184,6 +188,7 @@ class Desk:
             await self._committer.barrier()
             if not self._broker.queues.holds(log):
                 return removed
+            check_here(log)
             if not (log.depth or log.coming or log.consumers or self._committer.brings_to(log.name)):
                 self._broker.delete(log)
                 await self._committer.barrier()

@@ -26,7 +26,6 @@ class Restoring:
 
     def recover(self, states: Iterable[LogState], last: int) -> None:
         """The logs as the last node left them, or as they are among several; `last` is the last message's number."""
-        self._broker.committer.last = last
         for state in states:
             self._recover(state, last)
         if not self._broker.homes.others:
@@ -74,7 +73,10 @@ class Restoring:
         """Another node declared a log, or described it anew; or it is gone (None)."""
         described = json.loads(attributes) if attributes else {"kind": DISCARDED}
         kind, log = described.get("kind"), self._broker.queues.get(name)
-        if kind == DISCARDED:
+        is_subscription = Destination.parse(name).kind is Kind.SUBSCRIPTION
+        if attributes is None and is_subscription:
+            self._broker.durables.name_is_free(name)
+        elif kind == DISCARDED:
             self._unlearn(name)
         elif kind == Kind.TOPIC or log is None:
             self._recover(LogState(name, described, 0, ""), 0)
@@ -86,17 +88,20 @@ class Restoring:
     def _unlearn(self, name: str) -> None:
         """Another node removed a log, or a topic that was declared."""
         destination, log = Destination.parse(name), self._broker.queues.get(name)
+        is_subscription, gets_ours = destination.kind is Kind.SUBSCRIPTION, self._broker.committer.brings_to(name)
         self._broker.homes.lost(name)
         if log is None:
             part = self._broker.temporaries if destination.is_temporary else self._broker.creation
             part.unlearn(destination)
-        elif not log.away and self._broker.committer.brings_to(name):
+        elif not log.away and gets_ours and not is_subscription:
             self._broker.queues.declare_again(log)  # it gets messages of ours as this comes
         else:
             self._broker.homes.abroad.lost(name)
-            (self._broker.durables if destination.kind is Kind.SUBSCRIPTION else self._broker.queues).unlearn(log)
+            (self._broker.durables if is_subscription else self._broker.queues).unlearn(log)
             if destination.is_temporary:
                 self._broker.temporaries.unlearn(destination)
+            if is_subscription and gets_ours:
+                self._broker.durables.discard(name)
 
 
 def _node_that_has(temporary: Destination, attributes: Mapping[str, Any]) -> str:

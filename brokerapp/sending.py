@@ -6,10 +6,9 @@ The inner client below sends; what the broker confirms or refuses is handed to w
 from __future__ import annotations
 
 import asyncio
-import base64
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from brokerapp.actions import Send
@@ -18,7 +17,7 @@ from brokerapp.client import Client
 from brokerapp.destination import Destination, list_of
 from brokerapp.engine.routing import explain
 from brokerapp.errors import BrokerError, LimitExceeded, RequestRefused
-from brokerapp.message import DEFAULT_PRIORITY, escape
+from brokerapp.handwritten import TestSend
 
 #: Messages alike that one request may send.
 MAX_COUNT = 10_000
@@ -30,39 +29,6 @@ MAX_HOPS_TOLD = 200
 MAX_ROUTES = 500
 #: Seconds a message waits for room before who sent it is told that there is none: other requests wait behind.
 PATIENCE = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class TestSend:
-    """A message as an operator gives it."""
-
-    __test__ = False  # no test, whatever pytest thinks of its name
-
-    destination: str  #: native or STOMP form, lists and fully qualified names included
-    properties: Mapping[str, str] = field(default_factory=dict)  #: those with AMQ_SCHEDULED_* names delay it
-    body: bytes = b""
-    persistent: bool = True
-    priority: int = DEFAULT_PRIORITY
-    expires: int = 0  #: milliseconds since the epoch; 0: never
-    is_bytes: bool = False  #: consumers are told the body's length, and take it for bytes
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return values | {"properties": dict(self.properties), "body": base64.b64encode(self.body).decode()}
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> TestSend:
-        """The inverse of to_json."""
-        return TestSend(**{**data, "body": base64.b64decode(data["body"])})
-
-    def send(self, more: Mapping[str, str]) -> Send:
-        """What a client would ask, with more properties."""
-        lines = "".join(f"{escape(name)}:{escape(value)}\n" for name, value in {**self.properties, **more}.items())
-        return Send(
-            self.destination, lines, self.body, self.persistent, self.priority, self.expires, None, None, None,
-            self.is_bytes,
-        )  # fmt: skip
 
 
 class Sending:

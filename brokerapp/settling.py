@@ -142,17 +142,14 @@ class Settling:
         """One message failed: see Redelivering; straight from a topic it is dropped, as in ActiveMQ."""
         entry = subscription.unacked.pop(key)
         subscription.credit += 1
+        if subscription.abroad:
+            self._broker.homes.abroad.give_credit(subscription, (entry,))
         self._broker.delivery.resume(subscription)
         cause = f"rejected by {client.client_id} (NACK)"
         if client.bridge:
             self._broker.failures.record(BRIDGE_REFUSE, time.time_ns() // 1000, entry, client.client_id, None)
         if from_log(entry):
-            log = self._broker.queues[entry.log]
-            if log.away:
-                self._broker.homes.abroad.give_credit(subscription, (entry,))
-                self._broker.homes.abroad.reject(log.name, entry, client.client_id)
-            else:
-                self._broker.redelivering.reject(log, entry, client.client_id)
+            self._broker.redelivering.reject(self._broker.queues[entry.log], entry, client.client_id)
         elif isinstance(entry, RemoteEntry):
             entry.keeper.rejected(entry)
         else:

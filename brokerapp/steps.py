@@ -24,11 +24,11 @@ from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.window import PAGE
 from brokerapp.entries import entry_of
 from brokerapp.errors import RequestRefused
+from brokerapp.handwritten import TestSend
 from brokerapp.message import Message
 from brokerapp.recording.schema import DROP
-from brokerapp.sending import TestSend
 from brokerapp.store import StoredEntry
-from brokerapp.transfers import NOTHING, Transfers
+from brokerapp.transfers import NOTHING, Transfers, check_here
 
 #: Messages of one step: bounds how long one call of the store takes.
 MAX_STEP = 500
@@ -108,6 +108,7 @@ class Steps:
             self._broker.publishing.check(target)
             new = self._anew(entry, wanted, actor)
             placed = self._broker.publishing.on_its_way(new, target)
+            check_here(log)
             if not log.seize([entry]):
                 raise RequestRefused(f"message {seq} is held by a consumer")
             answer.update(id=new.id, places=_places(placed))
@@ -196,6 +197,7 @@ class Steps:
             except RequestRefused as error:
                 deal.outcomes[entry.seq] = REFUSED, str(error)
         if deal.takes:
+            check_here(deal.log)
             seized = deal.log.seize([entry for entry, _ in ways.values()])
             deal.outcomes |= dict.fromkeys(ways.keys() - seized, (HELD, "a consumer holds it"))
             ways = {seq: ways[seq] for seq in ways if seq in seized}

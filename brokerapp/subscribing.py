@@ -79,15 +79,16 @@ class Subscribing:
         if prefetch < 0:
             raise RequestRefused(f"activemq.prefetchSize:{prefetch} is less than nothing")
         name = subscription_name(subscribe.id, subscribe.destination)
-        if (old := client.subscriptions.get(name)) is not None:
-            same = crossing is not None and old.crossing is not None and targets == old.destinations
-            if same and crossing.goes_on(old.crossing):
-                self._broker.rivals.is_for(old, crossing, _priority(subscribe.options))
-                self._broker.barrier(client, subscribe.receipt)
-                return
-            self.end(client, old)
+        old = client.subscriptions.get(name)
+        if old is not None and self._goes_on(old, subscribe, targets, crossing):
+            return
         if not client.member:  # it has those of many clients, each within what it may have at its own broker
             self._broker.quotas.check_subscription(len(client.subscriptions) + 1, client.patterns + _patterns(targets))
+        if wanted and (former := self._broker.durables.in_the_way(wanted)) is not None:
+            self._broker.homes.dropping.drop_for(
+                client, former, subscribe.receipt, lambda: self.subscribe(client, subscribe)
+            )
+            return
         durable = self._broker.durables.claim(wanted, retroactive) if wanted else None
         client.keys += 1
         subscription = Subscription(
@@ -119,6 +120,16 @@ class Subscribing:
         self._broker.homes.when_sure(
             lambda: self._broker.barrier(client, subscribe.receipt, lambda: self._start(subscription))
         )
+
+    def _goes_on(self, old: Subscription, subscribe: Subscribe, targets: tuple, crossing: Crossing | None) -> bool:
+        """Whether a bridge's subscription of that name goes on, with other facts; any other ends: a new one begins."""
+        same = crossing is not None and old.crossing is not None and targets == old.destinations
+        if not (same and crossing.goes_on(old.crossing)):
+            self.end(old.client, old)
+            return False
+        self._broker.rivals.is_for(old, crossing, _priority(subscribe.options))
+        self._broker.barrier(old.client, subscribe.receipt)
+        return True
 
     def _started(self, subscription: Subscription) -> None:
         """It is served from now on."""
@@ -198,8 +209,9 @@ class Subscribing:
             durable = self._broker.durables.find(owner, unsubscribe.subscription_name)
             for topic in durable.subscription.topics:
                 self._broker.require_read(client, topic)
-            self._broker.durables.remove(durable)
-            self._broker.barrier(client, unsubscribe.receipt)
+            self._broker.homes.dropping.drop_for(
+                client, durable, unsubscribe.receipt, lambda: self._broker.confirm(client, unsubscribe.receipt)
+            )
             return
         name = subscription_name(unsubscribe.id, unsubscribe.destination)
         subscription = client.subscriptions.get(name)

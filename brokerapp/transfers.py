@@ -19,10 +19,10 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.engine.choosing import selector_headers
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
-from brokerapp.engine.routing import route
+from brokerapp.engine.routing import route, telling
 from brokerapp.engine.window import PAGE
 from brokerapp.entries import entry_of
-from brokerapp.errors import LimitExceeded, RequestRefused
+from brokerapp.errors import LimitExceeded, RequestRefused, StoreUnavailable
 from brokerapp.message import Message
 from brokerapp.selectors import compile_selector
 from brokerapp.store import StoredEntry, Unit
@@ -125,7 +125,7 @@ class Transfers:
     # -- page by page
 
     async def _each_page(self, log: MessageLog, selection: Selection, deal, target: Target | None = None, seize=True):
-        last, after = self._broker.committer.last, 0
+        last, after = await self._last(), 0
         while selection.room != 0:
             found, work = await self._page(log, selection, after, last, deal, target, seize)
             if work is not None and (refused := await work):
@@ -136,6 +136,12 @@ class Transfers:
         await self._broker.committer.barrier()
         self._broker.delivery.touched[log] = None
         return selection.done
+
+    async def _last(self) -> int:
+        """The number of the last message that is stored now, at whichever node."""
+        answer = asyncio.get_running_loop().create_future()
+        self._broker.committer.ask(lambda store: store.last(), answer.set_result)
+        return await answer
 
     async def _page(self, log: MessageLog, selection: Selection, after: int, last: int, deal, target, seize: bool):
         """Deal with what is wanted of the next page, in the very moment in which the store's answer comes.
@@ -153,6 +159,7 @@ class Transfers:
                     entries = [entry_of(log.name, each) for each in found if each.seq <= last]
                     ways = self._chosen(log, selection, entries, target)
                     if seize:
+                        check_here(log)
                         seized = log.seize([entry for entry, _ in ways])
                         ways = [(entry, placed) for entry, placed in ways if entry.seq in seized]
                     selection.done += len(ways)
@@ -211,6 +218,7 @@ class Transfers:
     def on_its_way(self, message: Message, target: Destination) -> Placed:
         """The message with the way it will take. Raises RequestRefused when it would come nowhere."""
         found = route(message, target, self._broker.topology)
+        message = telling(message, found)
         if found.groups is None:
             found.groups = self._broker.publishing.groups(found)
         if not (found.groups or found.topics):
@@ -231,6 +239,12 @@ class Transfers:
         appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
         self._broker.committer.submit(Unit(appends, settles, moves=bool(settles), then=stored))
         return done
+
+
+def check_here(log: MessageLog) -> None:
+    """Raise StoreUnavailable when another node gives out this log: that alone knows what consumers hold."""
+    if log.away:
+        raise StoreUnavailable(f"{log.destination} has just moved to another node: ask again")
 
 
 def _selection(which: dict) -> Selection:

@@ -88,7 +88,8 @@ def _marks(
     if destination is not None:
         kept = history.past(gateway(), window.resolution, [destination])[0]
         stats = picture.stats.get(destination)
-        return history.marks_of(kept, looked, window, stats.QueueSize if stats else None)
+        marks = history.marks_of(kept, looked, window, stats.QueueSize if stats else None)
+        return marks if stats or not kept else [each for each in marks if each[0] <= kept[-1].at * 1000]  # it is gone
     if sees is everything:
         marks = history.marks_of_whole(looked, window)
     else:

@@ -10,7 +10,7 @@ from django.conf import settings
 
 from analytics.archive import BrokerArchive
 from analytics.counting import Cell, percentile
-from analytics.past import Past, Point
+from analytics.past import WHOLE, Past, Point
 from analytics.rollups import OTHERS, TEMPORARY
 from analytics.words import signed
 from brokerapp.destination import Destination
@@ -21,8 +21,6 @@ MOST_TOGETHER = 50
 #: Seconds without a note of any depth after which one wonders whether the broker ran: each full hour has one unless all
 #: queues are empty.
 QUIET_SECONDS = 3700
-#: What takes a copy from its queue.
-LEAVING = ("ack", "expire", "dead_letter", "drop")
 PARTS = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 
 
@@ -33,31 +31,31 @@ def rollups() -> Past:
 
 def marks(past: Past, window: Window, destination: Destination | None) -> list[Mark]:
     """A chart's points. A stretch of time in which the broker recorded nothing is a gap."""
-    name, width = "" if destination is None else str(destination), window.resolution.step
-    own = past.points(window.start, window.end, width, name)
-    whole = own if destination is None else past.points(window.start, window.end, width)
-    by_start = {each.start: each for each in own}
-    level = past.depth_before(window.start, name) or 0
-    found: list[Mark] = []
-    for start in (each.start for each in whole):
-        point = by_start.get(start)
-        level = level if point is None or point.depth is None else point.depth
-        arrived, left = (0, 0) if point is None else rates(point.cell, is_whole=destination is None)
-        found.append([(start + width) * 1000, level, round(arrived / width, 2), round(left / width, 2)])
-    return found
+    return _marks(past, window, [WHOLE if destination is None else str(destination)])
 
 
 def marks_together(past: Past, window: Window, destinations: Sequence[Destination]) -> list[Mark]:
     """The points of these, of the first MOST_TOGETHER of them, summed."""
-    of_each = [marks(past, window, each) for each in destinations[:MOST_TOGETHER]]
-    together = zip(*of_each, strict=False)  # a stretch may have begun in between
-    return [[at[0][0], *(round(sum(each[n] for each in at), 2) for n in (1, 2, 3))] for at in together]
+    return _marks(past, window, [str(each) for each in destinations[:MOST_TOGETHER]])
 
 
-def rates(cell: Cell, *, is_whole: bool) -> tuple[int, int]:
-    """Messages that arrived and left. What is sent to a queue is an enqueue and a forward there, and arrives once."""
-    arrived = cell["forward"] if is_whole else max(cell["enqueue"], cell["forward"])
-    return arrived, sum(cell[kind] for kind in LEAVING)
+def _marks(past: Past, window: Window, names: list[str]) -> list[Mark]:
+    begin, end, width = window.start, window.end, window.resolution.step
+    levels = past.depths_before(begin, names)
+    level = sum(levels.values())
+    together = {start: [0, 0, 0] for start, *_ in past.flows(begin, end, width, [WHOLE])}  # came, left, rose
+    for start, name, came, left, depth in past.flows(begin, end, width, names):
+        sums = together.setdefault(start, [0, 0, 0])
+        sums[0] += came
+        sums[1] += left
+        if depth is not None:
+            sums[2] += depth - levels.get(name, 0)
+            levels[name] = depth
+    found: list[Mark] = []
+    for start, (came, left, rose) in together.items():
+        level += rose
+        found.append([(start + width) * 1000, level, round(came / width, 2), round(left / width, 2)])
+    return found if names else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ WORKER_ENVIRONMENT = {
     # A worker that is told to end must not finish an analysis first: that may take an hour. It gets the few seconds of
     # worker_soft_shutdown_timeout and hands back what it has not done.
     "REMAP_SIGTERM": "SIGQUIT",
+    # Django's checks need every page of the console loaded, which a worker has no use for: half of its start.
+    "CELERY_SKIP_CHECKS": "1",
     # Celery warns about workers of root because of pickled tasks; ours are JSON.
     "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
 }
@@ -43,9 +45,15 @@ def parts(environment: Environment) -> list[Part]:
     # Nobody is believed who says for whom they ask, but the proxies that are named: locks and the audit trail go by it.
     proxies = f"--forwarded-allow-ips {environment.proxies}" if environment.proxies else "--no-proxy-headers"
     serving = f"--ws websockets-sansio --no-access-log {proxies} {closing}"
+
+    def worker(queue: str, processes: int) -> Part:
+        command = _module(f"{WORKER} -Q {queue} -c {processes} -n {queue}@%h")
+        return Part(f"worker-{queue}", command, environment=WORKER_ENVIRONMENT)
+
     others = [
-        # It takes longest to start, and waits for nobody.
-        *([] if environment.spark_remote else [Part("spark", _module("analytics.spark_server"))]),
+        # What analyses need takes longest to start, and waits for nobody. Spark ends after those who need it.
+        *([] if environment.spark_remote else [Part("spark", _module("analytics.spark_server"), ready=lambda: True)]),
+        worker("spark", environment.analyses_at_once),
         Part(
             "web",
             _module(f"uvicorn console.asgi:application {address} {serving}"),
@@ -62,14 +70,7 @@ def parts(environment: Environment) -> list[Part]:
             ready=lambda: answers_http(environment.bind, environment.monitor_port, "/healthz"),
         ),
         Part("archiver", _module("analytics.archiver")),
-        *(
-            Part(
-                f"worker-{queue}",
-                _module(f"{WORKER} -Q {queue} -c {processes} -n {queue}@%h"),
-                environment=WORKER_ENVIRONMENT,
-            )
-            for queue, processes in (("default", SHORT_TASKS), ("spark", environment.analyses_at_once))
-        ),
+        worker("default", SHORT_TASKS),
         Part("beat", _module(f"{CELERY} beat --loglevel INFO --scheduler {DATABASE_SCHEDULER}")),
     ]
     return [store, *others] if environment.owns_store else others

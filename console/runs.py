@@ -15,11 +15,12 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils import timezone
 
+from analytics.runs import Runs
 from brokerapp.errors import RequestRefused, StoreUnavailable
 from console import audit, figures, turns
 from console.ids import ids_in
 from console.models import AnalysisRun, Edition
-from console.workers import ask
+from console.workers import ask, stop
 
 logger = logging.getLogger(__name__)
 
@@ -83,9 +84,11 @@ def send_next() -> None:
 
 
 def cancel(run: AnalysisRun, by: str) -> None:
-    """Stop a run wherever it stands."""
+    """Stop a run wherever it stands, within a second: workers of short tasks may all have longer ones to do."""
     changed(str(run.id), State.CANCELLED, {"reason": f"Cancelled by {by}."})
-    ask("analytics.tasks.cancel", str(run.id))
+    Runs(settings.SLUICE).cancel(str(run.id))
+    stop(str(run.id))
+    ask("analytics.tasks.cancel", str(run.id))  # which sees to what Spark does for it, whatever became of its worker
 
 
 def changed(run_id: str, state: str, info: dict[str, Any]) -> bool:

@@ -16,3 +16,11 @@ def ask(task: str, *args: Any, queue: str = "default", task_id: str | None = Non
         current_app.send_task(task, args=list(args), queue=queue, task_id=task_id, retry=False)
     except OperationalError as error:
         raise StoreUnavailable(f"no worker could be asked for {task}: {error}") from error
+
+
+def stop(task_id: str) -> None:
+    """End a task wherever it is: waiting before workers, or in one, which gets SIGTERM. Raises StoreUnavailable."""
+    try:
+        current_app.control.revoke(task_id, terminate=True, signal="SIGTERM")
+    except OperationalError as error:
+        raise StoreUnavailable(f"no worker could be told to stop {task_id}: {error}") from error

@@ -23,9 +23,11 @@ PASSWORD = "correct horse battery"
 PATIENCE = 240
 
 _USERS = f"""
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, User
+password = make_password({PASSWORD!r})  # once for all: it is meant to take long
 for role in ("admin", "analyst", "support", "viewer"):
-    User.objects.create_user(role, password={PASSWORD!r}).groups.add(Group.objects.get(name=role))
+    User.objects.create(username=role, password=password).groups.add(Group.objects.get(name=role))
 """
 
 

@@ -22,6 +22,8 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
         "tests/analytics/test_view.py",
         "tests/analytics/test_versions.py",
     ),
+    # Brokers that are killed: in two parts, either of which is as long as what stands above.
+    ("tests/faults/test_kill",),
     ("tests/faults/",),
     # Spark in processes of its own: a server with its worker; and later a cluster.
     ("tests/analytics/test_tasks.py",),

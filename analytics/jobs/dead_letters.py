@@ -36,7 +36,7 @@ _EXAMPLES = (
 
 def run(question: Question, collect: Collect) -> Findings:
     """What messages failed of, where, and with whom."""
-    slot = slot_seconds(question.window)
+    slot = slot_seconds(question.covered)
     events = of_destination(question.events, question.parameters.get("destination", ""))
     found = collect("causes", causes(events, slot))
     if not found.num_rows:

@@ -35,7 +35,7 @@ _COLUMNS = (
 def run(question: Question, collect: Collect) -> Findings:
     """How many messages waited, and for how long they would at these rates."""
     window, covered = question.window, question.covered
-    known = recorded(question, slot_seconds(window), collect, question.parameters.get("destination", ""))
+    known = recorded(question, slot_seconds(covered), collect, question.parameters.get("destination", ""))
     slot, begins = known.slot, known.begins
     shown = sum(1 for each in begins if each + slot <= covered.since_us / 1e6)  # slots before it
     limit = int(question.parameters.get("limit") or 0)

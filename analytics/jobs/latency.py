@@ -36,7 +36,7 @@ WORDS = {"p50": "half", "p95": "95 %", "p99": "99 %"}
 
 def run(question: Question, collect: Collect) -> Findings:
     """How long messages took to be acknowledged, by queue, by consumer and over time."""
-    window, slot, parameters = question.window, slot_seconds(question.window, POINTS), question.parameters
+    window, slot, parameters = question.covered, slot_seconds(question.covered, POINTS), question.parameters
     chosen = parameters.get("percentile") or "p95"
     events = of_consumer(question.events, parameters.get("consumer", ""))
     events = of_destination(events, parameters.get("destination", ""))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 
 from analytics import charts
@@ -14,20 +16,22 @@ from analytics.slots import series, slot_seconds, span
 from analytics.transforms.latency import latency_of_destinations
 from analytics.transforms.traffic import traffic
 from analytics.transforms.which import of_destination
-from analytics.words import counted, duration, sentence, short
+from analytics.words import counted, duration, form, sentence, short
 
 STEPS = 2
 _COUNTS = (
-    Column("arrived", "In", "messages"),
+    Column("sent", "Sent to it", "messages"),
+    Column("stored", "Stored there", "messages"),
     Column("dispatched", "Out", "messages"),
     ACKED,
     Column("bytes", "In", "bytes"),
 )
+_SUMMED = (*(column.name for column in _COUNTS), "arrived", "bytes_sent")
 
 
 def run(question: Question, collect: Collect) -> Findings:
-    """What arrived, left and was acknowledged where, and how long acknowledging took."""
-    slot = slot_seconds(question.window)
+    """What was sent, stored, left and was acknowledged where, and how long acknowledging took."""
+    slot = slot_seconds(question.covered)
     events = of_destination(question.events, question.parameters.get("destination", ""))
     by_time = collect("traffic by destination and time", traffic(events, slot))
     if not by_time.num_rows:
@@ -38,9 +42,10 @@ def run(question: Question, collect: Collect) -> Findings:
     return Findings(
         sentence=_sentence(totals, slow),
         headline=(
-            Figure("Arrived", total(totals, "arrived"), "messages"),
+            Figure("Sent", total(totals, "sent"), "messages"),
+            Figure("Copies stored", total(totals, "stored"), "messages"),
             Figure("Acknowledged", total(totals, "acked"), "messages"),
-            Figure("Bytes in", total(totals, "bytes"), "bytes"),
+            Figure("Bytes sent", total(totals, "bytes_sent"), "bytes"),
             *delays.figures(slow, 1),
         ),
         rows_read=total(by_time, "events"),
@@ -59,31 +64,44 @@ def run(question: Question, collect: Collect) -> Findings:
 
 
 def _totals(by_time: pa.Table) -> pa.Table:
-    names = [column.name for column in _COUNTS]
-    summed = by_time.group_by("destination").aggregate([(name, "sum") for name in names])
-    return ordered(summed.rename_columns({f"{name}_sum": name for name in names}), "arrived", "+destination")
+    summed = by_time.group_by("destination").aggregate([(name, "sum") for name in _SUMMED])
+    return ordered(summed.rename_columns({f"{name}_sum": name for name in _SUMMED}), "arrived", "+destination")
 
 
 def _charts(by_time: pa.Table, slow: pa.Table, window: Window, slot: int) -> tuple:
+    """What was sent and the copies that were stored are apart: one upon the other they would count messages twice."""
     unit = f"messages per {span(slot)}"
-    found = [
-        (title, charts.over_time(*series(by_time, column, window, slot), unit))
-        for title, column in (("Arrived", "arrived"), ("Acknowledged", "acked"))
-    ]
+    columns = (("Sent", "sent"), ("Copies stored", "stored"), ("Acknowledged", "acked"))
+    drawn = {title: series(by_time, column, window, slot) for title, column in columns}
+    if drawn["Copies stored"] == drawn["Sent"]:  # queues that messages were sent to, and nothing else
+        del drawn["Copies stored"]
+    found = [(title, charts.over_time(*each, unit)) for title, each in drawn.items() if each[1]]
     if slow.num_rows:
         found.append(("Time from the broker to the ack", delays.bars(slow)))
     return tuple(found)
 
 
 def _sentence(totals: pa.Table, slow: pa.Table) -> str:
-    places, first = totals.num_rows, totals.slice(0, 1).to_pylist()[0]
-    messages, at = counted(total(totals, "arrived"), "message"), counted(places, "destination")
-    slowest = slow.slice(0, 1).to_pylist()
+    first, slowest = totals.slice(0, 1).to_pylist()[0], slow.slice(0, 1).to_pylist()
     return sentence(
-        f"{messages} arrived at {at}, each copy counted where it came to",
-        f"most of them, {first['arrived']:,}, at {short(first['destination'])}" if places > 1 else "",
+        *_came(totals),
+        f"most came to {short(first['destination'])}, {first['arrived']:,}" if totals.num_rows > 1 else "",
         f"the slowest consumers are those of {short(slowest[0]['destination'])}, where 95 % of messages are "
         f"acknowledged within {duration(slowest[0]['p95_us'])}"
         if slowest
         else "none was acknowledged",
     )
+
+
+def _came(totals: pa.Table) -> Iterator[str]:
+    """How many messages were sent, and what was stored of them: one message may become many copies, or none."""
+    sent, stored = total(totals, "sent"), total(totals, "stored")
+    if sent:
+        yield f"{counted(sent, 'message')} {form(sent, 'was', 'were')} sent to {_places(totals, 'sent')}"
+    if stored and totals["stored"] != totals["sent"]:
+        copies = f"{counted(stored, 'copy', 'copies')} {form(stored, 'was', 'were')} stored at"
+        yield f"{copies} {_places(totals, 'stored')}" + ("" if sent else ", of messages that were sent elsewhere")
+
+
+def _places(totals: pa.Table, column: str) -> str:
+    return counted(sum(each > 0 for each in totals[column].to_pylist()), "destination")

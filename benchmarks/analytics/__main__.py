@@ -86,7 +86,8 @@ def _first_result(folder: Path) -> bool:
     took = first.measure(folder)
     print(f"\n{first.EVENTS:,} events: ready {took.ready:.1f} s after the start; asked at once, ", end="")
     print(f"the first result after {took.first:.1f} s ({FIRST_SECONDS:g} at most), ", end="")
-    print(f"later after {took.warm:.2f} s ({WARM_SECONDS:g} at most)", flush=True)
+    print(f"later after {took.warm:.2f} s ({WARM_SECONDS:g} at most)")
+    print("CPU seconds of all processes in the same: {:.1f}, {:.1f}, {:.2f}".format(*took.cpu), flush=True)
     return took.first <= FIRST_SECONDS and took.warm <= WARM_SECONDS
 
 

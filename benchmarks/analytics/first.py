@@ -17,10 +17,14 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
+
+import psutil
 
 from benchmarks.analytics import traffic
 from benchmarks.analytics.server import PATIENCE
@@ -43,6 +47,8 @@ class Firsts:
     ready: float  #: from the command until it says that it is ready
     first: float  #: from being asked, then, until the first result is there
     warm: float  #: the same later, the median
+    #: CPU of all its processes in each of these: what is left to say on a machine that does much else.
+    cpu: tuple[float, float, float]
 
 
 def measure(folder: Path) -> Firsts:
@@ -50,16 +56,30 @@ def measure(folder: Path) -> Firsts:
     traffic.generate(folder / "archive", EVENTS, HOURS)
     days = int(time.time() - traffic.window_of(HOURS).since_us / 1e6) // 86400 + 1
     begun = time.monotonic()
-    with _installation(folder) as root:
-        ready = time.monotonic() - begun
+    with _installation(folder) as (root, running):
+        ready, used = time.monotonic() - begun, [_cpu_seconds(running)]
         api = _Api(root, (folder / "admin-password").read_text().strip())
-        first, *later = (_seconds(api, f"{days}d") for _ in range(TIMES + 1))
-    return Firsts(ready, first, sorted(later)[TIMES // 2])
+        took = []
+        for _ in range(TIMES + 1):
+            took.append(_seconds(api, f"{days}d"))
+            used.append(_cpu_seconds(running))
+    first, *later = took
+    cpu = [after - before for before, after in pairwise([0.0, *used])]
+    return Firsts(ready, first, median(later), (cpu[0], cpu[1], median(cpu[2:])))
+
+
+def _cpu_seconds(running: psutil.Process) -> float:
+    """Of a process and all that it started, also of those that ended since."""
+    found = 0.0
+    for each in (running, *running.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            found += sum(each.cpu_times()[:4])
+    return found
 
 
 @contextmanager
-def _installation(folder: Path) -> Iterator[str]:
-    """The address of the console of an installation that is ready."""
+def _installation(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
+    """The address of the console of an installation that is ready, and its supervisor."""
     ports = {name: str(free_port()) for name in _PORTS}
     # What is asked about is older than traffic is kept.
     variables = {**os.environ, **ports, "SLUICE_DATA": str(folder), "SLUICE_ARCHIVE_DAYS": "0"}
@@ -73,7 +93,7 @@ def _installation(folder: Path) -> Iterator[str]:
             if running.poll() is not None or time.monotonic() > deadline:
                 raise SystemExit(f"the installation did not start:\n{said.read_text()}")
             time.sleep(LOOK_AGAIN_SECONDS)
-        yield f"http://127.0.0.1:{ports['SLUICE_PORT']}"
+        yield f"http://127.0.0.1:{ports['SLUICE_PORT']}", psutil.Process(running.pid)
     finally:
         running.send_signal(signal.SIGINT)
         running.wait(60)

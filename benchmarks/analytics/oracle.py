@@ -56,9 +56,9 @@ def _slot(seconds: int, at: str = "ts") -> str:
 def traffic(seconds: int) -> str:
     """As transforms.traffic."""
     return f"""SELECT destination, {_slot(seconds)} AS slot,
-        greatest({_messages("enqueue")}, {_messages("forward")}) AS arrived,
+        {_messages("enqueue")} AS sent, {_messages("forward")} AS stored, greatest(sent, stored) AS arrived,
         {_messages("dispatch")} AS dispatched, {_messages("ack")} AS acked,
-        greatest({_size_of("enqueue")}, {_size_of("forward")}) AS bytes, count(*) AS events
+        {_size_of("enqueue")} AS bytes_sent, greatest(bytes_sent, {_size_of("forward")}) AS bytes, count(*) AS events
         FROM events WHERE kind <> 'depth' GROUP BY destination, slot"""
 
 

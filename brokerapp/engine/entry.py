@@ -30,3 +30,4 @@ class Entry:
     shown: str = ""  #: what its destination header says, STOMP form, when not the log's
     deliveries: int = 0  #: times it was handed to a consumer before
     first_of_group: bool = False  #: the first of its message group for the consumer it is given to
+    hasty: bool = False  #: settled while it was COMING

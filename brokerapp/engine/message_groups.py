@@ -120,6 +120,14 @@ class MessageGroups:
             self._owners = {key: owner for key, owner in self._owners.items() if owner is not consumer}
             self.released = True
 
+    def hand_over(self, former: Subscription, consumer: Subscription) -> None:
+        """What was one consumer's is another one's from now on."""
+        count = self._held.pop(former, 0)
+        if count:
+            self._held[consumer] += count
+            self._owners = {key: consumer if owner is former else owner for key, owner in self._owners.items()}
+            self.released = True
+
     def clear(self) -> int:
         """Nobody owns any group; how many were owned."""
         count = len(self._owners)

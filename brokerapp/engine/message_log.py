@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from brokerapp.engine.choosing import Choosing
 from brokerapp.engine.dispatch_rules import DEFAULT_RULES, DispatchRules
-from brokerapp.engine.entry import Entry
+from brokerapp.engine.entry import COMING, Entry
 from brokerapp.engine.gate import Gate
 from brokerapp.engine.message_groups import MessageGroups
 from brokerapp.engine.subscription import Subscription
@@ -43,10 +43,10 @@ class MessageLog(Window):
         self.stranded: list[Entry] = []
         self.gate: Gate | None = None  #: once bridges consume
 
-    def leave(self, consumer: Subscription) -> None:
-        """It consumes no longer."""
+    def leave(self, consumer: Subscription, *, keeps_groups: bool = False) -> None:
+        """It consumes no longer; its groups go to others, or wait for what becomes of it."""
         self.consumers.remove(consumer)
-        if self.groups is not None:
+        if self.groups is not None and not keeps_groups:
             self.groups.leave(consumer)
         if self.rules.bridges is not None:  # what it kept here may cross now
             self.offer_again()
@@ -132,19 +132,25 @@ class MessageLog(Window):
         )
         while True:
             self.ready_bytes -= sum([entry.size for entry in choosing.offer(self.ready, self.loaded)])
-            self.unloaded -= self.ahead.give(choosing)
+            self._leave_unloaded(self.unloaded - self.ahead.give(choosing))
             if self.groups is None or not self.groups.released:
                 self.turn = choosing.turn
                 return choosing.given
             self.groups.released = False
             self.offer_again()
 
+    def settled(self, entries: Sequence[Entry]) -> None:
+        super().settled(entries)
+        if self.coming:
+            for entry in entries:
+                entry.hasty = entry.seq == COMING
+
     # -- what is given before it is stored
 
     @property
     def is_awaited(self) -> bool:
         """Whether the next message may be for a consumer at once, because nothing waits before it."""
-        if self.lends:  # who acknowledges on another node needs the number
+        if self.lends or self.unsure:  # who acknowledges on another node needs the number; what is older goes first
             return False
         return bool(self.consumers) and self.depth == self.in_flight and not (self.silent or self.paging)
 
@@ -205,7 +211,12 @@ class MessageLog(Window):
         if (
             self.unloaded or self.paging or self.shared or self.rules.prioritized
         ):  # the window may come there, and is to pass them over
+            if not self.paging:
+                self.ahead.read()
             self.ahead.taken.update([entry.seq for entry in entries])
+            for entry in entries:
+                if entry.hasty:  # the next batch removes it
+                    self.ahead.settled(entry.seq, reading=True)
         else:
             self.loaded = max(self.loaded, last)
             if self.ahead.taken:

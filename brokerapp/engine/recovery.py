@@ -8,7 +8,7 @@ body takes it away. All of it is in memory and bounded: a topic keeps at most MA
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from brokerapp.definitions import RecoveryPolicy
@@ -59,6 +59,16 @@ class Memory:
             self.recent.append(kept)
             self.bytes += kept.size
         self.trim(policy, now_ms)
+
+    def learn(self, retained: Kept | None, recent: Iterable[Kept]) -> None:
+        """Others remember these: what is not known here takes its place by when it was published."""
+        if retained is not None and self.retained is None:
+            self.retained = retained
+            self.bytes += retained.size
+        known = {each.message.id for each in self.recent}
+        new = [each for each in recent if each.message.id not in known]
+        self.recent = deque(sorted([*self.recent, *new], key=lambda each: each.at_ms))
+        self.bytes += sum(each.size for each in new)
 
     def _retain(self, message: Message, copy: Copy, now_ms: int) -> None:
         if self.retained is not None:

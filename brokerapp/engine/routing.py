@@ -64,7 +64,8 @@ def route(
     plan = topology.plans.get(key)
     if plan is not None:
         return plan  # type: ignore[return-value]
-    result = _Walk(message.headers, message.body, topology, sender).walk(destination, sent_to)
+    walk = _Walk(message.headers, message.body, topology, sender, crossed=bool(message.path))
+    result = walk.walk(destination, sent_to)
     if not result.depends_on_message:
         if len(topology.plans) >= MAX_REMEMBERED:
             topology.plans.clear()
@@ -77,9 +78,21 @@ def without(found: Route, held: Collection[str]) -> Route:
     bound = [each for each in found.bound if each not in held]
     if len(bound) == len(found.bound):
         return found
-    there = {each.partition(QUALIFIER)[2] for each in found.bound if each in held}
-    queues = [each for each in found.queues if not (each.original and each.destination.name in there)]
+    queues = [each for each in found.queues if _as_bound(each) not in held]
     return replace(found, queues=queues, bound=bound, groups=None)
+
+
+def _as_bound(copy: Copy) -> str:
+    """The full name of the queue a copy is for, if it comes there as one bound to a topic."""
+    return f"{copy.original.name}{QUALIFIER}{copy.destination.name}" if copy.original is not None else ""
+
+
+def telling(message: Message, found: Route, before: tuple[str, ...] = ()) -> Message:
+    """The message, which says to other brokers which bound queues hold a copy of it: these by its route, and those by
+    ways before.
+    """
+    held = (*before, *found.bound)
+    return message if held == message.held else replace(message, held=held)
 
 
 def sparing(found: Route, logs: Collection[Destination]) -> Route:
@@ -115,9 +128,11 @@ class _Walk:
     """One message's way through the definitions."""
 
     def __init__(
-        self, headers: Mapping[str, str], body: bytes, topology: Topology, sender: str, hops: list[Hop] | None = None
-    ) -> None:
+        self, headers: Mapping[str, str], body: bytes, topology: Topology, sender: str, hops: list[Hop] | None = None,
+        *, crossed: bool = False,
+    ) -> None:  # fmt: skip
         self.headers, self.topology, self.sender, self.hops = headers, topology, sender, hops
+        self._crossed = crossed  # a bridge brought it
         self.body = Body(body, headers)
         self.route = Route()
         self._reached: set[Copy] = set()
@@ -229,8 +244,11 @@ class _Walk:
             self._mirroring.discard(queue)
 
     def _virtual_topic(self, definition: VirtualTopic, copy: Copy, depth: int) -> None:
+        """Copies to the consumer queues, and the message itself to who subscribes to the topic."""
         topic = copy.destination
-        for name in self.topology.consumer_queues(definition, topic.name):
+        self.route.depends_on_message |= definition.local
+        is_copied = not (definition.local and self._crossed)
+        for name in self.topology.consumer_queues(definition, topic.name) if is_copied else ():
             queue = Destination.queue(name)
             wanted: bool = True
             if definition.selector_aware:

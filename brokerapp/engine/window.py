@@ -35,7 +35,7 @@ class Window:
 
     __slots__ = (
         "ahead", "consumers", "depth", "fresh", "groups", "in_flight", "loaded", "may_have_been_delivered", "name",
-        "paging", "place", "ready", "ready_bytes", "returned", "rules", "shared", "unloaded", "window",
+        "paging", "place", "ready", "ready_bytes", "returned", "rules", "shared", "unloaded", "unsure", "window",
     )  # fmt: skip
 
     def __init__(self, name: str, depth: int, suspect: int, rules: DispatchRules) -> None:
@@ -45,6 +45,7 @@ class Window:
         self.depth = depth  #: messages of the log, wherever they are
         self.in_flight = 0  #: of them, with a consumer
         self.unloaded = depth  #: of them, in the store alone
+        self.unsure = False  #: the store may hold more than is known, until its end was read
         self.loaded = 0
         self.ready: deque[Entry] = deque()
         self.ready_bytes = 0
@@ -161,9 +162,10 @@ class Window:
         if found:
             self.loaded = self.place(found[-1])
             self.ahead.loaded(self.loaded)
-            self.unloaded = max(self.unloaded, self.fresh)
+            self._leave_unloaded(max(self.unloaded, self.fresh))
         else:
             self.unloaded = self.fresh
+            self.unsure = self.unsure and self.fresh > 0
         self.fresh = 0
         self.ahead.read()
         self.forget_window()
@@ -244,7 +246,7 @@ class Window:
         gone = unloaded | waiting.intersection([each.seq for each in stored])
         self.ready = deque(entry for entry in self.ready if entry.seq not in gone)
         self.ready_bytes = sum(entry.size for entry in self.ready)
-        self.unloaded = max(0, self.unloaded - len(unloaded))
+        self._leave_unloaded(self.unloaded - len(unloaded))
         self.depth -= len(gone)
         for seq in gone:
             self.returned.pop(seq, None)
@@ -277,7 +279,8 @@ class Window:
         """Leave the whole window to the store."""
         self.ready.clear()
         self.ready_bytes = 0
-        self.unloaded, self.loaded = self.depth - self.in_flight, 0
+        self._leave_unloaded(self.depth - self.in_flight)
+        self.loaded = 0
         self.window += 1
         self.ahead.forget()
         self.offer_again()
@@ -296,6 +299,7 @@ class Window:
         """Hold nothing, and know nothing of who holds what: another node does."""
         self.ready.clear()
         self.ready_bytes = self.depth = self.in_flight = self.unloaded = self.loaded = self.fresh = 0
+        self.unsure = False
         self.window += 1
         self.returned.clear()
         self.ahead.reset()
@@ -304,6 +308,7 @@ class Window:
 
     def look_again(self) -> None:
         """There may be more in the store than is known."""
+        self.unsure = True
         self.unloaded += 1
         self.fresh += int(self.paging)
         self.ahead.at_end = False
@@ -313,10 +318,15 @@ class Window:
         if not (self.consumers or self.in_flight):
             self.ready.clear()
             self.ready_bytes = 0
-            self.unloaded, self.loaded = self.depth, 0
+            self._leave_unloaded(self.depth)
+            self.loaded = 0
             self.window += 1
             self.ahead.reset()
             self.groups = None
+
+    def _leave_unloaded(self, count: int) -> None:
+        """So many are in the store alone, as far as is known; it is read on to its end where that is not sure."""
+        self.unloaded = max(count, int(self.unsure))
 
     def offer_again(self) -> None:
         """What consumers were offered before may be for them now."""

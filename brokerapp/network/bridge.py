@@ -228,7 +228,9 @@ class Bridge:
         if not receipt.startswith(self._prefix):
             return False
         name = receipt.removeprefix(self._prefix)
-        if not self.intake.has_begun(name):
+        if self.intake.is_of_subscription(name):
+            self.intake.has_begun(name)
+        else:
             self._outbox.confirmed(name)
         return True
 
@@ -244,7 +246,7 @@ class Bridge:
         if not receipt.startswith(self._prefix):
             return False
         name = receipt.removeprefix(self._prefix)
-        if self.intake.has_begun(name):
+        if self.intake.is_of_subscription(name):
             self._not_given(name, reason)
             return True
         ack = self._outbox.refused(name)

@@ -13,8 +13,8 @@ from brokerapp.stomp.frames import Frame
 
 #: Names of durable subscriptions that fit into one frame's header; with more of them none is taken away.
 MAX_KEPT = 1_000
-#: Seconds after which what the target refused is tried again: rights may be others then; and a subscription that the
-#: source refused: whoever has a durable one of its name may be gone, as a bridge before that the source has not missed.
+#: Seconds after which what a broker refused is tried again: rights may be others then. A subscription is tried sooner
+#: once: a bridge before may have it, which the source has not missed yet.
 ASIDE_SECONDS, REFUSED_SECONDS = 60.0, 5.0
 #: How receipts of subscriptions begin.
 _BEGUN = "begun:"
@@ -30,6 +30,7 @@ class Intake:
         self._prefix, self._given = prefix, given
         self._durables: set[str] = set()  # subscriptions
         self._ending: dict[str, Wanted] = {}  # subscriptions that are over when all theirs is confirmed
+        self._refused: set[str] = set()  # the ids of those that the source refused when they were tried last
         self.aside: dict[str, str] = {}  #: by the id of a Wanted: why none of it crosses for now
 
     # -- subscriptions
@@ -61,6 +62,7 @@ class Intake:
     def end(self, wanted: Wanted) -> None:
         """Pass on nothing more for it. It is unsubscribed when what is on its way is confirmed: else that came back."""
         if self.aside.pop(wanted.id, None) is not None and self._prefix + wanted.id not in self._ending:
+            self._refused.discard(wanted.id)
             self._delete(wanted)  # it is unsubscribed
             return
         self._ending[self._prefix + wanted.id] = wanted
@@ -72,9 +74,13 @@ class Intake:
             self._ending[self._prefix + wanted.id] = wanted
             self._try_later(wanted, ASIDE_SECONDS)
 
-    def has_begun(self, receipt: str) -> bool:
-        """Whether this receipt, without the prefix, is one of a subscription."""
+    def is_of_subscription(self, receipt: str) -> bool:
+        """Whether this is what a receipt of a subscription is called, without the prefix."""
         return receipt.startswith(_BEGUN)
+
+    def has_begun(self, receipt: str) -> None:
+        """The source gives what it has to the subscription of this receipt."""
+        self._refused.discard(receipt.removeprefix(_BEGUN))
 
     def refused(self, receipt: str, wanted: Mapping[str, Wanted], why: str) -> Wanted | None:
         """The source refuses the subscription of this receipt: it is tried again some time later.
@@ -85,7 +91,8 @@ class Intake:
         if found is None or found.id in self.aside:
             return None
         self.aside[found.id] = why
-        self._try_later(found, REFUSED_SECONDS)
+        self._try_later(found, ASIDE_SECONDS if found.id in self._refused else REFUSED_SECONDS)
+        self._refused.add(found.id)
         return found
 
     def _try_later(self, wanted: Wanted, seconds: float) -> None:

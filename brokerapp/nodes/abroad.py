@@ -7,7 +7,6 @@ account of what they hold, by log and number, is what a new home is told.
 from __future__ import annotations
 
 import itertools
-import time
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +34,8 @@ ENTRIES_AT_ONCE = 500
 class Account:
     """Of one log: who consumes it from here, and what they hold."""
 
-    consumers: dict[Subscription, None] = field(default_factory=dict)
+    #: Who does, and whether a home may be told: not before the store has the log.
+    consumers: dict[Subscription, bool] = field(default_factory=dict)
     held: dict[int, tuple[Subscription, Entry]] = field(default_factory=dict)
     credited: set[int] = field(default_factory=set)  #: of what is held, acknowledged, so that more may be given for it
 
@@ -61,18 +61,24 @@ class Abroad:
 
     def attach(self, subscription: Subscription, log: MessageLog) -> None:
         """One of ours consumes a log that is at home elsewhere, or nowhere for a moment."""
-        account = self._accounts[log.name]
-        if subscription in account.consumers:
+        consumers = self._accounts[log.name].consumers
+        if subscription in consumers:
             return
-        account.consumers[subscription] = None
+        consumers[subscription] = False
         if log not in subscription.logs:
             subscription.logs.append(log)
         if subscription not in self._keys:
             key = self._keys[subscription] = next(self._numbers)
             self._by_key[key] = subscription
         subscription.abroad = True
-        # the log may be declared by what is on its way to the store: the home must know of it first
-        self._broker.committer.submit(Unit(then=lambda *_: self._say(subscription, log)))
+
+        def stored(*_: Any) -> None:  # the log, which may be declared by what was on its way there
+            account = self._accounts.get(log.name)
+            if account is not None and subscription in account.consumers:
+                account.consumers[subscription] = True
+                self._say(subscription, log)
+
+        self._broker.committer.submit(Unit(then=stored))
 
     def _answered(self, subscription: Subscription, refusal: str) -> None:
         """The home took the consumer, or did not."""
@@ -83,8 +89,8 @@ class Abroad:
 
     def _say(self, subscription: Subscription, log: MessageLog) -> None:
         """Tell the home, if there is one that hears us: else it is told when it does."""
-        home, consumers = self._homes.home(log.name), self._accounts[log.name].consumers
-        if home != self._homes.me and self._homes.hears(home) and subscription in consumers:
+        home = self._homes.home(log.name)
+        if home != self._homes.me and self._homes.hears(home):
             facts = (self._keys[subscription], log.name, self._facts(subscription, home))
             then = partial(self._answered, subscription)
             self._homes.known.ask([home], Word.CONSUME, facts, then)
@@ -207,20 +213,21 @@ class Abroad:
             for name, some in _by_log(entries).items():
                 self.settled(name, some, client)
 
-        self._broker.committer.submit(Unit(settles=entries, then=done))
+        self._broker.committer.submit(Unit(settles=[each for each in entries if each.seq], then=done))
 
-    def settled(self, name: str, entries: Sequence[Entry], client: Client) -> None:
-        """The store has removed them."""
+    def settled(self, name: str, entries: Sequence[Entry], client: Client | None) -> None:
+        """The store has removed them, as this client acknowledged them; None: they went otherwise, and were counted."""
         account = self._accounts[name]
         for entry in entries:
             account.release(entry.seq)
         log = self._broker.queues.get(name)
         if log is None:
             return
+        consumer = Consumer(client.client_id, client.bridge) if client is not None else None
         if not log.away:  # it came home meanwhile
-            self._broker.delivery.acked(log, list(entries), client, time.time_ns() // 1000)
+            self._homes.guests.removed(log, entries, consumer)
             return
-        consumer, numbers = Consumer(client.client_id, client.bridge), [each.seq for each in entries]
+        numbers = [each.seq for each in entries]
         self._homes.tell_home(name, Word.SETTLED, name, consumer, numbers)
 
     def give_back(self, name: str, entries: Sequence[Entry]) -> None:
@@ -242,12 +249,6 @@ class Abroad:
         if self._homes.home(name) == self.me:
             self._homes.coming.came_back(name, entries)
 
-    def reject(self, name: str, entry: Entry, consumer: str) -> None:
-        """A consumer said that it cannot use a message."""
-        self._accounts[name].release(entry.seq)
-        self._note_seen(name, (entry,))
-        self._homes.tell_home(name, Word.REJECTED, name, consumer, entry.seq)
-
     # -- homes change
 
     def say_all(self, log: MessageLog) -> None:
@@ -255,8 +256,9 @@ class Abroad:
         account = self._accounts.get(log.name)
         if account is None:
             return
-        for subscription in account.consumers:
-            self._say(subscription, log)
+        for subscription, may_be_told in account.consumers.items():
+            if may_be_told:
+                self._say(subscription, log)
         by_key: dict[int, list[Entry]] = defaultdict(list)
         for subscription, entry in account.held.values():
             by_key[self._keys.get(subscription, 0)].append(entry)
@@ -269,7 +271,7 @@ class Abroad:
         """A log leaves for another home: its consumers among our clients stay what they are, with what they hold."""
         account = self._accounts[log.name]
         for subscription in [each for each in log.consumers if not each.guest_of]:
-            account.consumers[subscription] = None
+            account.consumers[subscription] = True
             subscription.abroad = True
             if subscription not in self._keys:
                 key = self._keys[subscription] = next(self._numbers)
@@ -278,13 +280,16 @@ class Abroad:
             for subscription in client.subscriptions.values():
                 if subscription.browse is None:
                     self._note(account, log, subscription, subscription.unacked.values())
-            for transaction in client.transactions.values():
-                for subscription, _, entry in transaction.settled:
-                    self._note(account, log, subscription, (entry,))
+        transactions = (each for client in self._broker.clients.values() for each in client.transactions.values())
+        for unit in (*transactions, *self._broker.flow.waiting()):  # what is acknowledged in them was credited then
+            for subscription, _, entry in unit.settled:
+                account.credited |= self._note(account, log, subscription, (entry,))
 
     @staticmethod
-    def _note(account: Account, log: MessageLog, subscription: Subscription, entries: Iterable[Entry]) -> None:
-        account.held.update((each.seq, (subscription, each)) for each in entries if each.log == log.name)
+    def _note(account: Account, log: MessageLog, subscription: Subscription, entries: Iterable[Entry]) -> set[int]:
+        found = {each.seq: (subscription, each) for each in entries if each.log == log.name and each.seq}
+        account.held.update(found)
+        return set(found)
 
     def take_in(self, log: MessageLog) -> Account:
         """A log comes home: its consumers among our clients, and what they hold, are as any here from now on.

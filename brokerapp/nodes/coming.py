@@ -50,6 +50,11 @@ class Coming:
         """The same, and the logs of the broker are known here."""
         return not self._homes.joining and self.all_reached
 
+    def awaits(self, log: str | None) -> bool:
+        """Whether this log is at home here and has not been taken yet."""
+        known = self._broker.queues.get(log) if log is not None else None
+        return known is not None and known.away and self._homes.is_here(known.name)
+
     # -- what came back before a log was taken
 
     def came_back(self, name: str, entries: Iterable[Entry]) -> None:
@@ -115,7 +120,7 @@ class Coming:
             consuming.attach_here(subscription, log)
         holders = {holder for holder, _ in account.held.values()}
         log.consumers.sort(key=lambda each: each not in holders and not homes.guests.holds(each, log.name))
-        for subscription, entry in account.held.values():
+        for subscription, entry in (*account.held.values(), *homes.guests.holding(log.name)):
             group = group_of(entry)
             if group is not None and subscription in log.consumers:
                 log.note_owner(group, subscription)

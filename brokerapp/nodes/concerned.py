@@ -19,6 +19,12 @@ def other_concerned(members: Members, verb: str, arguments: Mapping[str, Any]) -
         session = members.keeper(NETWORK)
     elif "id" in arguments:
         session = arguments["id"].partition("-")[0]
-    elif name := arguments.get("queue") or arguments.get("destination"):
-        session = members.home(str(Destination.parse(name).physical))
+    elif (log := log_concerned(arguments)) is not None:
+        session = members.home(log)
     return next((each.name for each in members.others if each.session == session), None)
+
+
+def log_concerned(arguments: Mapping[str, Any]) -> str | None:
+    """The name of the log that a request is about, if it is about one."""
+    name = arguments.get("queue") or arguments.get("destination")
+    return str(Destination.parse(name).physical) if name else None

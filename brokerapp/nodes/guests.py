@@ -7,7 +7,7 @@ kept by log and number, whichever consumer it was for, until that node says what
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.client import Client
@@ -60,6 +60,8 @@ class Guests:
         self._guests: dict[tuple[str, int], Subscription] = {}  # by session and key there
         self._held: dict[str, dict[str, dict[int, tuple[int, Entry]]]] = {}  # by session, log, number; with the key
         self._former: dict[str, dict[str, set[int]]] = {}  # what a node held when its link was lost, not named since
+        #: By session and log, who consumed there when its link was lost: their groups wait for what becomes of them.
+        self._left: dict[str, dict[str, list[Subscription]]] = {}
 
     # -- consumers
 
@@ -77,11 +79,11 @@ class Guests:
         if log is None:
             self._homes.tell(session, Word.KNOWN, id, f"there is no {name}")
             return
-        durable = self._broker.durables.known(name)
-        if durable is not None and not durable.subscription.shared and log.consumers:
+        durable, guest = self._broker.durables.known(name), self._guests.get((session, key))
+        is_single = durable is not None and not durable.subscription.shared
+        if is_single and any(each is not guest for each in log.consumers):
             self._homes.tell(session, Word.KNOWN, id, f"the {durable.subscription} has a consumer already")
             return
-        guest = self._guests.get((session, key))
         if guest is None:
             guest = self._guests[session, key] = self._new(session, key, facts)
         if durable is not None:
@@ -111,14 +113,20 @@ class Guests:
         guest, log = self._guests.get((session, key)), self._broker.queues.get(name)
         if guest is not None and log is not None and log in guest.logs:
             self._leave(guest, log)
+            self._parted(name)
             if not guest.logs:
                 del self._guests[session, key]
 
-    def _leave(self, guest: Subscription, log: MessageLog) -> None:
-        self._broker.consuming.part_from(guest, log)
+    def _leave(self, guest: Subscription, log: MessageLog, *, keeps_groups: bool = False) -> None:
+        self._broker.consuming.part_from(guest, log, keeps_groups=keeps_groups)
         guest.logs.remove(log)
         log.lends = any(each.guest_of for each in log.consumers)
-        if not log.away and (durable := self._broker.durables.known(log.name)) is not None:
+
+    def _parted(self, log: str) -> None:
+        """One consumes it no longer: perhaps nobody does. A lost link alone does not say so."""
+        durable = self._broker.durables.known(log)
+        is_known = durable is not None and not durable.log.away
+        if is_known and not any(log in logs for logs in self._left.values()):
             self._broker.durables.parted(durable)
 
     def credit(self, session: str, key: int, count: int) -> None:
@@ -132,12 +140,14 @@ class Guests:
 
     def holds(self, guest: Subscription, log: str) -> bool:
         """Whether one of them holds messages of a log."""
-        return any(
-            key == int(guest.key)
-            for session, logs in self._held.items()
-            if self._guests.get((session, int(guest.key))) is guest
-            for key, _ in logs.get(log, {}).values()
-        )
+        return any(each is guest for each, _ in self.holding(log))
+
+    def holding(self, log: str) -> Iterator[tuple[Subscription, Entry]]:
+        """What they hold of a log, each with the guest that it was given to."""
+        for session, logs in self._held.items():
+            for key, entry in logs.get(log, {}).values():
+                if (guest := self._guests.get((session, key))) is not None:
+                    yield guest, entry
 
     def holders(self, log: str) -> list[str]:
         """The nodes whose clients hold some of a log."""
@@ -172,11 +182,19 @@ class Guests:
         known = self._held.get(session, {}).get(log, {})
         return [found[1] for number in numbers if (found := known.pop(number, None)) is not None]
 
-    def settled(self, session: str, name: str, consumer: Sequence[str], numbers: Iterable[int]) -> None:
-        """The store has removed these, as a consumer there acknowledged them."""
+    def settled(self, session: str, name: str, consumer: Sequence[str] | None, numbers: Iterable[int]) -> None:
+        """The store has removed these: a consumer there acknowledged them, or, without one, could not use them."""
         entries, log = self._take(session, name, numbers), self._here(name)
         if entries and log is not None:
-            self._broker.delivery.acked(log, entries, Consumer(*consumer), time.time_ns() // 1000)
+            self.removed(log, entries, Consumer(*consumer) if consumer is not None else None)
+
+    def removed(self, log: MessageLog, entries: Sequence[Entry], consumer: Consumer | None) -> None:
+        """The same of a log that is at home here. What was not acknowledged was counted where its consumer is."""
+        if consumer is not None:
+            self._broker.delivery.acked(log, list(entries), consumer, time.time_ns() // 1000)
+        else:
+            log.settled(entries)
+            self._broker.stats.changed.add(log.counts)
 
     def returned(self, session: str, name: str, numbers: Iterable[int], *, seen: bool) -> None:
         """These come back; without being `seen` they are as if nobody had had them."""
@@ -196,14 +214,6 @@ class Guests:
                 entry.deliveries -= 1  # one is added to what comes back
         self._broker.consuming.take_back(entries)
 
-    def rejected(self, session: str, name: str, consumer: str, number: int) -> None:
-        """A consumer there said that it cannot use a message."""
-        entries, log = self._take(session, name, (number,)), self._here(name)
-        if entries and log is not None:
-            self._broker.redelivering.reject(log, entries[0], consumer)
-        else:
-            self._homes.coming.came_back(name, entries)
-
     def _here(self, name: str) -> MessageLog | None:
         log = self._broker.queues.get(name)
         return log if log is not None and not log.away else None
@@ -215,7 +225,8 @@ class Guests:
         for key in [key for key in self._guests if key[0] == session]:
             guest = self._guests.pop(key)
             for log in list(guest.logs):
-                self._leave(guest, log)
+                self._leave(guest, log, keeps_groups=True)
+                self._left.setdefault(session, {}).setdefault(log.name, []).append(guest)
         held = self._held.get(session, {})
         self._former[session] = {log: set(entries) for log, entries in held.items()}
 
@@ -223,6 +234,20 @@ class Guests:
         """A node has said all that it holds: of what it held before, the rest is looked up and comes back."""
         for log, numbers in self._former.pop(session, {}).items():
             self._look_up(log, self._take(session, log, numbers), "its link was lost")
+        self._ended(session)
+
+    def _ended(self, session: str) -> None:
+        """Who consumed there when the link was lost and does not go on consumes no longer."""
+        for name, former in self._left.pop(session, {}).items():
+            log = self._here(name)
+            for guest in former if log is not None and log.groups is not None else ():
+                successor = self._guests.get((session, int(guest.key)))
+                if successor in log.consumers:
+                    log.groups.hand_over(guest, successor)
+                else:
+                    log.groups.leave(guest)
+                self._broker.delivery.touched[log] = None
+            self._parted(name)
 
     def gone(self, session: str) -> None:
         """A node is no member any more: what it held comes back."""
@@ -230,6 +255,7 @@ class Guests:
         self._former.pop(session, None)
         for log, entries in self._held.pop(session, {}).items():
             self._look_up(log, [entry for _, entry in entries.values()], "its consumer's node is gone")
+        self._ended(session)
 
     def _look_up(self, name: str, entries: Sequence[Entry], cause: str) -> None:
         """What is still there of what a lost node held comes back, flagged."""
@@ -261,5 +287,7 @@ class Guests:
                 if not guest.logs:
                     del self._guests[session, key]
         log.lends = False
+        for left in self._left.values():
+            left.pop(log.name, None)
         for logs in (*self._held.values(), *self._former.values()):
             logs.pop(log.name, None)

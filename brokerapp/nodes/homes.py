@@ -9,18 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, Kind
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.message import Sizes
 from brokerapp.nodes.abroad import Abroad
 from brokerapp.nodes.claims import Claims
 from brokerapp.nodes.coming import Coming
 from brokerapp.nodes.doubts import Doubts
+from brokerapp.nodes.dropping import Dropping
 from brokerapp.nodes.guests import Guests
 from brokerapp.nodes.hearing import Hearing
 from brokerapp.nodes.known import Known
 from brokerapp.nodes.leaving import Leaving
 from brokerapp.nodes.members import Members
+from brokerapp.nodes.past import Past
 from brokerapp.nodes.shares import Shares
 from brokerapp.nodes.wanted import Wanted
 from brokerapp.nodes.words import Word
@@ -50,7 +52,9 @@ class Homes:
         self.joining = False  #: nothing is known of the broker's logs yet
         self.known, self.guests, self.abroad = Known(broker, self), Guests(broker, self), Abroad(broker, self)
         self.wanted, self.claims, self.doubts = Wanted(broker, self), Claims(broker, self), Doubts(broker)
+        self.past = Past(broker, self)
         self.leaving, self.coming, self.shares = Leaving(broker, self), Coming(broker, self), Shares(broker, self)
+        self.dropping = Dropping(broker, self)
         self._wire: Wire | None = None
         self.pump: Callable[[], None] = lambda: None  #: asked to give out, soon, what follows from what is heard
         self.is_sure: Callable[[], bool] = lambda: True  #: whether anything may be given out, see Membership.is_sure
@@ -62,9 +66,11 @@ class Homes:
             Word.KNOWN: self.known.answered,
             Word.ARRIVED: self._arrived,
             Word.CONSUME: self.guests.consume, Word.CEASE: self.guests.cease, Word.CREDIT: self.guests.credit,
-            Word.HELD: self.guests.hold, Word.SETTLED: self.guests.settled, Word.REJECTED: self.guests.rejected,
+            Word.HELD: self.guests.hold, Word.SETTLED: self.guests.settled,
+            Word.DROP: self.dropping.heard,
             Word.RETURNED: lambda session, log, numbers, seen: self.guests.returned(session, log, numbers, seen=seen),
             Word.GIVEN: self.abroad.given, Word.TOPIC: self.known.heard_topic,
+            Word.PAST_WANTED: self.past.wanted, Word.PAST: self.past.heard,
             Word.CONSUMERS_WANTED: lambda session, id: self._elsewhere.wanted(session, id),
             Word.CONSUMERS: lambda session, rows, last: self._elsewhere.heard_all(session, rows, last=last),
         })  # fmt: skip
@@ -266,9 +272,15 @@ class Homes:
 
     def _arrived(self, _session: str, name: str, *numbers: int) -> None:
         """Another node stored messages in a log that is at home here."""
-        log = self._broker.queues.get(name)
+        log, destination = self._broker.queues.get(name), Destination.parse(name)
+        if log is None and destination.kind is Kind.SUBSCRIPTION:  # it was removed as this came
+            self._broker.durables.discard(name)
+            return
+        if log is None and destination.is_temporary:
+            self._broker.committer.discard(name)
+            return
         if log is None:
-            self._broker.queues.ensure(Destination.parse(name))  # it was deleted as this came: it is there again
+            self._broker.queues.ensure(destination)  # it was deleted as this came: it is there again
             log = self._broker.queues[name]
         self._broker.storing.arrived(log, (), Sizes(*numbers))
         log.offer_unseen(numbers[0])

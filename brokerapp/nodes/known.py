@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.destination import Destination, Kind
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from brokerapp.broker import Broker
     from brokerapp.nodes.homes import Homes
 
+logger = logging.getLogger(__name__)
+
 #: Told with "", or with why it cannot be.
 Then = Callable[[str], None]
 
@@ -34,8 +38,16 @@ class Asked:
     word: Word
     facts: tuple[Any, ...]
     waiting: set[str]  #: sessions that did not answer
-    then: Then
+    thens: list[Then]  #: what goes on when all have
     refusal: str = ""
+
+    def go_on(self) -> None:
+        """All have answered. A fault in what follows keeps nobody else waiting."""
+        for then in self.thens:
+            try:
+                then(self.refusal)
+            except Exception:
+                logger.exception("what waited for the answers of other nodes could not be done")
 
 
 class Known:
@@ -54,7 +66,7 @@ class Known:
 
     def ask(self, sessions: Iterable[str], word: Word, facts: tuple[Any, ...], then: Then) -> None:
         """Say it to these nodes; `then` is called when all have answered."""
-        asked = Asked(word, facts, set(sessions) - self._gone, then)
+        asked = Asked(word, facts, set(sessions) - self._gone, [then])
         if not asked.waiting:
             then("")
             return
@@ -72,7 +84,7 @@ class Known:
         asked.refusal = asked.refusal or refusal
         if not asked.waiting:
             del self._asked[id]
-            asked.then(asked.refusal)
+            asked.go_on()
 
     def when_known(self, then: Callable[[], None]) -> None:
         """Go on when all that was said before is known to whom it was said; at once where nothing is open."""
@@ -81,17 +93,13 @@ class Known:
             then()
             return
 
-        def after(id: int, former: Then) -> Then:
-            def done(refusal: str) -> None:
-                former(refusal)
-                pending.discard(id)
-                if not pending:
-                    then()
-
-            return done
+        def done(id: int, _refusal: str) -> None:
+            pending.discard(id)
+            if not pending:
+                then()
 
         for id in pending:
-            self._asked[id].then = after(id, self._asked[id].then)
+            self._asked[id].thens.append(partial(done, id))
 
     def linked(self, session: str) -> None:
         """A node hears us from now on: say what it has not answered."""
@@ -138,6 +146,10 @@ class Known:
         done = asyncio.get_running_loop().create_future()
         self.ask(others, Word.LOGS, ([list(each) for each in declarations],), lambda _: done.set_result(None))
         await done
+
+    def tell_removed(self, log: str) -> None:
+        """A log is in the store no more: its name may be used again."""
+        self.ask(self._homes.others, Word.LOGS, ([[log, None]],), lambda _: None)
 
     # -- listeners of topics
 

@@ -30,6 +30,8 @@ class Word(IntEnum):
     LISTENERS = auto()  # id, (kind of topic, name or pattern, whether there are some) ...
     KNOWN = auto()  # id, "" or why it cannot be
     TOPIC = auto()  # topic, stored message, original destination, shown destination, whether a bridge brought it
+    PAST_WANTED = auto()  # id: tell what topics remember, see PAST, then that it is done
+    PAST = auto()  # (topic, stored message, original, shown, its age in milliseconds, whether it is retained) of some
     CONSUMERS_WANTED = auto()  # id: tell of all consumers of your clients, see CONSUMERS, then that it is done
     CONSUMERS = auto()  # (topic, advisory) of some, whether they are the last
     WANTED = auto()  # id, whether that is all of it, (queue, selectors of its consumers there) ...
@@ -43,9 +45,9 @@ class Word(IntEnum):
     CEASE = auto()  # key, log
     CREDIT = auto()  # key, messages more that it may be given
     HELD = auto()  # key, log, entries
-    SETTLED = auto()  # log, Consumer, numbers
+    SETTLED = auto()  # log, Consumer that acknowledged, or None: they went otherwise, counted there; numbers
     RETURNED = auto()  # log, numbers, whether their consumer may have seen them
-    REJECTED = auto()  # log, client-id, number
+    DROP = auto()  # id, log of a named subscription that is to go unless somebody consumes it
 
     # -- from a home to a client's node
     GIVEN = auto()  # key, log, entries

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import chain
 
 import numpy as np
@@ -11,7 +12,6 @@ import pyarrow as pa
 from brokerapp.recording.properties import property_maps
 from brokerapp.recording.schema import DEPTH, ENQUEUE, KINDS, MOMENT, NAME, SCHEMA
 
-_KINDS = pa.array(KINDS, pa.string())
 _MAPS = ("ps", "pn")
 
 
@@ -110,7 +110,13 @@ def _constant(text: str, count: int) -> pa.DictionaryArray:
 
 
 def _kind(kinds: np.ndarray) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(kinds.astype(np.int32)), _KINDS)
+    return pa.DictionaryArray.from_arrays(pa.array(kinds.astype(np.int32)), _kinds())
+
+
+@cache
+def _kinds() -> pa.StringArray:
+    """Made when it is needed: with its first array of a list pyarrow imports pandas, which a node has no use for."""
+    return pa.array(KINDS, pa.string())
 
 
 def _ids(values: Sequence[str]) -> pa.StringArray:

@@ -47,13 +47,17 @@ class Logs(Server):
         """Bytes of messages that are not persistent."""
         return int(await self._do("HGET", self.keys.state, "temp") or 0)
 
+    async def last(self) -> int:
+        """The number of the last message, in whatever log, stored by whichever node."""
+        return int(await self._do("HGET", self.keys.state, "seq") or 0)
+
     async def recover(self) -> list[LogState]:
         """All logs as the last node left them."""
         return await self._states(await self.logs())
 
     async def recover_some(self, logs: Sequence[str]) -> tuple[int, list[LogState]]:
         """The number of the last message; these logs, as far as they exist, as their last home left them."""
-        last = int(await self._do("HGET", self.keys.state, "seq") or 0)
+        last = await self.last()
         known = dict(zip(logs, await self.attributes_of(logs), strict=True))
         return last, await self._states({name: attributes for name, attributes in known.items() if attributes})
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import uuid
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import models
 
 from brokerapp.destination import Destination
-from brokerapp.edit import Edit
+
+if TYPE_CHECKING:
+    from brokerapp.edit import Edit
 
 
 class Job(models.Model):
@@ -84,6 +87,9 @@ class Job(models.Model):
     @property
     def change(self) -> Edit | None:
         """What is changed of each message; None: nothing."""
+        # It brings the whole broker, without which commands that only need Django start in half the time.
+        from brokerapp.edit import Edit
+
         return Edit.from_json(self.edit) if self.edit is not None else None
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any
 
 from brokerapp.config.attributes import spelt
@@ -106,8 +106,18 @@ def rows_of_clash(clash: Clash) -> list[Row]:
 
 
 def set_facts(item: Item) -> dict[str, str]:
-    """What it says beyond the defaults."""
-    if isinstance(item, PolicyEntry | RedeliveryPolicy):
-        plain = facts(type(item)(item.destination))
-        return {name: value for name, value in facts(item).items() if plain.get(name) != value}
-    return facts(item)
+    """What it says beyond the defaults, of its parts too; a part that says nothing beyond them is still named."""
+    said = _beyond_defaults(item)
+    for each in fields(item):
+        name, part = spelt(each.name), getattr(item, each.name)
+        if is_dataclass(part) and not isinstance(part, Destination):
+            said = {known: value for known, value in said.items() if not known.startswith(f"{name}.")}
+            own = _beyond_defaults(part) | ({"kind": part.kind} if hasattr(part, "kind") else {})
+            said |= {f"{name}.{inner}": value for inner, value in own.items()} or {name: "as by default"}
+    return said
+
+
+def _beyond_defaults(record: Any) -> dict[str, str]:
+    needed = [each.name for each in fields(record) if each.default is MISSING and each.default_factory is MISSING]
+    plain = facts(type(record)(**{name: getattr(record, name) for name in needed}))
+    return {name: value for name, value in facts(record).items() if plain.get(name) != value}

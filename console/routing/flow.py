@@ -28,7 +28,7 @@ def flow_of(picture: Picture, destination: Destination) -> dict[str, str | int]:
     stats = picture.stats.get(destination)
     if stats is None:
         return {
-            "text": "new", "grade": "idle", "in": "s0", "out": "s0", "count": 0, "producers": "0 producers",
+            "text": "new", "grade": "idle", "in": "s0", "out": "s0", "count": 0, "producers": _writers(0),
             "consumers": _readers(destination, 0), "reading": "idle", "says": "does not exist yet",
         }  # fmt: skip
     rates = picture.rates(destination)
@@ -39,7 +39,7 @@ def flow_of(picture: Picture, destination: Destination) -> dict[str, str | int]:
         "in": stream(rates.enqueue),
         "out": stream(rates.dequeue if is_queue else rates.dispatch),
         "count": stats.EnqueueCount,
-        "producers": figures.counted(stats.ProducerCount, "producer"),
+        "producers": _writers(stats.ProducerCount),
         "consumers": _readers(destination, stats.ConsumerCount),
         "reading": _reading(stats),
         "says": _sentence(stats, rates),
@@ -63,9 +63,13 @@ def _readers(destination: Destination, count: int) -> str:
     return figures.counted(count, noun) if count else f"no {noun}"
 
 
+def _writers(count: int) -> str:
+    return figures.counted(count, "producer") if count else "no producer"
+
+
 def _sentence(stats: DestinationStats, rates: Rates) -> str:
     parts = [f"{figures.rate(rates.enqueue)} messages a second arrive"]
     if stats.destination.is_queue:
         parts.insert(0, f"{figures.whole(stats.QueueSize)} pending")
-    parts += [_readers(stats.destination, stats.ConsumerCount), figures.counted(stats.ProducerCount, "producer")]
+    parts += [_readers(stats.destination, stats.ConsumerCount), _writers(stats.ProducerCount)]
     return ", ".join(parts)

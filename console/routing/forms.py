@@ -267,7 +267,7 @@ KINDS: dict[str, About] = {
     "compositeTopic": About(
         "Composite topic",
         "Sends what arrives at a topic on to several targets, each with its filter.",
-        "Some of what is published shall also wait in queues, or go to other topics.",
+        "Some of what is published should also wait in queues, or go to other topics.",
     ),
     "mirroredQueue": About(
         "Mirrored queues",

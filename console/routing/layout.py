@@ -11,12 +11,13 @@ from math import ceil
 from console.routing.graph import Edge, Graph, Node, Role, neighbours
 
 #: Sizes in the picture's own units. A virtual topic with its consumers takes less than 1,000; a usual window has 970.
-WIDTHS = {Role.DESTINATION: 240, Role.RULE: 112, Role.PRODUCERS: 112, Role.CONSUMERS: 124}
-#: A destination is as wide as the longest name of its layer needs, within bounds: icon and number, and each letter.
-NARROWEST, BESIDE_NAME, LETTER = 150, 94, 7.6
+WIDTHS = {Role.DESTINATION: 240, Role.RULE: 112, Role.PRODUCERS: 118, Role.CONSUMERS: 128}
+#: A destination is as wide as the longest name of its layer needs, within bounds: icon and number, and each letter, of
+#: a name in one line and in two.
+NARROWEST, BESIDE_NAME, LETTER, SMALL_LETTER = 150, 94, 7.6, 6.6
 NODE_HEIGHT, ROW, MARGIN = 38, 50, 10
 #: Between two layers, without and with selectors written along the way.
-GAP, GAP_LABELLED = 34, 172
+GAP, GAP_LABELLED = 30, 172
 #: How far an edge goes before it is on the height of its target.
 BEND = 36
 #: Sweeps that bring connected nodes to the same height.
@@ -63,6 +64,8 @@ def _rows(graph: Graph) -> dict[int, list[Node]]:
     for _ in range(SWEEPS):
         for number in sorted(layers, reverse=True):
             _settle(layers[number], joined)
+    if layers:  # the consumers once more: each stands straight behind what it reads
+        _settle(layers[max(layers)], joined)
     top = min((node.row for node in graph.nodes), default=0)
     for node in graph.nodes:
         node.row -= top
@@ -91,9 +94,19 @@ def _width(node: Node, layer: list[Node]) -> int:
     return max(NARROWEST, min(WIDTHS[node.role], ceil(BESIDE_NAME + LETTER * longest)))
 
 
-def fits(node: Node) -> int:
-    """Letters of a destination's name for which it has room."""
-    return int((node.width - BESIDE_NAME) / LETTER)
+def lines(node: Node) -> tuple[str, ...]:
+    """A destination's name as it is written in its node: in one line, or in two of smaller letters.
+
+    These break after a dot. What is too long for both is cut short in the middle: what tells names apart is in front.
+    """
+    name, room = node.title, node.width - BESIDE_NAME
+    if len(name) * LETTER <= room:
+        return (name,)
+    small = int(room / SMALL_LETTER)
+    dots = [at + 1 for at, letter in enumerate(name) if letter == "." and at + 1 <= small]
+    head = name[: dots[-1]] if dots else name[:small]
+    rest = name[len(head) :]
+    return head, rest if len(rest) <= small else f"{rest[: small * 2 // 3]}…{rest[-(small - small * 2 // 3 - 1) :]}"
 
 
 def _path(edge: Edge) -> str:

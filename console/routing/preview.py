@@ -13,6 +13,7 @@ from brokerapp.errors import RequestRefused
 from brokerapp.selectors import compile_selector
 from brokerapp.selectors.explain import Clause, explain
 from brokerapp.snapshot import DestinationStats
+from console.figures import counted
 from console.routing.facts import label_of, title_of
 from console.routing.graph import feeders_of
 from console.routing.specimen import Specimen
@@ -134,9 +135,10 @@ def _place(destination: Destination, seen_as: Destination, stats: Stats) -> Plac
             return Place(destination, seen_as, exists=False, sentence="would be created")
         return Place(destination, seen_as, exists=False, sentence="nobody has subscribed: nothing is kept")
     if destination.is_queue:
-        sentence = "" if known.ConsumerCount else "nobody consumes: it waits"
-        return Place(destination, seen_as, exists=True, sentence=sentence or f"{known.ConsumerCount} consume")
-    sentence = f"{known.ConsumerCount} subscribed" if known.ConsumerCount else "nobody has subscribed: nothing is kept"
+        sentence = counted(known.ConsumerCount, "consumer") if known.ConsumerCount else "nobody consumes: it waits"
+        return Place(destination, seen_as, exists=True, sentence=sentence)
+    readers = known.ConsumerCount
+    sentence = counted(readers, "subscriber") if readers else "nobody has subscribed: nothing is kept"
     return Place(destination, seen_as, exists=True, sentence=sentence)
 
 

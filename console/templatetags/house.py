@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
 from django import template
 from django.templatetags.static import static
-from django.urls import reverse
+from django.urls import get_script_prefix, reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -57,6 +58,12 @@ def counted(count: int, noun: str) -> str:
 @register.simple_tag
 def icon(name: str, extra: str = "") -> SafeString:
     """An icon of the sprite; decoration, so hidden from screen readers."""
+    return _icon(get_script_prefix(), name, extra)
+
+
+@lru_cache(maxsize=1000)  # a page has some forty, always the same
+def _icon(prefix: str, name: str, extra: str) -> SafeString:
+    """`prefix`: under which the whole console is served, which the address of the sprite begins with."""
     return format_html(
         '<svg class="icon {}" aria-hidden="true"><use href="{}#{}"></use></svg>',
         extra,

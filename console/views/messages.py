@@ -59,12 +59,23 @@ def message(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     """One message: the panel alone to htmx, else the list with the panel open. `id`, when the link knew it, leads to
     the permanent page of a message that is not there any more."""
     destination, id = Destination.queue(name), request.GET.get("id", "")
-    found = gateway().message(destination, seq).messages
+    try:
+        found = gateway().message(destination, seq).messages
+    except DestinationNotFound:
+        if not (id or request.htmx):
+            return gone(request, destination)
+        found = []
     if not found and not request.htmx:
         if id:
             return redirect("message-page", id=id)
         raise Http404(jobs.gone(destination, seq))
-    panel = {"destination": destination, "seq": seq, "query": _query(request), "id": id}
+    panel = {
+        "destination": destination,
+        "seq": seq,
+        "query": _query(request),
+        "id": id,
+        "is_dead": _is_dead(destination),
+    }
     if not found:
         panel["gone"] = jobs.gone(destination, seq)
     else:
@@ -110,8 +121,8 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
     context = {
         "destination": destination, "selector": selector, "after": after, "query": _query(request),
         "follows": request.GET.get("follow") == "1", "saved": _saved(request, destination),
-        "most": SCAN, "stats": (stats := mirror().current().stats.get(destination)),
-        "is_dead": stats is not None and is_dead_letter_queue(stats), "at": request.GET.get("from", ""),
+        "most": SCAN,
+        "is_dead": _is_dead(destination), "at": request.GET.get("from", ""),
         "can": {verb.name.lower(): may(request.user, verb, destination) for verb in Verb},
     }  # fmt: skip
     try:
@@ -134,9 +145,16 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
         "previous": _url(selector=selector, end=1, before=page.messages[0].seq)
         if page.messages and after and not selector else "",
         "first": _url(selector=selector) if after else "",
-        "newest": _url(end=1) if not selector else "",
+        "newest": _url(end=1) if not selector and (page.next is not None or after) else "",
+        "at_end": request.GET.get("end") == "1" and not request.GET.get("before"),
         "follow": _url(selector=selector, end=1, follow=1),
+        "stop": _url(selector=selector, end=1),
     }  # fmt: skip
+
+
+def _is_dead(queue: Destination) -> bool:
+    stats = mirror().current().stats.get(queue)
+    return stats is not None and is_dead_letter_queue(stats)
 
 
 def _tally(destination: Destination, selector: str, after: int, page: BrowsePage) -> Tally | None:

@@ -25,7 +25,7 @@ from console.routing.facts import label_of, title_of
 from console.routing.flow import flow_of
 from console.routing.forms import OPTIONS
 from console.routing.graph import Edge, Graph, Node, Role, consumer_queues_by_topic
-from console.routing.layout import NODE_HEIGHT, fits
+from console.routing.layout import NODE_HEIGHT, lines
 from console.routing.models import Draft
 from console.routing.sight import known
 from console.routing.versions import latest, undo_of
@@ -63,7 +63,7 @@ def routing(request: HttpRequest) -> HttpResponse:
         "nodes": [_drawn(each, picture, query) for each in view.graph.nodes],
         "edges": [_way(each, picture, changed, query.fresh) for each in view.graph.edges],
         "height": NODE_HEIGHT,
-        "words": _in_words(view.graph),
+        "words": _in_words(view.graph), "legend": _legend(view.graph, changed, query.fresh),
         "focused": _about(view.focused, picture) if view.focused else None,
         "pages": _pages(query, view.page, view.pages),
         "nearer": query.url(steps=max(1, query.steps - 2)), "farther": query.url(steps=query.steps + 2),
@@ -96,7 +96,7 @@ class Drawn:
 
     node: Node
     icon: str
-    text: str  #: what is written in it, shortened
+    lines: tuple[str, ...]  #: what is written in it
     number: str  #: beside it
     number_cell: str  #: name of the live cell of what is written or of the number
     grade: str
@@ -115,27 +115,19 @@ def _drawn(node: Node, picture: Picture, query: ViewQuery) -> Drawn:
         says = f"{node.destination.kind} {node.title}" + (
             "" if node.is_ghost else f", {flow['says']}{', forwards only' if node.keeps_nothing else ''}"
         )
-        number = "" if node.is_ghost or node.keeps_nothing else str(flow["text"])
+        holds = stats is not None and stats.QueueSize > 0  # from before it only forwarded
+        number = "" if node.is_ghost or (node.keeps_nothing and not holds) else str(flow["text"])
         cells = (f"{row}#text", f"{row}#grade") if node.is_measured else ("", "")
-        return Drawn(node, icon, _short(node), number, cells[0], str(flow["grade"]), cells[1], says, link)
+        return Drawn(node, icon, lines(node), number, cells[0], str(flow["grade"]), cells[1], says, link)
     if node.role is Role.RULE:
         assert node.definition is not None
         says = f"{label_of(node.definition)} {title_of(node.definition)}"
-        return Drawn(node, icon, node.title, "", "", "rule", "", says, link)
+        return Drawn(node, icon, (node.title,), "", "", "rule", "", says, link)
     which = "producers" if node.role is Role.PRODUCERS else "consumers"
     grade, cell = ("idle", "") if which == "producers" else (str(flow["reading"]), f"{row}#reading")
     says = f"{flow[which]} of {node.destination.name}"
     href = reverse(node.destination.kind, kwargs={"name": node.destination.name})
-    return Drawn(node, icon, str(flow[which]), "", f"{row}#{which}", grade, cell, says, href)
-
-
-def _short(node: Node) -> str:
-    """The title, shortened where it leaves no room for a number; what tells names apart is mostly in front."""
-    text, room = node.title, fits(node)
-    if len(text) <= room:
-        return text
-    head = room * 2 // 3
-    return f"{text[:head]}…{text[-(room - head - 1) :]}"
+    return Drawn(node, icon, (str(flow[which]),), "", f"{row}#{which}", grade, cell, says, href)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +168,19 @@ def _way(edge: Edge, picture: Picture, changed: set[str], fresh: str) -> Way:
         is_draft=edge.definition in changed,
         is_fresh=bool(fresh) and edge.definition == fresh,
     )
+
+
+def _legend(graph: Graph, changed: set[str], fresh: str) -> list[tuple[str, str]]:
+    """What colours and lines mean, as a name and words; what is rare is told only where it is drawn."""
+    drawn = {edge.definition for edge in graph.edges}
+    always = [("good", "flows"), ("idle", "idle"), ("look", "waits or grows"), ("act", "dead letters")]
+    rare = [
+        ("fresh", "just applied, nothing came yet", bool(fresh) and fresh in drawn),
+        ("draft", "of the draft", bool(changed & drawn)),
+        ("forward", "only forwards, keeps nothing", any(node.keeps_nothing for node in graph.nodes)),
+        ("ghost", "stands for others, or for none yet", any(node.is_ghost for node in graph.nodes)),
+    ]
+    return always + [(name, words) for name, words, is_drawn in rare if is_drawn]
 
 
 def _in_words(graph: Graph) -> list[str]:

@@ -81,7 +81,7 @@ def step(request: HttpRequest, draft_id: int, what: str) -> HttpResponse:
         if what in DONE:
             messages.success(request, DONE[what].format(found))
     except DefinitionConflict:
-        messages.warning(request, "Not applied: somebody changed the same definitions. Decide below what shall stand.")
+        messages.warning(request, "Not applied: somebody changed the same definitions. Decide below what stands.")
     except (DefinitionRefused, BrokerError) as error:
         messages.error(request, f"{str(error)[:1].upper()}{str(error)[1:]}.")
     return redirect("draft", draft_id=found.pk)

@@ -53,7 +53,7 @@ def environment_variables(store_url, tmp_path) -> dict[str, str]:
 def spark(tmp_path_factory):
     """A classic session in this process."""
     from analytics import session
-    from analytics.spark_server import java_home
+    from analytics.jvm import java_home
 
     os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "JAVA_HOME": str(java_home())}
     made = session.local(tmp_path_factory.mktemp("spark"))

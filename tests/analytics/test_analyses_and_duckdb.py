@@ -213,15 +213,30 @@ def test_traffic_says_charts_and_lists_what_came(ask, duck):
     from analytics.jobs import traffic as job
 
     found, tables = ask(job)
-    arrived = dict(
-        duck.sql(
-            "SELECT destination, greatest(count(*) FILTER (kind = 'enqueue'), count(*) FILTER (kind = 'forward')) "
-            "FROM events WHERE kind <> 'depth' GROUP BY 1"
-        ).fetchall()
-    )
-    assert len(tables["traffic"]) == len(arrived)
+    came = duck.sql(
+        "SELECT destination, count(*) FILTER (kind = 'enqueue'), count(*) FILTER (kind = 'forward') "
+        "FROM events WHERE kind <> 'depth' GROUP BY 1"
+    ).fetchall()
+    assert {(row["destination"], row["sent"], row["stored"]) for row in tables["traffic"]} == set(came)
     assert found.rows_read == count(duck, "kind <> 'depth'")
-    assert [title for title, _ in found.charts] == ["Arrived", "Acknowledged", "Time from the broker to the ack"]
+    shown = [title for title, _ in found.charts]
+    assert shown == ["Sent", "Copies stored", "Acknowledged", "Time from the broker to the ack"]
+    sent, stored = (sum(row[at] for row in came) for at in (1, 2))
+    assert [figure.value for figure in found.headline[:2]] == [sent, stored]
+    assert found.sentence.startswith(f"{sent:,} messages were sent to ")
+    assert f"; {stored:,} copies were stored at " in found.sentence
+
+
+def test_queues_that_nothing_fans_out_to_have_no_copies_to_speak_of(ask):
+    from analytics.jobs import traffic as job
+
+    found, tables = ask(job, destination=traffic.WORK[0])
+    [row] = tables["traffic"]
+    assert row["sent"] == row["stored"] > 0
+    assert "copies" not in found.sentence
+    assert "Copies stored" not in [title for title, _ in found.charts]
+    found, _ = ask(job, destination="queue://Orders.Eu")
+    assert "copies were stored at 1 destination, of messages that were sent elsewhere" in found.sentence
 
 
 def test_a_destination_is_asked_about_by_name_or_pattern(ask):

@@ -11,7 +11,8 @@ from recorded_traffic import wait_until
 from spark_installation import PATIENCE, PROJECT, REQUEST, Installation, free_port
 
 from analytics import results
-from analytics.spark_server import java_home, spark_home, token
+from analytics.jvm import java_home, spark_home
+from analytics.spark_server import token
 from brokerapp.environment import Environment
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

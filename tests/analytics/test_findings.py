@@ -87,6 +87,8 @@ def test_slots_cover_the_window_and_keep_charts_readable():
     assert starts(window, 60)[:2] == [60, 120]
     assert starts(window, 60)[-1] == 3600
     assert slot_seconds(Window(0, 7 * 24 * HOUR_US)) == 1800
+    short_ones = [slot_seconds(Window(0, seconds * 1_000_000)) for seconds in (3, 120, 300, 600, 899, 900)]
+    assert short_ones == [5, 5, 15, 30, 30, 60]  # two minutes by the minute would be two points
     assert [span(each) for each in (60, 900, 3600, 21600, 86400)] == ["minute", "15 minutes", "hour", "6 hours", "day"]
 
 

@@ -12,7 +12,7 @@ from analytics import rollups as rollups_module
 from analytics.archive import BrokerArchive
 from analytics.counting import COUNTED, Cell, Counted, Depth, count, merged, packed, percentile, unpacked
 from analytics.files import HOUR_US, archived
-from analytics.past import Past, width_for
+from analytics.past import WHOLE, Past, width_for
 from analytics.rollups import DAY, HOUR, MINUTE, NAME, OTHERS, TEMPORARY, Rollups
 from brokerapp.recording.depths import Depths
 from brokerapp.recording.encoding import decode
@@ -148,7 +148,7 @@ def test_depths_of_any_past_minute_are_known(rollups, tmp_path):
     assert [at(minute) for minute in (0, 1, 2, 3, 59)] == [{A: 5, B: 1}] * 2 + [{A: 7, B: 1}] + [{A: 7}] * 2
     assert [at(minute) for minute in (60, 62, 200)] == [{A: 7}, {}, {}]
     assert past.depths_at(START + 200 * MINUTE).noted == START + 62 * MINUTE
-    assert past.depth_before(START + 150, A) == 7
+    assert past.depths_before(START + 150, [A]) == {A: 7}
     [hour, _] = past.points(START, START + 2 * HOUR, HOUR, A)
     assert (hour.depth, hour.most) == (7, 7)
     assert [(each.depth, each.most) for each in past.points(START, START + DAY, HOUR)] == [(7, 8), (0, 7)]
@@ -210,7 +210,8 @@ def test_what_is_old_goes_the_fine_first(rollups, tmp_path):
 def test_an_archive_without_rollups_knows_nothing(tmp_path):
     past = Past(tmp_path)
     assert past.points(0, 60, 60) == past.consumers(A) == []
-    assert past.depths_at(START) is past.depth_before(START) is None
+    assert past.depths_at(START) is None
+    assert past.depths_before(START, [WHOLE]) == {}
 
 
 @pytest.mark.parametrize(

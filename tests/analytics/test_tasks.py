@@ -113,7 +113,7 @@ def test_a_running_analysis_is_cancelled_within_a_second_and_spark_goes_idle(ins
 
 
 def test_an_analysis_that_waits_is_cancelled_before_it_starts(installation):
-    busy = [installation.analyse({"kind": "endless"}) for _ in range(2)]
+    busy = [installation.analyse({"kind": "dawdling"}) for _ in range(2)]
     for each in busy:
         installation.wait_for_work(each)
     waiting = installation.analyse(REQUEST)
@@ -126,7 +126,7 @@ def test_an_analysis_that_waits_is_cancelled_before_it_starts(installation):
 
 
 def test_a_worker_child_that_is_killed_is_a_failure_with_a_reason(installation):
-    run_id = installation.analyse({"kind": "endless"})
+    run_id = installation.analyse({"kind": "dawdling"})
     installation.wait_for_work(run_id)
     for child in psutil.Process(installation.worker.pid).children():
         child.kill()
@@ -203,7 +203,7 @@ def test_a_disk_that_is_full_where_spark_spills_fails_the_run_and_the_next_one_w
 
 
 def test_a_server_that_is_killed_fails_its_run_with_the_reason_and_the_next_run_works(installation):
-    stopped = installation.analyse({"kind": "endless"})
+    stopped = installation.analyse({"kind": "dawdling"})
     installation.wait_for_work(stopped)
     installation.server.kill()
     assert installation.restart_server() == -signal.SIGKILL
@@ -213,7 +213,7 @@ def test_a_server_that_is_killed_fails_its_run_with_the_reason_and_the_next_run_
 
 
 def test_a_worker_that_is_killed_whole_says_when_it_is_back_that_its_runs_are_lost(installation):
-    run_id = installation.analyse({"kind": "endless"})
+    run_id = installation.analyse({"kind": "dawdling"})
     installation.wait_for_work(run_id)
     name = next(info["worker"] for state, info in installation.told(run_id) if state == "starting")
     installation.kill_worker()

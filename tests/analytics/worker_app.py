@@ -23,7 +23,7 @@ app.conf.update(
     imports=("analytics.tasks",),
 )
 
-for kind in ("endless", "stubborn", "wrong", "hungry", "large", "spilling"):
+for kind in ("endless", "dawdling", "stubborn", "wrong", "hungry", "large", "spilling"):
     catalogue.ANALYSES[kind] = Analysis(kind, kind, kind, f"{kind}_job")
 
 

@@ -78,7 +78,8 @@ def page_of(chromium, site, logins):
 
     def open_page(role: str, forgiven: str = "", **options) -> Page:
         known = logins.get(role)
-        context = chromium.new_context(viewport={"width": 1440, "height": 900}, storage_state=known, **options)
+        look = {"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce"}  # frames cost work
+        context = chromium.new_context(**(look | options), storage_state=known)
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)

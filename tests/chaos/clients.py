@@ -165,10 +165,13 @@ class Transactor(Producer):
 
 
 class Consumer(Client):
-    """Gets messages, thinks about each for a while, and acknowledges it."""
+    """Gets messages, thinks about each for a while, and acknowledges or, of so many of one, rejects it."""
 
-    def __init__(self, *args, place: str, destination: str, durable: bool, thinks: float) -> None:
+    def __init__(
+        self, *args, place: str, destination: str, durable: bool, thinks: float, rejects: float = 0.0
+    ) -> None:  # fmt: skip
         super().__init__(*args)
+        self._rejects = rejects
         self.place, self._destination, self._durable, self._thinks = place, destination, durable, thinks
         self.connected = {"client-id": self.name} if durable else {}
         self._stays = itertools.count(1)
@@ -203,9 +206,9 @@ class Consumer(Client):
         for each in self._settling.pop(receipt):
             each.settled = self.now()
 
-    def settle(self, given: Given, receipt: str) -> None:
-        """It is about to be acknowledged."""
-        self.ledger.settle(given)
+    def settle(self, given: Given, receipt: str, *, rejected: bool = False) -> None:
+        """It is about to be acknowledged, or rejected."""
+        self.ledger.settle(given, rejected=rejected)
         self._settling.setdefault(receipt, []).append(given)
 
     async def think(self) -> None:
@@ -217,9 +220,9 @@ class Consumer(Client):
         while True:
             given, ack = await came.get()
             await self.think()
-            receipt = f"{given.step}"
-            self.settle(given, receipt)
-            session.tell("ACK", {"id": ack, "receipt": receipt})
+            receipt, useless = f"{given.step}", self.chance.random() < self._rejects
+            self.settle(given, receipt, rejected=useless)
+            session.tell("NACK" if useless else "ACK", {"id": ack, "receipt": receipt})
 
 
 class Relay(Consumer):

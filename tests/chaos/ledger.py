@@ -10,7 +10,10 @@ What is promised, and judged here (docs/conformance.md, "Under faults"):
   *disordered* otherwise. What is flagged has lost its place; what was not confirmed had none;
 * a group is one consumer's at a time: *divided* otherwise;
 * of a transaction all comes or nothing: *torn* otherwise;
-* what a program consumes and passes on in one transaction, it passes on once: *doubled* otherwise.
+* what a program consumes and passes on in one transaction, it passes on once: *doubled* otherwise;
+* what a consumer rejected for sure (NACK) is a dead letter once, and comes no more where it died: *lost*, *repeated*,
+  *returned* otherwise. A NACK that was not confirmed may have come to nothing: then the message comes again, flagged;
+* what was acknowledged for sure is no dead letter: *undead* otherwise.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ class Wrong(StrEnum):
     DIVIDED = "one group with two consumers"
     TORN = "a transaction in part"
     DOUBLED = "passed on more than once"
+    UNDEAD = "acknowledged, and a dead letter"
     INVENTED = "never sent"
 
 
@@ -89,12 +93,14 @@ class Given:
     flagged: bool
     at: float
     step: int
-    settling: int | None = None  #: the step at which it was acknowledged
+    settling: int | None = None  #: the step at which it was acknowledged, or rejected
+    rejected: bool = False
     settled: float | None = None  #: when that was confirmed
 
     def __str__(self) -> str:
         flag = ", flagged" if self.flagged else ""
-        settled = f", settled {self.settled:.2f} s" if self.settled is not None else ""
+        how = "rejected" if self.rejected else "settled"
+        settled = f", {how} {self.settled:.2f} s" if self.settled is not None else ""
         return f"{self.at:.2f} s to {self.stay}{flag}{settled}"
 
 
@@ -104,9 +110,10 @@ ON_ITS_WAY = 1.0
 
 @dataclass
 class Ledger:
-    """Of one run. `orders` says in what each place keeps order."""
+    """Of one run. `orders` says in what each place keeps order, `graves` where its dead letters come, if any."""
 
     orders: Mapping[str, Order]
+    graves: Mapping[str, str] = field(default_factory=dict)
     sent: dict[str, Sent] = field(default_factory=dict)
     confirmed: dict[str, float] = field(default_factory=dict)
     given: dict[str, list[Given]] = field(default_factory=lambda: defaultdict(list))  #: by place
@@ -129,17 +136,24 @@ class Ledger:
         self.given[stay.place].append(given)
         return given
 
-    def settle(self, given: Given) -> None:
-        """It is about to be acknowledged."""
+    def settle(self, given: Given, *, rejected: bool = False) -> None:
+        """It is about to be acknowledged, or rejected."""
         self._step += 1
-        given.settling = self._step
+        given.settling, given.rejected = self._step, rejected
 
     # -- what is to come
 
     def missing(self) -> list[tuple[str, str]]:
         """Place and id of what was confirmed and has not come."""
         came = {(place, each.id) for place, given in self.given.items() for each in given}
-        return [(place, id) for id in self.confirmed for place in self.sent[id].places if (place, id) not in came]
+        wanted = [(place, id) for id in self.confirmed for place in self.sent[id].places]
+        wanted += [
+            (grave, each.id)
+            for place, grave in self.graves.items()
+            for each in self.given[place]
+            if each.rejected and each.settled is not None
+        ]
+        return [each for each in wanted if each not in came]
 
     def unsettled(self) -> int:
         """How many have come whose acknowledgement was never confirmed."""
@@ -153,6 +167,8 @@ class Ledger:
         found = [Violation(Wrong.LOST, place, self._described(place, id)) for place, id in self.missing()]
         found += self._torn()
         found += self._doubled()
+        for place, grave in self.graves.items():
+            found += self._undead(place, grave)
         for place, given in self.given.items():
             found += self._strange(place, given)
             found += self._again(place, given)
@@ -166,9 +182,26 @@ class Ledger:
         return f"{id} ({confirmed}) {history}".rstrip()
 
     def _strange(self, place: str, given: list[Given]) -> Iterator[Violation]:
+        dying = {each.id for source, grave in self.graves.items() if grave == place for each in self._rejected(source)}
         for each in given:
-            if each.id not in self.sent or place not in self.sent[each.id].places:
+            if each.id not in self.sent or (place not in self.sent[each.id].places and each.id not in dying):
                 yield Violation(Wrong.INVENTED, place, str(each.id))
+
+    def _rejected(self, place: str) -> Iterator[Given]:
+        return (each for each in self.given[place] if each.rejected)
+
+    def _undead(self, place: str, grave: str) -> Iterator[Violation]:
+        """What is a dead letter was neither acknowledged for sure, nor comes again where it died."""
+        died: dict[str, float] = {}
+        for each in self.given[grave]:
+            died.setdefault(each.id, each.at)
+        for each in self.given[place]:
+            if each.id not in died:
+                continue
+            if each.at > died[each.id] + ON_ITS_WAY:
+                yield Violation(Wrong.RETURNED, place, self._described(place, each.id))
+            elif each.settled is not None and not each.rejected:
+                yield Violation(Wrong.UNDEAD, place, self._described(place, each.id))
 
     def _again(self, place: str, given: list[Given]) -> Iterator[Violation]:
         before: dict[str, list[Given]] = defaultdict(list)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -25,7 +25,7 @@ LAST_RECEIPTS = 40.0
 LOOK, WARM_UP = 0.25, 45.0
 
 
-#: Broken promises of one kind and place that are told in full.
+#: Broken promises of one kind and place that are told in full, and reasons why connections broke.
 SHOWN = 4
 
 
@@ -56,6 +56,8 @@ class Outcome:
         lines.append("  " + ", ".join(f"{count} {what}" for what, count in numbers.items()))
         drained = f"all consumed {self.drained_in:.1f} s after" if self.drained_in is not None else "NOT ALL CONSUMED"
         lines.append(f"  {drained}; {sum(self.ends.values())} connections of clients broke")
+        if not self.is_fine:
+            lines += [f"  {count} of them: {why}" for why, count in self.ends.most_common(SHOWN)]
         lines += [f"  ended by itself: {each}" for each in self.restarts]
         lines += [f"  left: {count} in {log}" for log, count in self.left.items()]
         for wrong, broken in groupby(sorted(self.violations, key=lambda each: (each.wrong, each.place)), _kind):
@@ -83,7 +85,7 @@ def run(
 
 
 async def _run(world: World, seed: int, faults: Sequence[Fault], seconds: float, flows: Sequence[Flow]) -> Outcome:
-    ledger, clock = Ledger(work.ORDERS), Clock()
+    ledger, clock = Ledger(work.ORDERS, work.GRAVES), Clock()
     consumers = list(work.consumers(world.addresses, ledger, seed))
     producers = list(work.producers(flows, world.addresses, ledger, seed))
     outcome = Outcome(seed, faults, ledger, world.restarts)
@@ -93,7 +95,10 @@ async def _run(world: World, seed: int, faults: Sequence[Fault], seconds: float,
         await _warm_up(world, ledger, flows)
         clock.restart()
         sending = [asyncio.create_task(each.live(clock)) for each in producers]
-        breaking = [asyncio.create_task(_carry_out(world, each, clock)) for each in faults]
+        alone: Mapping[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # of each domain
+        breaking = [
+            asyncio.create_task(_carry_out(world, each, clock, alone[SHAPE.domain(each.target)])) for each in faults
+        ]
         await asyncio.sleep(seconds)
         await asyncio.gather(*breaking)
         await asyncio.to_thread(world.ready)
@@ -118,7 +123,7 @@ async def _ended(world: World, sending: Sequence[asyncio.Task], producers: Seque
     for each in stuck:
         each.cancel()
     if stuck:
-        await asyncio.gather(*(asyncio.to_thread(node.what_waits) for node in world.nodes.values()))
+        await _what_waits(world)
     names = [each.name for each, task in zip(producers, sending, strict=True) if task in stuck]
     assert not stuck, f"no receipts within {LAST_RECEIPTS:g} s: {', '.join(names)}"
     for each in sending:
@@ -126,14 +131,16 @@ async def _ended(world: World, sending: Sequence[asyncio.Task], producers: Seque
 
 
 def _ends(clients: Sequence[Client]) -> Counter[str]:
-    return Counter(why for each in clients for why in each.ends)
+    return Counter(f"{each.name.partition('.')[0]}: {why}" for each in clients for why in each.ends)
 
 
-async def _carry_out(world: World, fault: Fault, clock: Clock) -> None:
+async def _carry_out(world: World, fault: Fault, clock: Clock, alone: asyncio.Lock) -> None:
+    """What takes longer than planned, on a busy machine, is ended before the next thing goes wrong there."""
     await asyncio.sleep(fault.begins - clock())
-    await asyncio.to_thread(world.begin, fault)
-    await asyncio.sleep(fault.ends - clock())
-    await asyncio.to_thread(world.end, fault)
+    async with alone:
+        await asyncio.to_thread(world.begin, fault)
+        await asyncio.sleep(fault.ends - clock())
+        await asyncio.to_thread(world.end, fault)
 
 
 async def _supervise(world: World) -> None:
@@ -185,6 +192,12 @@ async def _drain(world: World, outcome: Outcome, clock: Clock) -> None:
                 return
         await asyncio.sleep(LOOK)
     outcome.left = await _left(world)
+    await _what_waits(world)
+
+
+async def _what_waits(world: World) -> None:
+    """All nodes write into their logs what they know and wait for."""
+    await asyncio.gather(*(asyncio.to_thread(node.what_waits) for node in world.nodes.values()))
 
 
 async def _left(world: World) -> dict[str, int]:

@@ -6,9 +6,12 @@ It listens for other nodes as ever, and says that it is to be called at the prox
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import sys
+from collections.abc import Iterator
 
+from brokerapp.node import Node
 from brokerapp.nodes.links import Links
 
 #: Makes a node write into its log what all its tasks wait for.
@@ -39,4 +42,30 @@ def _be_called_at(proxy: int) -> None:
 def _tell_what_waits(*_: object) -> None:
     for task in asyncio.all_tasks(asyncio.get_event_loop()):
         task.print_stack(file=sys.stderr)
+    for node in [each for each in gc.get_objects() if isinstance(each, Node)]:
+        for line in _known_by(node):
+            sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
+
+
+def _known_by(node: Node) -> Iterator[str]:
+    """What a node knows of its logs, of who consumes them, and of what it is to hear from others."""
+    homes = node.broker.homes
+    yield f"node {node.session}: epoch {homes.members.epoch}, others {homes.others}, asked {homes.known._asked}"
+    for log in node.broker.queues:
+        facts = {name: getattr(log, name) for name in ("away", *_OF_LOGS)}
+        account = homes.abroad._accounts.get(log.name)
+        held = {} if account is None else {number: each[0].key for number, each in account.held.items()}
+        yield f"{log.name}: {facts}, held here {held}, by guests {sorted(homes.guests.held(log.name))}"
+        for each in homes.abroad.consumers(log):
+            client = each.client
+            yield (
+                f"  {client.client_id} {each.name} guest of {each.guest_of!r}: {each.credit} of {each.prefetch},"
+                f" started {each.started}, blocked {client.blocked}, tested {each.tested.get(log.name)}"
+            )
+
+
+#: Attributes of a log that say why it gives out nothing.
+_OF_LOGS = (
+    "depth", "in_flight", "unloaded", "unsure", "loaded", "shared", "paging", "stopped", "lends", "tenure", "window",
+)  # fmt: skip

@@ -6,6 +6,7 @@ import pytest
 
 from tests.chaos.ledger import ON_ITS_WAY, Ledger, Order, Sent, Stay, Wrong
 
+GRAVE = Stay("d", "dead", "a", 1)
 X, Y, ELSEWHERE = Stay("x", "q", "a", 1), Stay("y", "q", "a", 1), Stay("z", "q", "b", 1)
 LATER = 10.0
 
@@ -14,7 +15,7 @@ class History:
     """What happened at the queue `q`, second by second."""
 
     def __init__(self, order: Order = Order.NONE) -> None:
-        self.ledger, self.now = Ledger({"q": order, "out": Order.NONE}), 0.0
+        self.ledger, self.now = Ledger({"q": order, "out": Order.NONE, "dead": Order.NONE}, {"q": "dead"}), 0.0
 
     def send(self, *numbers: int, confirmed: bool = True, places: Sequence[str] = ("q",), **about: str) -> "History":
         """One producer sends these."""
@@ -24,13 +25,16 @@ class History:
             self.ledger.confirm([f"m{number}" for number in numbers], self.now)
         return self
 
-    def give(self, *numbers: int, to: Stay = X, flagged: bool = False, settled: bool = True) -> "History":
-        """A consumer gets these, and acknowledges them or not."""
+    def give(
+        self, *numbers: int, to: Stay = X, flagged: bool = False, settled: bool = True, rejected: bool = False
+    ) -> "History":
+        """A consumer gets these, and acknowledges them or not; or it rejects them, which is confirmed or not."""
         for number in numbers:
             self.now += 1
             given = self.ledger.give(f"m{number}", to, self.now, flagged=flagged)
+            if settled or rejected:
+                self.ledger.settle(given, rejected=rejected)
             if settled:
-                self.ledger.settle(given)
                 given.settled = self.now
         return self
 
@@ -118,6 +122,32 @@ def test_what_is_passed_on_in_transactions_is_passed_on_once():
     history = History().send(1).send(2, 3, confirmed=False, source="m1")
     assert history.give(1, 2).wrong == []
     assert history.give(3).wrong == [Wrong.DOUBLED]
+
+
+def test_what_is_rejected_is_a_dead_letter_once():
+    assert History().send(1).give(1, rejected=True).give(1, to=GRAVE).wrong == []
+    assert History().send(1).give(1, rejected=True).wrong == [Wrong.LOST]
+    assert History().send(1).give(1, rejected=True).give(1, 1, to=GRAVE, settled=False).wrong == [Wrong.REPEATED]
+
+
+def test_what_is_rejected_and_that_was_not_confirmed_is_a_dead_letter_or_comes_again_flagged():
+    history = History().send(1).give(1, rejected=True, settled=False)
+    assert history.give(1, to=Y, flagged=True, rejected=True).give(1, to=GRAVE).wrong == []
+    history = History().send(1).give(1, rejected=True, settled=False)
+    assert history.give(1, to=Y, rejected=True).give(1, to=GRAVE).wrong == [Wrong.REPEATED]
+    assert History().send(1).give(1, rejected=True, settled=False).give(1, to=GRAVE).wrong == []
+
+
+def test_a_dead_letter_comes_no_more_where_it_died_and_was_not_acknowledged_there():
+    history = History().send(1).give(1, rejected=True, settled=False).give(1, to=GRAVE)
+    history.now += ON_ITS_WAY
+    assert history.give(1, to=Y, flagged=True).wrong == [Wrong.RETURNED]
+    history = History().send(1).give(1, rejected=True, settled=False).give(1, to=Y, flagged=True)
+    assert history.give(1, to=GRAVE).wrong == [Wrong.UNDEAD]
+
+
+def test_what_nobody_rejected_is_no_dead_letter():
+    assert History().send(1).give(1).give(1, to=GRAVE).wrong == [Wrong.UNDEAD, Wrong.INVENTED]
 
 
 def test_what_nobody_sent_or_sent_elsewhere_does_not_come():

@@ -12,6 +12,8 @@ from tests.chaos.ledger import Ledger, Order
 
 #: Seconds between two messages of a producer, and that a consumer thinks about one, on average.
 PACE, THINKS = 0.06, 0.01
+#: Of the messages of a place that has a grave, those that its consumers cannot use.
+REJECTS = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class Place:
     order: Order = Order.NONE
     durable: bool = False
     relayed_to: str = ""  #: the place to which its consumers pass it on in transactions
+    grave: str = ""  #: the place of the dead letters, where its consumers find messages that are no use to them
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,8 @@ class Flow:
     transaction: int = 0  #: messages in each
 
 
-def _queue(name: str, *consumed_at: str, order: Order = Order.NONE, relayed_to: str = "") -> Place:
-    return Place(name, f"/queue/{name}", consumed_at, order, relayed_to=relayed_to)
+def _queue(name: str, *consumed_at: str, order: Order = Order.NONE, **more: str) -> Place:
+    return Place(name, f"/queue/{name}", consumed_at, order, **more)
 
 
 def _flow(name: str, *sent_at: str, **more: int) -> Flow:
@@ -57,6 +60,8 @@ PLACES = (
     _queue("parcels", "b"),
     _queue("incoming", "c", "c", relayed_to="outgoing"),
     _queue("outgoing", "c"),
+    _queue("checked", "b", "b", grave="dead"),
+    Place("dead", "/queue/ActiveMQ.DLQ", ("b",)),
     Place("news-near", "/topic/news", ("a",), Order.PRODUCER, durable=True),
     Place("news-far", "/topic/news", ("b",), Order.PRODUCER, durable=True),
 )
@@ -69,9 +74,11 @@ FLOWS = (
     _flow("groups", "c", "c", groups=5),
     Flow("shop", ("b",), (("/queue/orders", ("orders",)), ("/queue/parcels", ("parcels",))), transaction=4),
     _flow("incoming", "c"),
+    _flow("checked", "b"),
     Flow("news", ("a",), (("/topic/news", ("news-near", "news-far")),)),
 )
 ORDERS = {place.name: place.order for place in PLACES}
+GRAVES = {place.name: place.grave for place in PLACES if place.grave}
 
 
 def flows(names: Collection[str]) -> list[Flow]:
@@ -103,4 +110,5 @@ def consumers(ports: Callable[[str], list[int]], ledger: Ledger, seed: int) -> I
             yield make(
                 name, broker, ports(broker), ledger, random.Random(f"{seed} {name}"),
                 place=place.name, destination=place.destination, durable=place.durable, thinks=THINKS,
+                rejects=REJECTS if place.grave else 0.0,
             )  # fmt: skip

@@ -54,17 +54,28 @@ class NodeProcess:
         self.config.write_text(CONFIG.format(broker=broker, port=port, connectors=connectors))
         self._run: Run | None = None
         self._ready = threading.Event()
-        self.is_wanted = False  #: to run
+        self._changing = threading.RLock()  # held by whoever starts or ends it
+        self._is_wanted = False  # to run
 
     def launch(self, redis_url: str) -> None:
         """Run it; `ready` waits for it."""
-        self._ready.clear()
-        self._run = Run(
-            "--config", self.config, "--data", self._folder / self.name, "--redis", redis_url, "--node", self.name,
-            "--node-timeout", str(NODE_TIMEOUT), "--no-trace",
-            log=self.log, first=partial(prepare, self.link.port), told=self._heard,
-        )  # fmt: skip
-        self.is_wanted = True
+        with self._changing:
+            self._ready.clear()
+            self._run = Run(
+                "--config", self.config, "--data", self._folder / self.name, "--redis", redis_url,
+                "--node", self.name, "--node-timeout", str(NODE_TIMEOUT), "--no-trace",
+                log=self.log, first=partial(prepare, self.link.port), told=self._heard,
+            )  # fmt: skip
+            self._is_wanted = True
+
+    def revive(self, redis_url: str) -> str | None:
+        """Run it again if it has ended by itself: its last words, if so."""
+        with self._changing:
+            if not self._is_wanted or self._run.is_alive:
+                return None
+            last_words = "\n".join(self._run.errors().splitlines()[-5:])
+            self.launch(redis_url)
+            return last_words
 
     def _heard(self, line: str) -> None:
         word, _, port = line.partition(" ")
@@ -77,10 +88,6 @@ class NodeProcess:
         """Wait until it takes clients."""
         assert self._ready.wait(PATIENCE), f"{self.name} does not start:\n{self.what_waits()}"
 
-    def last_words(self) -> str:
-        """The end of its log."""
-        return "\n".join(self._run.errors().splitlines()[-5:])
-
     def what_waits(self) -> str:
         """What its tasks wait for, behind what its log says already."""
         before = len(self._run.errors())
@@ -88,24 +95,21 @@ class NodeProcess:
         time.sleep(1)
         return self._run.errors()[max(0, before - 500) :]
 
-    @property
-    def ended(self) -> bool:
-        """Whether it is to run and does not."""
-        return self.is_wanted and not self._run.is_alive
-
     def signal(self, number: signal.Signals) -> None:
         """Send its process a signal."""
         self._run.signal(number)
 
     def kill(self) -> None:
         """kill -9."""
-        self.is_wanted = False
-        self._run.kill()
+        with self._changing:
+            self._is_wanted = False
+            self._run.kill()
 
     def stop(self) -> None:
         """SIGTERM, and wait."""
-        self.is_wanted = False
-        assert self._run.stop() is not None, f"{self.name} does not stop:\n{self.what_waits()}"
+        with self._changing:
+            self._is_wanted = False
+            assert self._run.stop() is not None, f"{self.name} does not stop:\n{self.what_waits()}"
 
     def end(self) -> None:
         """Leave nothing behind."""
@@ -180,7 +184,8 @@ class World:
             case Kind.STALL | Kind.FREEZE:
                 self.nodes[fault.target].signal(signal.SIGSTOP)
             case Kind.KILL_STORE:
-                os.kill(self.stores[fault.target].pid, signal.SIGKILL)
+                if (store := self.stores[fault.target].pid) is not None:  # else it is not back from the last time
+                    os.kill(store, signal.SIGKILL)
             case Kind.DEAFEN_BRIDGE:
                 for each in self._proxies(fault):
                     each.answers_are_lost = True
@@ -213,9 +218,8 @@ class World:
     def revive(self) -> None:
         """Start again what ended by itself, as a supervisor does."""
         for name, node in self.nodes.items():
-            if node.ended:
-                self.restarts.append(f"{name}: {node.last_words()}")
-                self._launch(name)
+            if (last_words := node.revive(self.stores[self.broker_of(name)].url)) is not None:
+                self.restarts.append(f"{name}: {last_words}")
 
     def ready(self) -> None:
         """Wait until all nodes take clients."""

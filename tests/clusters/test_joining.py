@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -13,10 +14,12 @@ import pytest
 
 from brokerapp.cluster.status import MemberState
 from brokerapp.cluster.terms import ClusterTerms, Member
-from brokerapp.config import Authentication, Grant, User, default_config
+from brokerapp.config import Authentication, Grant, TransportConnector, User, default_config
+from brokerapp.connector import KeyStore, TlsStores
 from brokerapp.destination import Destination
 from brokerapp.network.address import Address
 from brokerapp.store.embedded import EmbeddedStore
+from tests.certificates import PASSWORD, Authority
 from tests.protocol.clients import RawClient, StompClient
 from tests.protocol.running_node import RunningNode, until
 from tests.runbroker import free_port
@@ -118,6 +121,58 @@ def test_a_master_that_is_linked_again_tells_what_was_missed_meanwhile(store):
         first.look(lambda: link.close("a test cuts it"))
         first.ask(lambda admin: admin.create(missed))
         until(lambda: second.look(lambda: second.node.broker.creation.is_declared(missed)), "it was told")
+
+
+@contextmanager
+def over_tls(store, *stores: TlsStores) -> Iterator[list[RunningNode]]:
+    """Two brokers that listen, and are linked, over TLS only, each with what it shows and believes."""
+    names = [f"joining-{next(_numbers)}" for _ in stores]
+    members = tuple(Member(name, Address("127.0.0.1", free_port(), tls=True)) for name in names)
+    terms = ClusterTerms(members, names[0], retry_ms=100)
+    nodes: list[RunningNode] = []
+    try:
+        for each, tls in zip(members, stores, strict=True):
+            listening = (TransportConnector("ssl", "stomp+ssl", "127.0.0.1", each.address.port),)
+            nodes.append(
+                RunningNode(
+                    replace(default_config(each.name, 0), connectors=listening, cluster=terms, tls=tls), store.url
+                )
+            )
+        yield nodes
+    finally:
+        for node in nodes:
+            node.stop()
+
+
+def shown(authority: Authority, believed: Authority) -> TlsStores:
+    """A certificate of one authority; those of another are believed."""
+    return TlsStores(KeyStore(str(authority.issue("broker").p12), PASSWORD), trust_store=KeyStore(str(believed.pem)))
+
+
+def test_brokers_are_linked_over_tls_where_their_list_says_so(store, tmp_path):
+    authority = Authority(tmp_path)
+    trusting = ssl.create_default_context(cafile=str(authority.pem))
+    with over_tls(store, *[shown(authority, authority)] * 2) as (first, second):
+        sees(first, second, MemberState.UP)
+        sees(second, first, MemberState.UP)
+        consumer, producer = (RawClient(node.port, tls=trusting) for node in (second, first))
+        consumer.tell("SUBSCRIBE", {"id": "1", "destination": "/queue/secret"})
+        producer.tell("SEND", {"destination": "/queue/secret", "persistent": "true"}, b"whispered")
+        assert consumer.hear().body == b"whispered"
+        made = Destination.queue("made")
+        until(lambda: second.ask(lambda admin: admin.cluster()).may_change, "it is in step")
+        second.ask(lambda admin: admin.create(made))
+        until(lambda: first.look(lambda: first.node.broker.creation.is_declared(made)), "it is at the master")
+        for client in (consumer, producer):
+            client.close()
+
+
+def test_a_broker_whose_certificate_is_not_believed_is_linked_by_nobody(store, tmp_path):
+    (tmp_path / "other").mkdir()
+    own, other = Authority(tmp_path), Authority(tmp_path / "other", "another")
+    with over_tls(store, shown(own, own), shown(other, own)) as (first, second):
+        until(lambda: "certificate" in member(first, second).last_error, "the refusal")
+        assert member(first, second).state is MemberState.DOWN
 
 
 @pytest.mark.scenario("Q16")

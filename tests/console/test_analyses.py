@@ -1,16 +1,19 @@
 """Analyses: start, progress, result, failure, cancel."""
 
+import base64
 import json
 import time
 import uuid
 from datetime import timedelta
 
 import pytest
+import redis
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import escape
 
 from analytics.catalogue import ANALYSES
+from analytics.runs import Runs
 from console import runs, tasks
 from console.analyses import catalogue, choice_for
 from console.models import AnalysisRun, AuditEntry
@@ -164,11 +167,19 @@ def test_a_failed_run_shows_its_reason_and_can_be_run_again(run, admin, console)
     assert "plotly" not in text
 
 
-def test_cancel_ends_the_run_and_tells_the_worker(run, admin, console):
+def test_cancel_ends_the_run_and_tells_the_worker_without_waiting_for_another_task(run, admin, console, settings):
     waiting_tasks("default")
-    admin.post(reverse("cancel-run", kwargs={"run_id": run.id}))
+    with redis.Redis.from_url(settings.SLUICE.redis_url) as store, store.pubsub() as told:
+        told.psubscribe("*pidbox*")
+        assert told.get_message(timeout=10)["type"] == "psubscribe"
+        admin.post(reverse("cancel-run", kwargs={"run_id": run.id}))
+        said = json.loads(told.get_message(timeout=10)["data"])
     run.refresh_from_db()
     assert (run.state, run.reason) == ("cancelled", "Cancelled by admin.")
+    order = json.loads(base64.b64decode(said["body"]))
+    assert order["method"] == "revoke"
+    assert order["arguments"] == {"task_id": str(run.id), "terminate": True, "signal": "SIGTERM"}
+    assert Runs(settings.SLUICE).is_cancelled(str(run.id))
     assert waiting_tasks("default") == [("analytics.tasks.cancel", [str(run.id)])]
 
 

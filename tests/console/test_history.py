@@ -260,9 +260,13 @@ def test_who_may_read_the_trail_sees_who_deleted_it(admin, console, seen):
     page = admin.get(reverse("queue", kwargs={"name": "made.and.gone"}))
     assert page.status_code == 410
     assert [each.action for each in page.context["changes"]] == ["delete"]
-    of_messages = admin.get(reverse("messages", kwargs={"name": "made.and.gone"}))
-    assert of_messages.status_code == 410
-    assert "does not exist any more" in of_messages.content.decode()
+    for messages in (
+        reverse("messages", kwargs={"name": "made.and.gone"}),
+        reverse("message", kwargs={"name": "made.and.gone", "seq": 1}),
+    ):
+        page = admin.get(messages)
+        assert (page.status_code, page.context["destination"].name) == (410, "made.and.gone")
+    assert admin.get(reverse("messages", kwargs={"name": "never.was"})).status_code == 404
 
 
 def test_the_page_of_a_queue_that_is_gone_is_told_by_the_archive_where_the_store_knows_it_no_more(

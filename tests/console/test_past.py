@@ -2,6 +2,8 @@
 
 import re
 import time
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -12,7 +14,7 @@ from django.urls import reverse
 from analytics.archive import BrokerArchive, Commit
 from analytics.counting import COUNTED, NUMBERS, Cell, Counted, Depth
 from analytics.files import ARCHIVED
-from analytics.rollups import DAY, HOUR, MINUTE, Rollups
+from analytics.rollups import DAY, HOUR, MINUTE, NAME, Rollups, opened
 from brokerapp.destination import Destination
 from console import past
 from console.history import Window
@@ -123,6 +125,65 @@ def test_a_chart_of_thirty_days_comes_without_the_broker(rollups, admin_client):
     chart = admin_client.get(reverse("chart"), {"window": "30d"}).json()
     assert chart["seconds"] == 30 * DAY
     assert any(mark[1] == 1807 for mark in chart["marks"])
+
+
+#: What a month of a larger installation has, and the CPU seconds that a chart over days may take: it does not wait for
+#: anything, so that this is what a browser waits on a machine that has nothing else to do.
+QUEUES, CONSUMERS, DAYS = 300, 1, 30
+AT_MOST = 0.3
+
+
+@pytest.fixture(scope="module")
+def month(tmp_path_factory) -> past.Past:
+    """Rollups of a month: each hour some traffic at each queue, with delays, and what waited."""
+    folder = BrokerArchive(tmp_path_factory.mktemp("month"), "sluice").folder
+    folder.mkdir()
+    rollups = Rollups(folder)
+    last, names = int(time.time()) // HOUR * HOUR, [f"queue://past.{number}" for number in range(QUEUES)]
+    of_all = [(name, consumer) for name in names for consumer in ["", *(f"c{n}" for n in range(CONSUMERS))]]
+    depths = [Depth(last * 1_000_000, name, 1 + number, "all") for number, name in enumerate(names)]
+    cells = {(*each, last // MINUTE): cell(enqueue=3600, forward=3600, ack=1800) for each in of_all}
+    rollups.add([Counted(cells, depths)], 1)
+    rollups.close()
+    with closing(opened(folder / NAME)) as db, db:
+        columns = ", ".join(
+            f'"{row[1]}"' for row in db.execute("PRAGMA table_info(cell)") if row[1] not in ("width", "start")
+        )
+        earlier = f"SELECT width, start - ago, {columns} FROM cell JOIN back WHERE width = {HOUR}"
+        back = f"VALUES ({HOUR}) UNION ALL SELECT ago + {HOUR} FROM back WHERE ago < {DAYS * DAY}"
+        db.execute(f"INSERT INTO cell WITH RECURSIVE back(ago) AS ({back}) {earlier}")
+    return past.Past(folder)
+
+
+def cpu_seconds(ask: Callable[[], object]) -> float:
+    """CPU of this process, in the best of three times."""
+    best = []
+    for _ in range(3):
+        began = time.process_time()
+        assert ask()
+        best.append(time.process_time() - began)
+    return min(best)
+
+
+def test_charts_and_depths_of_a_month_of_many_queues_take_less_than_a_third_of_a_second(
+    month, monkeypatch, admin_client
+):
+    monkeypatch.setattr(past, "rollups", lambda: month)
+    now, queue = int(time.time()), Destination.parse("queue://past.7")
+    window = Window.read({"window": "30d"}, now)
+    some = [Destination.parse(f"queue://past.{number}") for number in range(past.MOST_TOGETHER)]
+    then = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H:%M}"
+    asked = {
+        "the chart of a month": lambda: admin_client.get(reverse("chart"), {"window": "30d"}).json()["marks"],
+        "the chart of a week": lambda: admin_client.get(reverse("chart"), {"window": "7d"}).json()["marks"],
+        "the chart of a queue": lambda: past.marks(month, window, queue),
+        "of what one may see": lambda: past.marks_together(month, window, some),
+        "delays": lambda: past.delays(month, window.start, window.end, HOUR, queue),
+        "depths": lambda: b"300 queues" in admin_client.get(reverse("depths"), {"at": then}).content,
+    }
+    took = {name: cpu_seconds(ask) for name, ask in asked.items()}
+    assert max(took.values()) < AT_MOST, took
+    assert len(past.marks(month, window, None)) >= DAYS * 24
 
 
 def test_numbers_are_those_that_are_counted():

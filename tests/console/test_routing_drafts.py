@@ -5,7 +5,16 @@ from dataclasses import replace
 import pytest
 from django.urls import reverse
 
-from brokerapp.definitions import Composite, Definitions, Leg, PolicyEntry, Redelivery, RedeliveryPolicy, VirtualTopic
+from brokerapp.definitions import (
+    Composite,
+    DeadLetterStrategy,
+    Definitions,
+    Leg,
+    PolicyEntry,
+    Redelivery,
+    RedeliveryPolicy,
+    VirtualTopic,
+)
 from brokerapp.destination import Destination
 from console.gateway import gateway
 from console.models import AuditEntry, Draft
@@ -22,6 +31,7 @@ from console.routing.changes import (
     joined,
     resolved,
 )
+from console.routing.facts import set_facts
 
 Q = Destination.queue
 
@@ -36,6 +46,17 @@ POLICY, POLICY2 = PolicyEntry(Q("a.>"), queue_prefetch=1), PolicyEntry(Q("a.>"),
 
 def having(*items) -> Definitions:
     return definitions_of(items, 7)
+
+
+def test_what_is_said_leaves_out_all_defaults_those_of_its_parts_too():
+    policy = PolicyEntry(Q("a.>"), dead_letter=DeadLetterStrategy("individual", queue_prefix="DLQ."), queue_prefetch=7)
+    assert set_facts(policy) == {
+        "queuePrefetch": "7",
+        "deadLetter.kind": "individual",
+        "deadLetter.queuePrefix": "DLQ.",
+    }
+    assert set_facts(PolicyEntry(Q("a"), dead_letter=DeadLetterStrategy())) == {"deadLetter.kind": "shared"}
+    assert set_facts(composite("a", "x")) == {"forwardTo queue://x": "everything"}
 
 
 # -- changes, as values

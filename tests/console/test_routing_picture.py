@@ -11,7 +11,7 @@ from console.live.picture import Picture, first, updated
 from console.live.topics import Topic
 from console.routing.flow import flow_of, stream
 from console.routing.graph import Role, feeders_of, graph_of
-from console.routing.layout import fits, place
+from console.routing.layout import lines, place
 from console.routing.view import PAGE_NODES, ViewQuery, view_of
 
 Q, T = Destination.queue, Destination.topic
@@ -67,8 +67,19 @@ def test_a_virtual_topic_with_its_consumers_fits_a_window_of_usual_width():
     place(graph)
     assert max(each.layer for each in graph.nodes) == 4
     assert graph.width < 1000
-    topic = next(each for each in graph.nodes if each.title == "VirtualTopic.Orders")
-    assert fits(topic) >= len(topic.title)
+    written = {each.title: lines(each) for each in graph.nodes if each.role is Role.DESTINATION}
+    assert written["VirtualTopic.Orders"] == ("VirtualTopic.Orders",)
+    assert written["Consumer.Accounting.VirtualTopic.Orders"] == ("Consumer.Accounting.", "VirtualTopic.Orders")
+
+
+def test_a_name_too_long_for_two_lines_keeps_its_beginning_and_its_end():
+    long = "a-name-that-somebody-chose-without-any-dot-at-all-for-a-queue"
+    graph = graph_of(Definitions(0, (Composite(Q(long), (Leg(Q("x")),)),)), {})
+    place(graph)
+    first_line, second = lines(next(each for each in graph.nodes if each.title == long))
+    assert long.startswith(first_line)
+    assert "…" in second
+    assert long.endswith(second.rpartition("…")[2])
 
 
 def test_nodes_do_not_overlap():

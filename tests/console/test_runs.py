@@ -130,7 +130,7 @@ def test_the_list_is_paged_filtered_searched_and_sorted_by_its_address(many, adm
 def test_the_links_of_a_narrowed_list_keep_what_narrows_it(many, admin):
     page = admin.get(reverse("runs") + "?q=Traffic&sort=title")
     assert page.context["next"] == "?q=Traffic&sort=title&page=2"
-    assert "No run fits" in admin.get(reverse("runs") + "?q=zzz").content.decode()
+    assert "No run matches" in admin.get(reverse("runs") + "?q=zzz").content.decode()
 
 
 # -- two runs

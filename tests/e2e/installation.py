@@ -36,6 +36,8 @@ class Installation:
             "SLUICE_STOMP_PORT": str(self.stomp),
             "SLUICE_SPARK_PORT": str(self.spark),
             "SLUICE_MONITOR_PORT": str(self.monitor),
+            # Compiling well pays off after minutes only.
+            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",
         }
 
     def __enter__(self) -> Self:

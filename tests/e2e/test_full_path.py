@@ -122,7 +122,7 @@ def page(sluice):
     complaints = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        page = browser.new_page(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
         page.set_default_timeout(ANALYSIS_SECONDS * 1000)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto(f"{site(sluice)}/login/")
@@ -231,9 +231,9 @@ def test_a_schedule_fires_and_the_report_is_mailed_and_read(sluice, schedule, pa
 
     page.goto(link)
     page.get_by_role("heading", name="Morning", exact=True).wait_for()
-    assert "messages arrived at" in page.locator(".summary").inner_text()
+    assert "messages were sent to" in page.locator(".summary").inner_text()
     page.locator(".figure-host .main-svg").first.wait_for()
-    page.get_by_role("link", name="Arrived").click()
+    page.get_by_role("link", name="Sent", exact=True).click()
     page.get_by_text("Rows read").wait_for()
 
 

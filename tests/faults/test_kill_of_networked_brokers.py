@@ -104,6 +104,7 @@ def check(account: Account, queue: str, *, may_repeat: bool) -> None:
         assert not twice
 
 
+@pytest.mark.scenario("NB-49")
 def test_a_link_that_is_cut_loses_nothing_and_repeats_nothing(pair):
     account = asyncio.run(load(pair, "cut", pair.link.cut))
     check(account, "cut", may_repeat=False)
@@ -123,6 +124,7 @@ def stopped_at(broker: BrokerProcess) -> int:
     return asyncio.run(ask())
 
 
+@pytest.mark.scenario("NB-59")
 def test_a_link_that_loses_the_receipts_repeats_nothing(pair):
     def lose() -> None:
         pair.link.answers_are_lost = True
@@ -149,6 +151,7 @@ def test_the_broker_that_gets_the_messages_is_killed(pair):
     assert len(account.confirmed["/queue/target"]) == 2 * COUNT
 
 
+@pytest.mark.scenario("NB-14", "NB-45")
 def test_a_durable_subscription_gets_what_was_sent_elsewhere_while_it_was_away_and_the_link_dead(pair):
     def subscriber() -> StompClient:
         client = StompClient(pair.b.port, **{"client-id": "c"})

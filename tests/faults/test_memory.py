@@ -1,4 +1,7 @@
-"""What waits is the store's business: the node's own memory does not grow with it."""
+"""What waits is the store's business: the node's own memory does not grow with it.
+
+An interpreter keeps nothing in less than some hundred bytes: of 400,000 messages anything kept would be seen.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,13 @@ pytestmark = pytest.mark.slow
 MB = 1024 * 1024
 #: Messages in one queue, how many of them are there when the node's memory is first looked at, and in each of some
 #: other queues.
-MANY, FIRST, SOME, OTHERS = 1_000_000, 100_000, 20_000, 4
+MANY, FIRST, SOME, OTHERS = 400_000, 60_000, 15_000, 4
 #: Sent at once.
 RUN = 1_000
 #: What a node may grow by while all these come to wait: the trace of the last seconds, the queues' numbers.
-GROWTH = 60 * MB
+GROWTH = 36 * MB
 #: And while consumers are there, each with a window of what waits.
-WITH_CONSUMERS = 120 * MB
+WITH_CONSUMERS = 90 * MB
 #: Idle queues with a subscription each, and what one such pair may take.
 IDLE, EACH = 10_000, 12_000
 
@@ -62,7 +65,7 @@ def consume(broker, queue, count, **headers):
     return consumer
 
 
-def test_a_million_waiting_messages_take_no_memory_of_the_node(broker, memory):
+def test_hundreds_of_thousands_that_wait_take_no_memory_of_the_node(broker, memory):
     fill(broker, "one", FIRST)
     before = memory()
     fill(broker, "one", MANY - FIRST)

@@ -321,6 +321,9 @@ def test_what_an_activemq_forbids_stays_where_it_is_while_all_else_crosses(store
         [way] = ours.ask(lambda admin: admin.networks.stats()).connectors[0].ways
         assert way.connections == 1
         assert "closed.q" in way.last_error or "secret.r" in way.last_error
+        demand = ours.ask(lambda admin: admin.networks.demand("guarded"))
+        aside = {each.destination for rows in demand.values() for each in rows if each.aside}
+        assert aside == {"queue://closed.q", "queue://secret.r"}
     finally:
         for client in clients:
             client.leave()

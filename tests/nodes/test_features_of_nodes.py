@@ -134,6 +134,30 @@ def test_a_retroactive_consumer_gets_the_past_whichever_node_it_was_sent_at(brok
     assert late.has_no_more()
 
 
+def test_a_node_that_joins_late_knows_the_past_of_topics(broker, define, client, name):
+    recovery = RecoveryPolicy("fixedCount", 2)
+    define(policies=(PolicyEntry(Destination.topic(f"{name}.>"), recovery=recovery),))
+    sender = client("c")
+    for number in range(4):
+        sender.send(f"/topic/{name}.x", str(number))
+    sender.send(f"/topic/{name}-state", "retained", **{"ActiveMQ.Retain": "true"})
+    until(lambda: _remembers(broker["d"], f"topic://{name}-state"), "all nodes know of it")
+    broker.start("e")
+    try:
+        late = client("e")
+        for topic in (f"{name}.x", f"{name}-state"):
+            late.subscribe(f"/topic/{topic}", id=topic, **{"activemq.retroactive": "true"})
+        client("b").send(f"/topic/{name}.x", "new")
+        assert late.bodies(4) == ["2", "3", "retained", "new"]
+    finally:
+        broker.stop("e")
+
+
+def _remembers(node, topic):
+    memories = node.node.broker.recovery._memories
+    return node.look(lambda: Destination.parse(topic) in memories)
+
+
 @pytest.mark.parametrize("home", "ab")
 def test_a_selector_aware_virtual_topic_keeps_what_a_consumer_on_any_node_wants(broker, define, client, name, home):
     define(virtual_destinations=(VirtualTopic(name=f"{name}.>", prefix="Consumer.*.", selector_aware=True),))

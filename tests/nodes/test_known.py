@@ -23,6 +23,18 @@ def test_nobody_waits_for_a_node_that_left_before_the_logs_followed():
     assert answers == ["", ""]
 
 
+def test_any_number_of_those_who_wait_go_on_with_the_answer_whatever_becomes_of_one():
+    known, answered = Known(None, SimpleNamespace(tell=lambda *_: None)), []
+    known.ask(["b"], Word.LOGS, ([],), lambda _: 1 / 0)
+    known.ask(["b"], Word.LOGS, ([],), lambda _: None)
+    for number in range(2_000):
+        known.when_known(lambda number=number: answered.append(number))
+    known.answered("b", 1, "")
+    assert answered == []
+    known.gone("b")
+    assert answered == list(range(2_000))
+
+
 def wanting(*consumers):
     """What a node knows to be wanted, whose one queue has these consumers; the queue, and what others are told."""
     queue = Destination.queue("Consumer.c.news.x")

@@ -1,10 +1,14 @@
 """What live nodes say and do not hear, or hear too late: links that are lost and made again, words of another epoch."""
 
+import itertools
 import threading
+
+import pytest
 
 from brokerapp.destination import Destination
 from brokerapp.nodes.words import Word
 from tests.nodes.conftest import OneNode
+from tests.protocol.running_node import until
 
 
 def without_links(node: OneNode, wanted: bool) -> None:
@@ -46,6 +50,88 @@ def test_a_consumer_of_which_a_node_tells_before_it_knows_of_an_epoch_waits_for_
 
     broker["b"].look(tell)
     assert answered.wait(10)
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_who_subscribes_in_the_moment_in_which_a_home_is_told_of_all_consumers_is_told_of_once(
+    broker, client, name, monkeypatch, durable
+):
+    """A durable subscription has one consumer; a queue that is new is not known to its home yet."""
+    abroad = broker["b"].node.broker.homes.abroad
+    attach, attached = abroad.attach, []
+
+    def attach_as_a_link_comes_up(subscription, log):
+        attached.append(log.name)
+        attach(subscription, log)
+        abroad.say_all(log)
+
+    monkeypatch.setattr(abroad, "attach", attach_as_a_link_comes_up)
+    consumer = client("b", **{"client-id": name})
+    if durable:
+        for number in itertools.count():  # until one is at home at the other node
+            to = f"/topic/{name}"
+            consumer.subscribe(to, id=str(number), **{"activemq.subscriptionName": f"{name}{number}"})
+            if attached:
+                break
+    else:
+        to = f"/queue/{broker.queue_at('a', name)}"
+        consumer.subscribe(to)
+    consumer.send(to, "x", persistent="true")
+    assert consumer.bodies() == ["x"]
+    assert consumer.errors.empty()
+
+
+def test_a_shared_subscription_that_lives_with_its_consumers_outlives_a_lost_link(broker, client, name):
+    consumer = client("b")
+    shared = {"activemq.shared": "true", "activemq.durable": "false"}
+    subscribed = [f"{name}{number}" for number in range(8)]  # some of them at home at the other node
+    for each in subscribed:
+        consumer.subscribe(f"/topic/{name}", id=each, **{"activemq.subscriptionName": each}, **shared)
+    home = broker["a"].node.broker
+    logs = [each for each in home.queues if name in each.name and not each.away]
+    assert logs
+    without_links(broker["b"], True)
+    until(lambda: not broker["a"].look(lambda: any(each.consumers for each in logs)), "the link is lost")
+    without_links(broker["b"], False)
+    consumer.send(f"/topic/{name}", "x")
+    assert sorted(each.headers["subscription"] for each in consumer.take(8)) == sorted(subscribed)
+    consumer.leave()
+    until(lambda: not any(name in each for each in broker.ask(lambda store: store.logs())), "they go with it")
+
+
+def test_a_group_stays_with_who_holds_some_of_it_behind_a_lost_link_until_that_link_is_back(broker, client, name):
+    queue = broker.queue_at("a", name)
+    holder, other, sender = client("b"), client("a"), client("a")
+    holder.subscribe(f"/queue/{queue}", ack="client-individual")
+    sender.send(f"/queue/{queue}", "first", persistent="true", JMSXGroupID="g")
+    [first] = holder.take()
+    other.subscribe(f"/queue/{queue}", ack="client-individual")
+    without_links(broker["b"], True)
+    log = broker["a"].node.broker.queues[f"queue://{queue}"]
+    until(lambda: broker["a"].look(lambda: len(log.consumers)) == 1, "the guest is gone")
+    sender.send(f"/queue/{queue}", "second", persistent="true", JMSXGroupID="g")
+    sender.send(f"/queue/{queue}", "of another", persistent="true", JMSXGroupID="h")
+    assert other.bodies() == ["of another"]
+    assert other.has_no_more()
+    without_links(broker["b"], False)
+    assert holder.bodies() == ["second"]
+    holder.ack(first)
+    assert other.has_no_more()
+
+
+def test_the_groups_of_a_consumer_that_ended_behind_a_lost_link_go_to_others(broker, client, name):
+    queue = broker.queue_at("a", name)
+    holder, other, sender = client("b"), client("a"), client("a")
+    holder.subscribe(f"/queue/{queue}", ack="client-individual")
+    sender.send(f"/queue/{queue}", "first", persistent="true", JMSXGroupID="g")
+    holder.take()
+    without_links(broker["b"], True)
+    other.subscribe(f"/queue/{queue}")
+    holder.break_off()
+    without_links(broker["b"], False)
+    assert other.bodies() == ["first"]
+    sender.send(f"/queue/{queue}", "second", persistent="true", JMSXGroupID="g")
+    assert other.bodies() == ["second"]
 
 
 def test_a_node_that_was_linked_before_it_was_a_member_is_told_all_that_it_would_be_when_it_is_linked(

@@ -15,7 +15,7 @@ from stomp.utils import Frame
 
 from brokerapp.stomp import frames
 
-PATIENCE = 10.0
+PATIENCE = 20.0  # a broker in a thread of a busy machine may take ten seconds to be linked
 CONNECTIONS = {"1.0": stomp.Connection10, "1.1": stomp.Connection11, "1.2": stomp.Connection12}
 
 _numbers = itertools.count(1)

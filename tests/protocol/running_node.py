@@ -24,7 +24,7 @@ from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.store.redis import RedisStore
 from brokerapp.wiring import authenticator, node_config
 
-PATIENCE = 20.0  # seconds after which a test gives up waiting
+PATIENCE = 30.0  # seconds after which a test gives up waiting: a broker may take ten to be linked on a busy machine
 BROWSE_LIMIT = 10_000
 
 T = TypeVar("T")

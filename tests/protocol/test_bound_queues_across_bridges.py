@@ -63,6 +63,21 @@ def test_consumers_of_the_queue_and_of_the_topic_get_each_message_once(pair, at,
     until(lambda: [node.depth(f"{name}.q") for node in pair] == [0, 0], "nothing left")
 
 
+@pytest.mark.scenario("F26")
+def test_what_an_operator_moves_to_the_topic_comes_to_each_of_them_once_too(pair, at, name):
+    listener, consumer = at(1), at(1)
+    listener.subscribe(f"/topic/{name}")
+    consumer.subscribe(f"/queue/{name}::{name}.q")
+    wait_for_consumers(pair[0], f"{name}.q", 1)
+    wait_for_demand(pair[0], f"topic://{name}")
+    at(0).send(f"/queue/{name}.failed", "1", persistent="true")
+    pair[0].ask(lambda admin: admin.move(Destination.queue(f"{name}.failed"), Destination.topic(name)))
+    assert listener.bodies() == ["1"]
+    assert got_by([consumer], 1) == ["1"]
+    until(lambda: [node.depth(f"{name}.q") for node in pair] == [0, 0], "nothing left")
+    assert consumer.has_no_more()
+
+
 def test_what_a_durable_subscription_kept_while_the_link_was_down_is_not_copied_again(store, connect, name):
     with running(store) as b, running(store, to(b.port)) as a:
         subscriber = connect(port=b.port, **{"client-id": name})

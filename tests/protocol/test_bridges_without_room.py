@@ -11,7 +11,7 @@ from brokerapp.definitions import Definitions, PolicyEntry
 from brokerapp.destination import Destination
 from brokerapp.stomp.frames import encode
 from tests.protocol.clients import RawClient
-from tests.protocol.networking import running
+from tests.protocol.networking import bridged, running, to, wait_for_demand
 from tests.protocol.running_node import RunningNode, until
 
 ROOM = 10  # messages that have some, about
@@ -48,6 +48,7 @@ def waiting_at(node: RunningNode) -> int:
     return node.look(lambda: node.node.broker.flow.bytes)
 
 
+@pytest.mark.scenario("NB-47", "NB-50")
 def test_a_bridge_waits_whatever_policies_say_and_with_more_than_clients_may(raw, node, name, bridge, monkeypatch):
     monkeypatch.setattr(flow_control, "MAX_WAITING", ROOM)
     queue, consumer, count = f"small.{name}", raw(), 5 * ROOM
@@ -64,6 +65,34 @@ def test_what_a_bridge_waited_with_is_forgotten_when_it_goes_as_it_comes_again(n
     bridge.close()
     until(lambda: waiting_at(node) == 0, "nothing waits")
     assert node.depth(f"small.{name}") <= ROOM
+
+
+@pytest.mark.scenario("NB-47")
+@pytest.mark.parametrize("sync", ["true", "false"])
+def test_what_has_no_room_at_the_other_broker_keeps_nothing_else_of_the_bridge_waiting(
+    store, node, connect, name, sync
+):
+    slow, fast, count = f"small.{name}", f"fast.{name}", 5 * ROOM
+    with running(store, to(node.port, alwaysSyncSend=sync)) as source:
+        until(lambda: bridged(source), "the bridge")
+        consumers = {each: connect(port=node.port) for each in (slow, fast)}
+        consumers[slow].subscribe(f"/queue/{slow}", ack="client-individual", prefetch=1)
+        consumers[fast].subscribe(f"/queue/{fast}")
+        wait_for_demand(source, f"queue://{slow}", f"queue://{fast}")
+        sender = connect(port=source.port)
+        for number in range(count):
+            for queue in (slow, fast):
+                sender.send(f"/queue/{queue}", str(number).ljust(len(BODY)), wait=False, persistent="true")
+        assert [int(each) for each in consumers[fast].bodies(count)] == list(range(count))
+        until(lambda: waiting_at(node) > 0, "what has no room waits")
+        assert source.depth(slow) > 0
+        for number in range(count):
+            [message] = consumers[slow].take()
+            assert int(message.body) == number
+            consumers[slow].ack(message, wait=False)
+        until(lambda: source.depth(slow) == 0, "all has crossed")
+        [way] = source.ask(lambda admin: admin.networks.stats()).connectors[0].ways
+        assert way.connections == 1
 
 
 def test_a_bridge_that_is_back_takes_the_place_of_its_dead_connection_and_nobody_else_does(raw, name):

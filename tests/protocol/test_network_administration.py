@@ -36,6 +36,7 @@ def connector_of(node: RunningNode) -> ConnectorStats:
     return stats_of(node).connectors[0]
 
 
+@pytest.mark.scenario("NB-67")
 def test_a_broker_tells_what_its_bridges_did_and_for_whom(pair, connect, name):
     a, b = pair
     [before] = connector_of(a).ways
@@ -93,6 +94,7 @@ def test_listeners_are_told_of_bridges_at_both_ends(pair, connect):
         assert f'"brokerName":"{other.name}"' in told.body
 
 
+@pytest.mark.scenario("NB-65")
 def test_a_connector_is_made_changed_stopped_and_removed_while_the_broker_runs(store, connect, name):
     with running(store) as b, running(store) as a:
         definition = {"name": "new", "uri": f"static:(tcp://127.0.0.1:{b.port}){QUICK}", "excluded": ["queue://no.>"]}
@@ -235,6 +237,8 @@ def test_what_the_other_broker_refuses_stays_and_is_tried_again_while_all_else_c
         assert "write" in first.headers["cause"]
         [why] = a.ask(lambda admin: admin.networks.why(Destination.queue(closed)))
         assert "the other broker refuses it" in why["reason"]
+        [demand] = a.ask(lambda admin: admin.networks.demand("bridge")).values()
+        assert {each.destination for each in demand if each.aside} == {f"queue://{closed}"}
         refused = way.bridges[0].refused
         until(lambda: connector_of(a).ways[0].bridges[0].refused > refused, "another try")
         assert consumer.has_no_more()

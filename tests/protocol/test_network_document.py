@@ -57,6 +57,7 @@ def test_of_a_list_of_uris_each_has_a_bridge(store, b, connect, name):
         assert [client.bodies() for client in clients] == [["news"], ["news"]]
 
 
+@pytest.mark.scenario("NB-08")
 def test_a_destination_filter_says_which_advisories_are_heard(store, b, connect, name):
     wanted = f"Queue.{name}.q,ActiveMQ.Advisory.Consumer.Topic.{name}.t"
     with running(store, to(b.port, destinationFilter=wanted)) as a:
@@ -88,6 +89,7 @@ def test_two_connectors_may_have_the_queues_and_the_topics_of_one_broker(store, 
             assert client.has_no_more()
 
 
+@pytest.mark.scenario("VD-10")
 @pytest.mark.parametrize("listens", [False, True])
 def test_a_consumer_behind_a_composite_is_demand_for_it_only_where_the_connector_asks(store, b, connect, listens):
     connector = replace(to(b.port, useVirtualDestSubs=str(listens).lower()), dynamically_included=(TOPIC("composite"),))

@@ -9,7 +9,8 @@ import pytest
 
 from brokerapp.config import NetworkConnector
 from brokerapp.config.reader import parse_config
-from brokerapp.destination import Destination
+from brokerapp.definitions import Definitions, VirtualTopic
+from brokerapp.destination import Destination, Kind
 from tests.protocol.networking import QUICK, bridged, running, start, to, wait_for_demand
 from tests.protocol.running_node import RunningNode, until
 
@@ -47,6 +48,7 @@ def test_without_conduit_subscriptions_three_consumers_get_ten_of_thirty_message
         assert [each.messages.qsize() for each in clients] == [10, 10, 10]
 
 
+@pytest.mark.scenario("NB-12")
 def test_what_is_included_excluded_and_included_statically(store, b, connect):
     example = """<networkConnector uri="static:(tcp://localhost:61617)" name="bridge" conduitSubscriptions="true"
         decreaseNetworkConsumerPriority="false">
@@ -75,6 +77,29 @@ def test_what_is_included_excluded_and_included_statically(store, b, connect):
         until(lambda: b.bodies("always.include.queue") == ["/queue/always.include.queue"], "what always crosses")
         assert consumer.has_no_more()
         assert (a.bodies("exclude.test.foo"), a.bodies("other")) == (["/queue/exclude.test.foo"], ["/queue/other"])
+
+
+@pytest.mark.scenario("NB-31")
+@pytest.mark.parametrize("included", ["dynamically_included", "statically_included"])
+@pytest.mark.parametrize("kind", ["queue", "topic"])
+def test_what_wildcards_include_crosses_and_nothing_else_does(store, b, connect, name, included, kind):
+    patterns = {included: (Destination(Kind(kind), f"global.{name}.>"),)}
+    options = {"staticBridge": "true"} if included == "statically_included" else {}
+    with running(store, replace(to(b.port, **options), **patterns)) as a:
+        until(lambda: bridged(a), "the bridge")
+        plain, wide = connect(port=b.port), connect(port=b.port)
+        for each in ("global", "local"):
+            plain.subscribe(f"/{kind}/{each}.{name}.x", id=each)
+            wide.subscribe(f"/{kind}/{each}.{name}.wide.>", id=each)
+        wanted = [".x", ".wide.>"] if options == {} else [".>"]
+        wait_for_demand(a, *[f"{kind}://global.{name}{each}" for each in wanted])
+        sender = connect(port=a.port)
+        for each in ("local", "global"):
+            sender.send(f"/{kind}/{each}.{name}.x", each, persistent="true")
+            sender.send(f"/{kind}/{each}.{name}.wide.y", each, persistent="true")
+        for consumer in (plain, wide):
+            assert consumer.bodies() == ["global"]
+            assert consumer.has_no_more()
 
 
 @pytest.mark.scenario("NB-32")
@@ -112,6 +137,7 @@ def test_without_advisories_only_what_is_included_statically_crosses(store, conn
         assert a.bodies(name) == [name]
 
 
+@pytest.mark.scenario("NB-60")
 def test_two_duplex_connectors_with_names_of_their_own_lead_to_one_broker(store, b, connect, name):
     topics = [TOPIC(f"outgoing.{system}.{name}") for system in ("System1", "System2")]
     connectors = [
@@ -151,6 +177,39 @@ def test_consumers_with_selectors_at_two_brokers_get_theirs_without_conduit(stor
             sender.send(f"/queue/{name}", str(number), persistent="true", colour=("red", "blue")[number % 2])
         assert clients["red"].bodies(5) == list("02468")
         assert clients["blue"].bodies(5) == list("13579")
+
+
+def test_under_conduit_subscriptions_selectors_are_read_where_messages_come(store, b, connect, name):
+    with running(store) as c, running(store, to(b.port, name="b"), to(c.port, name="c")) as a:
+        consumers = {"red": connect(port=b.port), "blue": connect(port=c.port)}
+        for colour, client in consumers.items():
+            client.subscribe(f"/queue/{name}", selector=f"colour = '{colour}'")
+        wait_for_demand(a, f"queue://{name}", f"queue://{name}")
+        sender = connect(port=a.port)
+        for number in range(10):
+            sender.send(f"/queue/{name}", str(number), persistent="true", colour="red")
+        until(lambda: (a.depth(name), b.depth(name)) == (0, 0), "all across, and what came to the red one consumed")
+        came = consumers["red"].bodies(consumers["red"].messages.qsize())
+        assert 0 < len(came) < 10
+        assert sorted([*came, *c.bodies(name)]) == list("0123456789")  # the rest stays where nobody wants it
+
+
+@pytest.mark.scenario("NB-26")
+def test_a_virtual_topic_that_is_local_makes_no_copies_of_what_bridges_bring(store, connect, name):
+    topic, queue = f"VirtualTopic.{name}", f"Consumer.X.VirtualTopic.{name}"
+    of_b = Definitions(virtual_destinations=(VirtualTopic("VirtualTopic.>", local=True),))
+    of_a = Definitions(virtual_destinations=(VirtualTopic("VirtualTopic.>"),))
+    with running(store, definitions=of_b) as b, running(store, to(b.port), definitions=of_a) as a:
+        consumer, subscriber = connect(port=b.port), connect(port=b.port)
+        consumer.subscribe(f"/queue/{queue}")
+        subscriber.subscribe(f"/topic/{topic}")
+        wait_for_demand(a, f"queue://{queue}", f"topic://{topic}")
+        for node in (a, b):
+            connect(port=node.port).send(f"/topic/{topic}", f"from {node.name}", persistent="true")
+        for each in (consumer, subscriber):
+            assert sorted(each.bodies(2)) == sorted(f"from {node.name}" for node in (a, b))
+            assert each.has_no_more()
+        until(lambda: (a.depth(queue), b.depth(queue)) == (0, 0), "nothing left")
 
 
 def test_the_messages_of_a_group_cross_one_bridge_to_one_consumer_however_small_the_prefetch(store, b, connect, name):

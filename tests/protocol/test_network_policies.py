@@ -15,10 +15,19 @@ from tests.protocol.running_node import RunningNode, until
 
 #: Milliseconds in which as many cross as may: long enough to see that the next ones wait.
 SPAN_MS = 400
+#: Milliseconds that a message stays where it came before it may go back.
+DELAY_MS = 600
 POLICIES = Definitions(
     policies=(
+        *[
+            PolicyEntry(
+                Destination.queue(each), network_bridge_filter=NetworkBridgeFilter(replay_when_no_consumers=True)
+            )
+            for each in ("back.>", "Consumer.*.VirtualTopic.>")
+        ],
         PolicyEntry(
-            Destination.queue("back.>"), network_bridge_filter=NetworkBridgeFilter(replay_when_no_consumers=True)
+            Destination.queue("late.>"),
+            network_bridge_filter=NetworkBridgeFilter(replay_when_no_consumers=True, replay_delay=DELAY_MS),
         ),
         PolicyEntry(
             Destination.queue("slow.>"),
@@ -39,30 +48,45 @@ def pair(store) -> Iterator[tuple[RunningNode, RunningNode]]:
     b.stop()
 
 
-def stuck_at(b: RunningNode, queue: str, connect, a: RunningNode) -> None:
+def stuck_at(b: RunningNode, queue: str, connect, a: RunningNode, sent_to: str = "") -> None:
     """Five messages came from A to B for a consumer that takes none and goes."""
     consumer = connect(port=b.port)
     consumer.subscribe(f"/queue/{queue}", ack="client-individual")
     wait_for_demand(a, f"queue://{queue}")
     sender = connect(port=a.port)
     for number in range(5):
-        sender.send(f"/queue/{queue}", str(number), persistent="true")
+        sender.send(sent_to or f"/queue/{queue}", str(number), persistent="true")
     consumer.take(5)
     consumer.leave()
     wait_for_no_demand(a, f"queue://{queue}")
     until(lambda: a.depth(queue) == 0 and b.depth(queue) == 5, "the messages at B alone")
 
 
-@pytest.mark.scenario("NB-23")
-def test_what_is_stuck_where_nobody_consumes_any_more_goes_back_to_a_consumer_where_it_came_from(pair, connect, name):
+@pytest.mark.scenario("NB-22", "NB-23")
+@pytest.mark.parametrize(
+    ("queue", "sent_to"), [("back.{}", ""), ("Consumer.X.VirtualTopic.{}", "/topic/VirtualTopic.{}")]
+)
+def test_what_is_stuck_where_nobody_consumes_any_more_goes_back_to_a_consumer_where_it_came_from(
+    pair, connect, name, queue, sent_to
+):
     a, b = pair
-    queue = f"back.{name}"
-    stuck_at(b, queue, connect, a)
+    queue = queue.format(name)
+    stuck_at(b, queue, connect, a, sent_to.format(name))
     consumer = connect(port=a.port)
     consumer.subscribe(f"/queue/{queue}")
     assert sorted(consumer.bodies(5)) == list("01234")
     until(lambda: b.depth(queue) == 0, "the acknowledgements")
     assert consumer.has_no_more()
+
+
+def test_it_goes_back_only_when_it_was_there_for_the_delay(pair, connect, name):
+    a, b = pair
+    queue, began = f"late.{name}", time.monotonic()
+    stuck_at(b, queue, connect, a)
+    consumer = connect(port=a.port)
+    consumer.subscribe(f"/queue/{queue}")
+    assert sorted(consumer.bodies(5)) == list("01234")
+    assert time.monotonic() - began >= DELAY_MS / 1000
 
 
 def test_without_the_policy_it_stays_where_it_is(pair, connect, name):

@@ -73,6 +73,7 @@ def send(net: Net, connect, destination: str, letter: str, count: int) -> None:
         sender.send(destination, f"{letter}{number}", persistent="true")
 
 
+@pytest.mark.scenario("NB-17")
 def test_demand_and_messages_go_as_many_bridges_as_their_ttl(net, connect, name):
     chain = net("A B, B C, C D", networkTTL="2")
     queue = f"/queue/{name}"
@@ -97,6 +98,7 @@ def test_two_hops_need_both_ttls(net, connect, name, ttls, arrives):
     assert clients["C"].has_no_more()
 
 
+@pytest.mark.scenario("NB-21")
 def test_topics_in_a_chain_cross_one_bridge(net, connect, name):
     chain = net("A B, B C")
     clients = consumers(chain, connect, f"/topic/{name}", "ABC")
@@ -108,6 +110,7 @@ def test_topics_in_a_chain_cross_one_bridge(net, connect, name):
         assert clients[letter].has_no_more()
 
 
+@pytest.mark.scenario("NB-17", "NB-21")
 def test_in_a_full_mesh_each_message_of_a_queue_comes_once_and_each_of_a_topic_once_to_everybody(net, connect, name):
     mesh = net("A B, B A, A C, C A, B C, C B")
     at_queue = consumers(mesh, connect, f"/queue/{name}", "ABC")
@@ -254,6 +257,58 @@ def test_the_farther_a_consumer_the_later_it_is_served(net, connect, name):
     assert sorted(here.bodies(2)) == ["A0", "A1"]
     assert sorted(near.bodies(3)) == ["A2", "A3", "A4"]
     assert far.has_no_more()
+
+
+@pytest.mark.scenario("NB-56")
+def test_every_broker_on_the_way_keeps_a_topic_for_a_durable_subscriber_until_that_is_deleted(net, connect, name):
+    """A chain, of which the middle is also the hub of two more."""
+    five = net("A B, B A, B C, C B, B D, D B, C E, E C", networkTTL="4")
+    subscriber = connect(port=five["E"].port, **{"client-id": name})
+    subscriber.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": name})
+
+    def kept() -> dict[str, int]:
+        """For bridges, by broker."""
+        return {
+            letter: node.look(
+                lambda node=node: sum(bool(each.subscription.leads_to) for each in node.node.broker.durables)
+            )
+            for letter, node in five.nodes.items()
+        }
+
+    until(lambda: kept() == {"A": 1, "B": 1, "C": 1, "D": 1, "E": 0}, "one at each of the others")
+    subscriber.leave()
+    for letter in "ABCDE":
+        send(five, connect, f"/topic/{name}", letter, 1)
+    back = connect(port=five["E"].port, **{"client-id": name})
+    back.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": name})
+    assert sorted(back.bodies(5)) == ["A0", "B0", "C0", "D0", "E0"]
+    assert back.has_no_more()
+    back.unsubscribe()
+    back.unsubscribe(id="-", **{"activemq.subscriptionName": name})
+    until(lambda: not any(kept().values()), "none")
+
+
+@pytest.mark.scenario("NB-51")
+def test_of_many_brokers_each_that_comes_or_goes_is_counted(store, connect, name):
+    with running(store) as hub, ExitStack() as stack:
+        others = [stack.enter_context(running(store, to(hub.port, duplex="true"))) for _ in range(7)]
+
+        def seen() -> list[str]:
+            return sorted(each.broker for each in hub.ask(lambda admin: admin.networks.stats()).incoming)
+
+        until(lambda: seen() == sorted(each.name for each in others), "all of them")
+        subscribers = [connect(port=each.port) for each in (others[0], others[-1])]
+        for each in subscribers:
+            each.subscribe(f"/topic/{name}")
+        for each in others[:3]:
+            each.ask(lambda admin: admin.networks.stop("bridge"))
+        until(lambda: seen() == sorted(each.name for each in others[3:]), "those that stay")
+        connect(port=hub.port).send(f"/topic/{name}", "to who is there")
+        assert subscribers[1].bodies() == ["to who is there"]
+        for each in others[:3]:
+            each.ask(lambda admin: admin.networks.start("bridge"))
+        until(lambda: seen() == sorted(each.name for each in others), "all of them again")
+        assert subscribers[0].has_no_more()
 
 
 @pytest.mark.scenario("NB-10")

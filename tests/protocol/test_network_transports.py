@@ -60,6 +60,19 @@ def test_a_broker_whose_certificate_is_not_believed_gets_no_bridge(store, b, sch
         assert not bridged(a)
 
 
+@pytest.mark.scenario("NB-68")
+def test_a_bridge_is_had_when_the_handshakes_that_failed_succeed_at_last(store, b, authority, tmp_path):
+    trusted = tmp_path / "trusted.pem"
+    (tmp_path / "other").mkdir()
+    trusted.write_bytes(Authority(tmp_path / "other", "another").pem.read_bytes())
+    connector = NetworkConnector("bridge", f"static:({at(b, 'ssl')}){QUICK}")
+    with running(store, connector, tls=TlsStores(trust_store=KeyStore(str(trusted)))) as a:
+        until(lambda: a.look(lambda: a.node.network.all[0].attempts) > 1, "handshakes that fail")
+        assert not bridged(a)
+        trusted.write_bytes(authority.pem.read_bytes())  # as an operator mends it
+        until(lambda: bridged(a), "the bridge")
+
+
 def test_a_trust_store_that_cannot_be_read_is_named(store, b):
     connector = NetworkConnector("bridge", f"static:({at(b, 'ssl')}){QUICK}")
     with running(store, connector, tls=TlsStores(trust_store=KeyStore("/nowhere/trust.pem"))) as a:

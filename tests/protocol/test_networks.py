@@ -56,6 +56,7 @@ def test_a_queue_is_shared_evenly_between_a_consumer_here_and_those_there(pair, 
     assert abs(there.messages.qsize() - other.messages.qsize()) == 1
 
 
+@pytest.mark.scenario("NB-02")
 @pytest.mark.parametrize("way", [(0, 1), (1, 0)])
 def test_a_message_keeps_its_id_headers_and_body_on_its_way(pair, at, name, way):
     queue, sender, consumer = f"/queue/{name}", at(way[0]), at(way[1])
@@ -69,6 +70,7 @@ def test_a_message_keeps_its_id_headers_and_body_on_its_way(pair, at, name, way)
     assert not [each for each in message.headers if each.startswith("sluice")]
 
 
+@pytest.mark.scenario("NB-13")
 def test_subscribers_of_a_topic_get_a_message_once_each_at_both_ends(pair, at, name):
     topic, clients = f"/topic/{name}", [at(0), at(1), at(1)]
     for client in clients:
@@ -80,6 +82,7 @@ def test_subscribers_of_a_topic_get_a_message_once_each_at_both_ends(pair, at, n
         assert client.messages.empty()
 
 
+@pytest.mark.scenario("NB-01", "NB-34")
 def test_what_waits_when_nobody_consumes_there_stays(pair, at, name):
     queue = f"/queue/{name}"
     at(0).send(queue, "waits", persistent="true")
@@ -130,6 +133,7 @@ def test_with_a_ttl_of_one_a_message_crosses_one_bridge_only(store, connect, nam
             node.stop()
 
 
+@pytest.mark.scenario("NB-16")
 def test_compressed_on_its_way_a_body_arrives_as_it_was(store, connect, name):
     with running(store) as b, running(store, to(b.port, useCompression="true")) as a:
         consumer, sender = connect(port=b.port), connect(port=a.port)
@@ -149,7 +153,7 @@ def test_compressed_on_its_way_a_body_arrives_as_it_was(store, connect, name):
         assert len(sent[0].body) < 1000
 
 
-@pytest.mark.scenario("T10")
+@pytest.mark.scenario("T10", "NB-11")
 @pytest.mark.parametrize("way", [(0, 1), (1, 0)])
 def test_who_gets_a_request_of_another_broker_answers_it(pair, at, name, way):
     asking, answering = at(way[0]), at(way[1])
@@ -185,6 +189,7 @@ def to_virtual(store) -> Iterator[tuple[RunningNode, RunningNode]]:
     b.stop()
 
 
+@pytest.mark.scenario("VD-02")
 def test_who_consumes_a_queue_of_a_virtual_topic_wants_the_topic_of_the_other_broker(to_virtual, connect, name):
     a, b = to_virtual
     clients = [connect(port=b.port) for _ in range(2)]
@@ -197,6 +202,7 @@ def test_who_consumes_a_queue_of_a_virtual_topic_wants_the_topic_of_the_other_br
         assert client.messages.empty()
 
 
+@pytest.mark.scenario("VD-03", "VD-13", "VD-14")
 def test_a_queue_or_topic_to_which_a_composite_forwards_wants_what_is_sent_to_the_composite(to_virtual, connect):
     a, b = to_virtual
     assert "topic://news" not in destinations_of(a)
@@ -211,6 +217,7 @@ def test_a_queue_or_topic_to_which_a_composite_forwards_wants_what_is_sent_to_th
     wait_for_no_demand(a, "topic://news")
 
 
+@pytest.mark.scenario("NB-38")
 def test_what_a_bridge_hands_over_twice_is_kept_once_unless_it_went_back_and_forth(pair, at, connect, name):
     queue, path = f"/queue/{name}", {"sluice-path": "far"}
     bridge = connect(port=pair[1].port, **{"sluice-broker": "far"})

@@ -9,7 +9,7 @@ from brokerapp.definitions import Composite, Leg
 from brokerapp.destination import Destination
 from brokerapp.edit import Edit
 from brokerapp.errors import RequestRefused
-from brokerapp.sending import TestSend
+from brokerapp.handwritten import TestSend
 
 queue = Destination.queue
 

@@ -244,5 +244,5 @@ def test_the_table_has_the_store_only_when_it_is_ours(tmp_path):
     own = processes.Environment.read({"SLUICE_DATA": str(tmp_path)})
     elsewhere = processes.Environment.read({"SLUICE_DATA": str(tmp_path), "REDIS_URL": "redis://store.example:6379"})
     names = [part.name for part in processes.parts(own)]
-    assert names == ["store", "spark", "web", "monitor", "archiver", "worker-default", "worker-spark", "beat"]
+    assert names == ["store", "spark", "worker-spark", "web", "monitor", "archiver", "worker-default", "beat"]
     assert [part.name for part in processes.parts(elsewhere)] == names[1:]

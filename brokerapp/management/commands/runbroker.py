@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between looks at whether our own store still runs.
 WATCH_SECONDS = 0.2
+#: Seconds after which a start that is to end is told so again.
+CANCEL_SECONDS = 1.0
 
 
 class Command(BaseCommand):
@@ -145,8 +147,9 @@ class Command(BaseCommand):
         await asyncio.wait({starting, stop}, return_when=asyncio.FIRST_COMPLETED)
         stop.cancel()
         if not starting.done():
-            starting.cancel()
-            await asyncio.wait({starting})
+            while not starting.done():  # a cancel that meets the end of one of the driver's reads gets lost
+                starting.cancel()
+                await asyncio.wait({starting}, timeout=CANCEL_SECONDS)
             return False
         starting.result()
         self.stdout.write("ready")

@@ -89,7 +89,7 @@ class Chart {
     });
     host.addEventListener("pointerup", (event) => this.choose(this.within(event)));
     host.addEventListener("pointercancel", () => { this.brushed = null; this.draw(); });
-    host.closest("[data-topic]").addEventListener("live:cells", (event) => this.add(event.detail.mark));
+    host.closest("[data-topic]")?.addEventListener("live:cells", (event) => this.add(event.detail.mark));
     document.addEventListener("live:back", () => this.again());
     host.closest("section").querySelector("details.chart-table")?.addEventListener("toggle", () => this.table());
   }

@@ -5,10 +5,10 @@ import pytest
 from brokerapp.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Definitions, Leg
 from brokerapp.destination import Destination
 from brokerapp.engine.bindings import Binding, RoutingType, is_at, new_binding
-from brokerapp.engine.routing import explain, route
+from brokerapp.engine.routing import Route, explain, route, without
 from brokerapp.engine.topology import Topology
 from brokerapp.errors import RequestRefused
-from brokerapp.message import Message
+from brokerapp.message import Copy, Message
 
 queue, topic, parse = Destination.queue, Destination.topic, Destination.parse
 
@@ -43,6 +43,13 @@ def test_a_queue_is_bound_by_the_first_who_calls_it_so(name, exists, expected):
 def test_another_address_or_selector_is_refused(name, bound, selector, rule):
     with pytest.raises(RequestRefused, match=rule):
         new_binding(parse(name), bound, True, selector)
+
+
+def test_a_queue_that_holds_a_copy_elsewhere_gets_none_as_a_bound_one_but_by_other_ways():
+    queue, topic = Destination.queue("q"), Destination.topic("t")
+    bound, by_composite = Copy(queue, topic), Copy(queue, Destination.topic("composite"))
+    found = without(Route([bound, by_composite], bound=["t::q", "t::r"]), ["t::q"])
+    assert (found.queues, found.bound) == ([by_composite], ["t::r"])
 
 
 def test_a_queue_without_an_address_must_be_there():

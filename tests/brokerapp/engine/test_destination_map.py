@@ -87,7 +87,7 @@ def plain(name):
     return ">" if name == ">.>" else name
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(ELEMENTS, max_size=6), ELEMENTS)
 @example(["A.>"], "A.*")
 @example(["A.B.>"], "A.B")
@@ -108,7 +108,7 @@ def test_find_agrees_with_looking_at_every_value(patterns, name):
 CONCRETE = st.lists(st.sampled_from(["A", "B", "C"]), min_size=1, max_size=4).map(".".join)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(ELEMENTS, ELEMENTS, CONCRETE)
 def test_what_a_pattern_covers_it_matches(pattern, other, name):
     if covers(pattern, other) and matches(other, name):

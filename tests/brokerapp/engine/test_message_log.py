@@ -297,6 +297,29 @@ def test_without_consumers_nothing_is_held_in_memory():
     assert (log.depth, log.unloaded, len(log.ready)) == (2, 2, 0)
 
 
+def test_what_nobody_told_of_is_read_before_what_is_new_also_when_the_window_was_forgotten_meanwhile():
+    log = log_of(one := consumer())
+    log.look_again()
+    log.leave(one)
+    log.consumers.append(one)
+    assert not log.give_early([entry(COMING)])
+    log.offer(entry(2))
+    assert log.wants_page
+    page(log, [1, 2])
+    assert dispatched(log) == [("c", 1), ("c", 2)]
+
+
+def test_all_that_nobody_told_of_is_read_page_by_page_to_its_end():
+    log = log_of(consumer(prefetch=5 * PAGE))
+    log.look_again()
+    for first in (1, PAGE + 1):
+        page(log, range(first, first + PAGE))
+        assert len(dispatched(log)) == PAGE
+        assert log.wants_page
+    page(log, [])
+    assert not log.wants_page
+
+
 @pytest.mark.parametrize(("size", "expected"), [(100, WINDOW), (1024 * 1024, 8), (100 * 1024 * 1024, 1)])
 def test_the_window_is_bounded_by_messages_and_by_bytes(size, expected):
     log = log_of(consumer(prefetch=0))
@@ -547,6 +570,36 @@ def test_what_was_given_early_and_acknowledged_before_it_is_stored_leaves_nothin
     assert dispatched(log) == [("c", 2)]
 
 
+def test_nothing_is_kept_of_what_was_given_early_and_is_gone_where_other_nodes_write_too():
+    log = log_of(consumer())
+    log.shared = True
+    for number in range(1, 100):
+        entries = coming(1)
+        assert log.give_early(entries)
+        log.settled(entries)
+        entries[0].message = entry(number).message
+        log.consumers[0].credit += 1
+        log.stored(entries, (number,), (0,))
+    assert (log.depth, log.in_flight) == (0, 0)
+    assert len(log.ahead.taken) <= 1
+
+
+def test_what_was_given_early_and_is_gone_is_passed_over_by_what_was_read_before_it_was_removed():
+    log = log_of(consumer())
+    log.shared = True
+    log.offer_unseen()
+    log.paging = True
+    entries = coming(1)
+    log.coming = 1
+    log.depth += 1
+    log.in_flight += 1
+    log.settled(entries)
+    log.stored(entries, (2,), (0,))
+    log.load([entry(1), entry(2)], log.window)
+    assert dispatched(log) == [("c", 1)]
+    assert not log.ahead.taken
+
+
 # -- all of it at once
 
 
@@ -748,4 +801,4 @@ class LogUnderWork(RuleBasedStateMachine):
 
 
 TestLogUnderWork = LogUnderWork.TestCase
-TestLogUnderWork.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestLogUnderWork.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

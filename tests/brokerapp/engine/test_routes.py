@@ -1,6 +1,7 @@
 """Routing: which physical destinations a message reaches, rule by rule, and that it always comes to an end."""
 
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -214,6 +215,15 @@ def test_a_message_reaches(definitions, queues, destination, expected):
         assert reached(where, Destination.parse(destination)) == sorted(expected)
 
 
+@pytest.mark.parametrize(("path", "copies"), [((), 1), (("far",), 0)])
+def test_a_local_virtual_topic_copies_what_no_bridge_brought(path, copies):
+    where, destination = topology(VirtualTopic("v.>", local=True), queues=["Consumer.A.v.x"]), Destination.topic("v.x")
+    for _ in range(2):
+        found = route(replace(message(), path=path), destination, where)
+        assert [str(each.destination) for each in found.queues] == ["queue://Consumer.A.v.x"] * copies
+        assert [each.destination for each in found.topics] == [destination]
+
+
 @pytest.mark.parametrize("kind", Kind)
 @pytest.mark.parametrize(
     ("forward_only", "send_when_not_matched", "some_match", "keeps"),
@@ -363,7 +373,7 @@ DEFINITIONS = st.one_of(
 )
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(DEFINITIONS, max_size=5, unique_by=lambda each: each.id), st.sets(NAMES), DESTINATIONS)
 def test_routing_always_ends_and_stores_no_copy_twice(definitions, queues, destination):
     where = topology(*definitions, queues=queues)

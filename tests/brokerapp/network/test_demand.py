@@ -71,6 +71,7 @@ def test_when_a_wider_consumer_goes_only_what_the_others_want_crosses(selectors)
     assert found.stopped(gone(3)).end[0].destination.name == "T.b.*"
 
 
+@pytest.mark.scenario("NB-36")
 @pytest.mark.parametrize(
     ("changes", "info"),
     [
@@ -89,6 +90,7 @@ def test_what_is_no_demand(changes, info):
     assert demand(**changes).started(info) == NOTHING
 
 
+@pytest.mark.scenario("NB-07")
 @pytest.mark.parametrize(
     ("path", "priority"),
     [((), -5), (("C",), -8), (("C", "D"), -9)],
@@ -99,6 +101,7 @@ def test_the_farther_a_consumer_the_lower_its_priority(path, priority):
     assert (wanted.priority, wanted.path) == (priority, ("B", *path))
 
 
+@pytest.mark.scenario("NB-06")
 def test_what_is_included_statically_is_wanted_without_consumers_and_stays_excluded_or_not():
     listed = Destination.queue("always")
     found = demand(statically_included=(listed,), excluded=(listed,))
@@ -108,6 +111,7 @@ def test_what_is_included_statically_is_wanted_without_consumers_and_stays_exclu
     assert demand(statically_included=(listed,), excluded=(listed,), exclude_static=True).static() == NOTHING
 
 
+@pytest.mark.scenario("NB-44")
 def test_a_durable_subscription_is_wanted_until_it_is_deleted():
     found = demand()
     [wanted] = found.started(consumer(1, "topic://t", subscriptionName="s", clientId="x")).begin
@@ -133,6 +137,7 @@ def test_a_durable_subscription_nobody_consumes_is_wanted_unless_only_what_is_dy
     assert again.durable
 
 
+@pytest.mark.scenario("NB-35")
 def test_one_for_all_takes_what_any_of_their_selectors_takes_if_it_is_to():
     found = demand(conduit_selectors=True)
     [first] = found.started(consumer(1, selector="a = 1")).begin
@@ -200,10 +205,37 @@ def test_of_the_consumer_of_a_bridge_it_is_known_whom_it_is_for_now():
     assert wanted.origins == {"far:-1:7", "far:-1:8"}
 
 
+@pytest.mark.scenario("NB-53")
 def test_a_list_of_destinations_is_taken_apart():
     info = consumer(1)
     info["destination"]["string"] = "q,topic://t"
     assert begun(demand(), info) == ["queue://q", "topic://t"]
+
+
+@pytest.mark.scenario("NB-58")
+@pytest.mark.parametrize("first", [1, 2])
+def test_a_second_way_to_a_consumer_adds_no_subscription_and_either_may_go(first):
+    """As far as this bridge goes; which of several bridges serves is a matter of brokerapp.rivals."""
+    found, origin = demand(consumer_ttl=3), {"networkConsumerPath": {"ConsumerId": {"connectionId": "far"}}}
+    short, long = consumer(1, "topic://t", ("C",), **origin), consumer(2, "topic://t", ("D", "C"), **origin)
+    assert begun(found, short, long) == ["topic://t"]
+    [wanted] = found.wanted.values()
+    assert (wanted.path, wanted.origins) == (("B", "C"), frozenset({"far::"}))
+    assert found.stopped(gone(first)).end == ()
+    assert wanted.path == (("B", "D", "C") if first == 1 else ("B", "C"))
+    assert found.stopped(gone(3 - first)).end == (wanted,)
+
+
+@pytest.mark.scenario("NB-57")
+@pytest.mark.parametrize("order", [("durable", "plain"), ("plain", "durable")])
+def test_a_plain_consumer_and_a_durable_one_of_a_topic_have_one_each_whichever_goes_first(order):
+    found, named = demand(), {"clientId": "c", "subscriptionName": "s"}
+    assert begun(found, consumer(1, "topic://t"), consumer(2, "topic://t", **named)) == ["topic://t", "topic://t"]
+    for each in order:
+        [over] = (found.forgotten(named) if each == "durable" else found.stopped(gone(1))).end
+        assert over.durable is (each == "durable")
+    assert found.wanted == {}
+    assert begun(found, consumer(3, "topic://t", **named)) == ["topic://t"]  # again
 
 
 def test_consumers_of_other_bridges_on_a_queue_are_not_merged():

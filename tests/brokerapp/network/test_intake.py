@@ -43,7 +43,7 @@ def test_what_was_set_aside_is_tried_again_also_when_some_of_it_was_under_way_fo
 def test_a_subscription_that_the_source_refuses_is_tried_again_unless_nobody_wants_it_any_more(source, intake):
     wanted = {TOPIC.id: TOPIC}
     intake.begin(TOPIC)
-    assert intake.has_begun("begun:1")
+    assert intake.is_of_subscription("begun:1")
     assert intake.refused("begun:1", wanted, "it has a consumer already") is TOPIC
     assert intake.aside == {"1": "it has a consumer already"}
     source.due.pop()()

@@ -15,6 +15,7 @@ TERMS = Terms("bridge", (Address("b", 1),))
 QUEUE, TOPIC = Destination.queue, Destination.topic
 
 
+@pytest.mark.scenario("NB-03", "NB-04", "NB-05")
 @pytest.mark.parametrize(
     ("changes", "target", "reason"),
     [

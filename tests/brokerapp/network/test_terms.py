@@ -43,6 +43,7 @@ def test_a_pair_of_master_and_slave_is_tried_in_turn():
     assert not terms().in_turn
 
 
+@pytest.mark.scenario("NB-09")
 def test_defaults_are_those_of_the_documents():
     found = terms()
     assert (found.message_ttl, found.consumer_ttl, found.conduit_subscriptions, found.duplex) == (1, 1, True, False)

@@ -21,7 +21,7 @@ convert_string_expressions: hyphenated_props:
 words = st.lists(st.sampled_from(SCRAPS.split()), max_size=12)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_the_predicate_agrees_with_a_simple_reading_of_the_tree(random):
     tree = random_condition(random)
@@ -31,7 +31,7 @@ def test_the_predicate_agrees_with_a_simple_reading_of_the_tree(random):
         assert selector.evaluate(headers) is verdict(tree, headers), (render(tree), headers)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.randoms(use_true_random=False))
 @pytest.mark.scenario("SE-16")
 def test_a_rendered_tree_is_read_as_the_same_tree(random):
@@ -45,7 +45,7 @@ def test_any_name_can_be_rendered(name):
     assert parse(render(tree) + " = 1").left == tree
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_an_explanation_comes_to_what_the_selector_comes_to(random):
     selector, headers = Selector("", random_condition(random)), random_headers(random)
@@ -58,7 +58,7 @@ def test_an_explanation_comes_to_what_the_selector_comes_to(random):
         waiting += clause.clauses
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.text() | words.map(" ".join) | words.map("".join))
 @example("n = 1e999")
 @example("n = " + "9" * 5000)

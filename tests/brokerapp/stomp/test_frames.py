@@ -210,7 +210,7 @@ def cut(data, places):
     return [data[start:end] for start, end in itertools.pairwise(edges)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(FRAMELIKE, st.lists(st.integers(0, 10_000), max_size=5), st.sampled_from(["1.0", "1.1", "1.2"]))
 @example(b"DISCONNECT\0\na:b\n\n\0", [12], "1.2")
 def test_any_bytes_in_any_pieces_give_the_same_frames_or_a_protocol_error(data, places, version):
@@ -224,7 +224,7 @@ TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 NAME = TEXT.filter(bool)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.lists(st.tuples(st.dictionaries(NAME, TEXT, max_size=5), st.binary(max_size=50)), min_size=1, max_size=4),
     st.lists(st.integers(0, 10_000), max_size=6),
@@ -246,7 +246,7 @@ PLAIN = st.text(st.characters(exclude_characters="\0\n\r:", exclude_categories=[
 SAYABLE = {"1.0": PLAIN, "1.1": TEXT.map(lambda text: text.rstrip("\r")), "1.2": TEXT}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.sampled_from(["1.0", "1.1", "1.2"]),
     st.data(),

@@ -304,7 +304,7 @@ def test_what_a_frame_asks_depends_on_the_version(version, command, headers, exp
         assert session.receive(frame) == expected
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.sampled_from(VERSIONS),
     st.sampled_from(["SEND", "SUBSCRIBE", "UNSUBSCRIBE", "ACK", "NACK", "BEGIN", "CONNECT", "DISCONNECT", "x"]),

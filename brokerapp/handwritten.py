@@ -1,0 +1,44 @@
+"""A message as an operator writes it: plain values, so that the console has it without the broker that sends it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from brokerapp.actions import Send
+from brokerapp.message import DEFAULT_PRIORITY, escape
+
+
+@dataclass(frozen=True, slots=True)
+class TestSend:
+    """A message as an operator gives it."""
+
+    __test__ = False  # no test, whatever pytest thinks of its name
+
+    destination: str  #: native or STOMP form, lists and fully qualified names included
+    properties: Mapping[str, str] = field(default_factory=dict)  #: those with AMQ_SCHEDULED_* names delay it
+    body: bytes = b""
+    persistent: bool = True
+    priority: int = DEFAULT_PRIORITY
+    expires: int = 0  #: milliseconds since the epoch; 0: never
+    is_bytes: bool = False  #: consumers are told the body's length, and take it for bytes
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return values | {"properties": dict(self.properties), "body": base64.b64encode(self.body).decode()}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> TestSend:
+        """The inverse of to_json."""
+        return TestSend(**{**data, "body": base64.b64decode(data["body"])})
+
+    def send(self, more: Mapping[str, str]) -> Send:
+        """What a client would ask, with more properties."""
+        lines = "".join(f"{escape(name)}:{escape(value)}\n" for name, value in {**self.properties, **more}.items())
+        return Send(
+            self.destination, lines, self.body, self.persistent, self.priority, self.expires, None, None, None,
+            self.is_bytes,
+        )  # fmt: skip

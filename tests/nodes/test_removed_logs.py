@@ -1,0 +1,54 @@
+"""Logs that one node removes while another one stores into them."""
+
+import pytest
+
+from tests.nodes.test_takeover import _slow_to_store
+from tests.protocol.running_node import until
+
+
+def _logs(broker):
+    return set(broker.ask(lambda store: store.logs()))
+
+
+def _queues(broker, node):
+    return broker[node].node.broker.queues
+
+
+@pytest.mark.parametrize("home", "ab")
+def test_a_durable_subscription_that_is_removed_as_another_node_stores_into_it_is_gone_and_may_come_again(
+    broker, client, name, home
+):
+    homes = broker[home].node.broker.homes
+    name = next(each for each in map(f"{name}-{{}}".format, range(99)) if homes.is_here(f"subscription://{each}:s"))
+    log, durable = f"subscription://{name}:s", {"activemq.subscriptionName": "s"}
+    subscriber, sender = client("b", **{"client-id": name}), client("a")
+    subscriber.subscribe(f"/topic/{name}", **durable)
+    subscriber.unsubscribe()
+    with _slow_to_store(broker["a"], 0.5):
+        sender.send(f"/topic/{name}", "lost", wait=False, persistent="true")
+        until(lambda: broker["a"].look(lambda: broker["a"].node.broker.committer.brings_to(log)), "a stores into it")
+        subscriber.frame("UNSUBSCRIBE", id="s", **durable)
+        sender.round_trip()
+    for node in "ab":
+        until(lambda node=node: _queues(broker, node).get(log) is None, f"{node} knows it no more")
+    until(lambda: log not in _logs(broker), "it is removed from the store")
+    subscriber.subscribe(f"/topic/{name}", **durable)
+    sender.send(f"/topic/{name}", "kept", persistent="true")
+    assert subscriber.bodies() == ["kept"]
+    broker.start("c")  # it can read what the store says of all logs
+    broker.stop("c")
+
+
+def test_what_arrives_for_a_temporary_queue_that_is_gone_costs_no_link(broker, client, name):
+    owner, sender = client("a"), client("b")
+    owner.subscribe("/temp-queue/r", id="r")
+    owner.send(f"/queue/{name}", "x", reply_to="/temp-queue/r", persistent="true")
+    sender.subscribe(f"/queue/{name}")
+    [message] = sender.take()
+    [log] = [each.name for each in _queues(broker, "a") if each.destination.is_temporary]
+    assert message
+    owner.leave()
+    until(lambda: _queues(broker, "a").get(log) is None, "it is gone")
+    homes = broker["a"].node.broker.homes
+    broker["a"].look(lambda: homes._arrived(homes.others[0], log, 1, 1, 1, 1))
+    until(lambda: log not in _logs(broker), "nothing is left of it")

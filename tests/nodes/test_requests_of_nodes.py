@@ -1,0 +1,173 @@
+"""What clients and operators ask of a destination, whichever nodes its messages and consumers are at."""
+
+from dataclasses import replace
+
+import pytest
+
+from brokerapp.definitions import PolicyEntry
+from brokerapp.destination import Destination
+from brokerapp.errors import BrokerError, StoreUnavailable
+from tests.protocol.running_node import until
+
+
+@pytest.fixture
+def queue(broker, name):
+    """A queue at home at a."""
+    return broker.queue_at("a", name)
+
+
+@pytest.fixture
+def filled(client, queue):
+    """It holds three messages that were sent at b, of which a has not heard more than their number."""
+    sender = client("b")
+    for number in range(3):
+        sender.send(f"/queue/{queue}", str(number), persistent="true")
+
+
+@pytest.mark.parametrize("node", ["a", "b"])
+def test_a_browser_sees_what_was_sent_at_any_node(client, queue, filled, node):
+    client("a").send(f"/queue/{queue}", "3", persistent="true")
+    browser = client(node)
+    browser.subscribe(f"/queue/{queue}", browser="true")
+    assert browser.bodies(4) == ["0", "1", "2", "3"]
+
+
+def test_an_operator_moves_what_was_sent_at_any_node(broker, queue, filled):
+    target = f"{queue}.moved"
+    assert broker.admin(lambda admin: admin.move(Destination.queue(queue), Destination.queue(target))) == 3
+    assert (broker.depth(queue), broker.depth(target)) == (0, 3)
+
+
+def test_a_topic_with_subscribers_at_another_node_is_not_deleted(broker, client, name):
+    for number in range(2):
+        client("b").subscribe(f"/topic/{name}.{number}")
+    for number in range(2):
+        with pytest.raises(BrokerError, match="has subscribers"):
+            broker.admin(lambda admin, number=number: admin.delete(Destination.topic(f"{name}.{number}")))
+
+
+@pytest.mark.parametrize("node", ["a", "b"])
+def test_a_durable_subscription_in_use_is_not_deleted_wherever_it_is_at_home(broker, client, name, node):
+    consumer = client(node, **{"client-id": name})
+    for number in range(6):  # some are at home at the other node
+        consumer.subscribe(f"/topic/{name}", id=f"{number}", **{"activemq.subscriptionName": f"{number}"})
+    for number in range(6):
+        consumer.frame("UNSUBSCRIBE", **{"id": "none", "activemq.subscriptionName": f"{number}"})
+        assert "its consumers unsubscribe first" in consumer.error().headers["message"]
+    consumer.send(f"/topic/{name}", "x", persistent="true")
+    assert consumer.bodies(6) == ["x"] * 6
+    for number in range(6):
+        consumer.unsubscribe(id=f"{number}")
+        consumer.frame("UNSUBSCRIBE", **{"id": "none", "activemq.subscriptionName": f"{number}"})
+    assert not [each for each in broker["a"].node.broker.durables if each.subscription.client_id == name]
+
+
+@pytest.mark.parametrize("node", ["a", "b"])
+def test_a_shared_subscription_in_use_keeps_what_it_keeps_wherever_it_is_at_home(client, name, node):
+    consumer, other = client("a"), client(node)
+    for number in range(6):
+        shared = {"activemq.subscriptionName": f"{name}.{number}", "activemq.shared": "true"}
+        consumer.subscribe(f"/topic/{name}", id=f"{number}", **shared)
+        other.subscribe(f"/topic/{name}.other", id=f"{number}", **shared)
+        assert "consumers" in other.error().headers["message"]
+    other.send(f"/topic/{name}", "x", persistent="true")
+    assert consumer.bodies(6) == ["x"] * 6
+    for number in range(6):
+        shared = {"activemq.subscriptionName": f"{name}.{number}", "activemq.shared": "true"}
+        consumer.unsubscribe(id=f"{number}")
+        other.subscribe(f"/topic/{name}.other", id=f"{number}", **shared)
+    other.send(f"/topic/{name}.other", "y", persistent="true")
+    assert other.bodies(6) == ["y"] * 6
+
+
+@pytest.fixture
+def full(broker, client, name):
+    """A queue that has no room."""
+
+    async def define(admin):
+        policies = (PolicyEntry(Destination.queue(f"{name}.full"), store_limit=1024),)
+        return await admin.define(replace(await admin.definitions(), policies=policies), "test")
+
+    broker["a"].wait_for_definitions(broker.admin(define).version)
+    sender, flow = client("a"), broker["a"].node.broker.flow
+    for _ in range(5):
+        sender.send(f"/queue/{name}.full", "x" * 400, wait=False, persistent="true")
+    until(lambda: broker["a"].look(lambda: list(flow.waiting())), "it is full")
+    return f"{name}.full"
+
+
+def test_what_is_acknowledged_in_transactions_is_held_where_its_log_is_next_and_is_no_debt(
+    broker, client, queue, full, filled
+):
+    """In one that is open, and in one whose COMMIT waits for room."""
+    consumer, flow = client("a"), broker["a"].node.broker.flow
+    consumer.subscribe(f"/queue/{queue}", ack="client-individual", prefetch=1)
+    for transaction in ("waits", "open"):
+        consumer.frame("BEGIN", transaction=transaction)
+        consumer.ack(*consumer.take(), transaction=transaction)
+        consumer.send(f"/queue/{full}", "y" * 400, transaction=transaction)
+    consumer.take()
+    consumer.frame("COMMIT", wait=False, transaction="waits")
+    until(lambda: broker["a"].look(lambda: any(each.settled for each in flow.waiting())), "the COMMIT waits")
+    homes = leave(broker, queue)
+    [subscription] = homes.abroad.consumers(broker["a"].node.broker.queues[f"queue://{queue}"])
+    assert broker["a"].look(lambda: homes.abroad._facts(subscription, homes.me))["credit"] == subscription.credit == 0
+    broker["a"].look(homes.coming.take)
+    other = client("a")
+    other.subscribe(f"/queue/{queue}")
+    assert other.has_no_more()
+    other.subscribe(f"/queue/{full}", id="full")
+    assert len([each for each in other.take(6) if each.body.startswith("y")]) == 1
+    until(lambda: broker.depth(queue) == 2, "the COMMIT is done")
+    assert other.has_no_more()
+
+
+@pytest.fixture
+def held(broker, client, queue):
+    """Of two messages of the queue a consumer at a holds one."""
+    consumer = client("a")
+    consumer.subscribe(f"/queue/{queue}", ack="client-individual", prefetch=1)
+    for number in range(2):
+        consumer.send(f"/queue/{queue}", str(number), persistent="true")
+    [message] = consumer.take()
+    return consumer, message
+
+
+def leave(broker, queue):
+    """Let the home of the queue have it no more, as when it moves to another node."""
+    homes, log = broker["a"].node.broker.homes, broker["a"].node.broker.queues[f"queue://{queue}"]
+
+    def vacate():
+        homes.abroad.move_out(log)
+        log.away = True
+        log.vacate()
+
+    broker["a"].look(vacate)
+    return homes
+
+
+@pytest.mark.parametrize("verb", ["purge", "remove"])
+def test_what_consumers_hold_is_left_alone_while_the_home_of_a_queue_has_not_taken_it_yet(broker, queue, held, verb):
+    consumer, message = held
+    homes = leave(broker, queue)
+    broker["a"].look(lambda: broker["a"].node.broker.timers.at(0, homes.coming.take))  # a moment later
+    assert broker.admin(lambda admin: getattr(admin, verb)(Destination.queue(queue))) == 1
+    assert broker.depth(queue) == 1
+    consumer.ack(message)
+    assert broker.depth(queue) == 0
+
+
+def test_who_asks_for_messages_of_a_queue_that_moves_meanwhile_is_told_to_ask_again(broker, queue, held, monkeypatch):
+    homes = broker["a"].node.broker.homes
+    monkeypatch.setattr(homes.coming, "awaits", lambda _log: False)  # asked a moment before
+    leave(broker, queue)
+    for ask in (
+        lambda admin: admin.purge(Destination.queue(queue)),
+        lambda admin: admin.remove(Destination.queue(queue)),
+        lambda admin: admin.delete(Destination.queue(queue)),
+        lambda admin: admin.step("remove", Destination.queue(queue), range(1, 100_000, 1000)),
+    ):
+        with pytest.raises(StoreUnavailable, match="moved to another node: ask again"):
+            broker.admin(ask)
+    assert broker.depth(queue) == 2
+    broker["a"].look(homes.coming.take)
