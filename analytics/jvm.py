@@ -32,10 +32,10 @@ _AS_LAUNCHED = (
     "--sun-misc-unsafe-memory-access=allow", "--enable-native-access=ALL-UNNAMED",
 )  # fmt: skip
 #: What ran so often is compiled again, with all care: 100 times as often as Java's own measure, by which the compiler
-#: takes a third of the CPU of a start and of the first analyses. What goes through millions of events is soon there.
+#: takes a third of the CPU of a start and of the first analyses. What goes through millions of events is soon there;
+#: code with loops that is called once a batch of rows, too, since few calls suffice for it as before.
 _COMPILED_LATER = (
-    "-XX:Tier4InvocationThreshold=500000", "-XX:Tier4MinInvocationThreshold=60000",
-    "-XX:Tier4CompileThreshold=1500000", "-XX:Tier4BackEdgeThreshold=4000000",
+    "-XX:Tier4InvocationThreshold=500000", "-XX:Tier4CompileThreshold=1500000", "-XX:Tier4BackEdgeThreshold=4000000",
 )  # fmt: skip
 _OURS = (
     f"-Xmx{HEAP}", "-XX:+UseParallelGC", "-XX:+ExitOnOutOfMemoryError", "-Djava.net.preferIPv4Stack=true",

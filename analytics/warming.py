@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 from analytics import durable
 from analytics.archive import BrokerArchive, Commit
 from analytics.execution import Execution
+from analytics.outcome import RunCancelled
 from analytics.request import AnalysisRequest
 from analytics.runs import Runs
 from analytics.session import connected, url_of
@@ -47,10 +49,17 @@ def warm_up(environment: Environment) -> None:
         since_us = until_us - MINUTES * _MINUTE_US
         BrokerArchive(own.archive, NOBODY).append(_traffic(since_us), Commit(offset="1-0"))
         request = AnalysisRequest("traffic", since_us=since_us, until_us=until_us)
-        for number in range(ROUNDS):
-            if Runs(environment).any_begun(began):  # which warms it up as well, for somebody who waits for it
-                break
-            Execution(f"warm-up-{number}", request, own, lambda **_: None).run()
+        runs = Runs(environment)
+
+        def give_way(**_: object) -> None:
+            """A run that somebody waits for warms it up as well, and has the machine to itself."""
+            if runs.any_begun(began):
+                raise RunCancelled
+
+        with suppress(RunCancelled):
+            for number in range(ROUNDS):
+                give_way()
+                Execution(f"warm-up-{number}", request, own, give_way).run()
 
 
 def _traffic(since_us: int) -> pa.Table:

@@ -8,49 +8,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from brokerapp.destination import Destination
-from brokerapp.engine.dead_letters import CAUSE
-from brokerapp.engine.schedule import HEADERS as SCHEDULE
 from brokerapp.errors import RequestRefused
-from brokerapp.handwritten import TestSend
+from brokerapp.handwritten import TestSend, portion, weight
 from brokerapp.message import DEFAULT_PRIORITY
-from brokerapp.selectors.values import DECIMAL_NUMBER
+from brokerapp.properties import check_name, check_text, is_own
 
-#: Headers that STOMP or the broker give a meaning; all others are properties.
-STANDARD = frozenset(
-    {
-        "message-id", "destination", "original-destination", "timestamp", "expires", "priority", "persistent",
-        "redelivered", "correlation-id", "reply-to", "type", "content-type", "content-length", "receipt",
-        "transaction", "subscription", "ack",
-    }
-)  # fmt: skip
-#: Of those, the ones that are set and removed like a property.
-EDITABLE = ("correlation-id", "reply-to", "type", "content-type")
-#: What the broker writes about a message: not the application's own, so not in an edited copy.
-BROKERS_OWN = frozenset(
-    {
-        CAUSE, "dlqDeliveryCount", "dlqConsumer", "dlqTime", "dlqRoute", "originalExpiration", "originalDeliveryMode",
-        "resubmitCount", "resubmittedBy", "resubmittedTime", "resubmittedFrom", "sentBy", "scheduledJobId",
-        "transformation-error", "sluice-path",
-    }
-)  # fmt: skip
-#: What only the broker says of who sent a message and how it was delivered: it stays, and nobody sets it.
-NOT_SET = frozenset({"JMSXUserID", "JMSXDeliveryCount", "JMSRedelivered"})
-#: Types of properties, and what a value of each must look like. STOMP knows text only: a type is a promise about it.
-TYPES: dict[str, re.Pattern[str]] = {
-    "text": re.compile(r"(?s).*"),
-    "number": re.compile(DECIMAL_NUMBER),
-    "boolean": re.compile("true|false"),
-}
 #: Names that one edit sets and removes: as many as a form can show.
 MAX_NAMES = 64
-#: Characters of a name or value: what a STOMP client sends in one header line of usual length limits.
-MAX_TEXT = 10_000
 #: Bytes of a body that is given: it is kept with the job, and sent to the node with each step.
 MAX_BODY = 1024 * 1024
 #: The longest time to live that can be given, seconds.
@@ -76,6 +44,10 @@ class Edit:
         """Whether the message that comes of it differs at all."""
         given = (self.persistent, self.priority, self.lives, self.body)
         return bool(self.set or self.remove) or any(each is not None for each in given)
+
+    def portion(self, most: int) -> int:
+        """How many messages are edited at once, at most so many: what is given comes once for each of them."""
+        return portion(most, weight(self.set, self.body or b""))
 
     def check(self) -> None:
         """Raise RequestRefused that names what cannot be changed so, and the rule."""
@@ -142,64 +114,12 @@ class Edit:
         return found + ([("originals", "stay")] if self.keeps else [])
 
 
-def is_own(name: str) -> bool:
-    """Whether a header is the application's own, so that an edited copy has it too."""
-    return name in EDITABLE or not (name in STANDARD or name in BROKERS_OWN)
-
-
-def home_of(headers: Mapping[str, str], original: str | None, here: Destination) -> Destination:
-    """Where an edited message goes when nobody says where: a dead letter to where it failed, others to where they are.
-
-    Raises InvalidDestination.
-    """
-    return Destination.parse(original) if original and CAUSE in headers else here
-
-
-def typed(name: str, kind: str, value: str) -> str:
-    """The value, which is of this type. Raises RequestRefused."""
-    if not TYPES.get(kind, TYPES["text"]).fullmatch(value):
-        raise RequestRefused(f"property {name!r}: {value[:40]!r} is no {kind}")
-    return value
-
-
-def type_of(value: str) -> str:
-    """The narrowest type a value is of."""
-    return next(kind for kind in ("number", "boolean", "text") if TYPES[kind].fullmatch(value))
-
-
 def body_of(text: str, encoding: str) -> bytes:
     """A body as somebody wrote it: as text, or in base64. Raises RequestRefused."""
     try:
         return base64.b64decode(text, validate=True) if encoding == "base64" else text.encode()
     except (binascii.Error, ValueError) as error:
         raise RequestRefused(f"body: it is no base64: {error}") from None
-
-
-def check_name(name: str) -> None:
-    """Raise RequestRefused for what is no name of a property, or of a header that may be edited."""
-    check_text("a property's name", name)
-    if not name:
-        raise RequestRefused("a property has no name")
-    if name in EDITABLE:
-        return
-    if name in STANDARD or name in SCHEDULE:
-        raise RequestRefused(f"{name!r} is no property, and none of the headers that are edited: {_all(EDITABLE)}")
-    if name in BROKERS_OWN:
-        raise RequestRefused(f"{name!r} is written by the broker, and an edited message begins without it")
-    if name in NOT_SET:
-        raise RequestRefused(f"{name!r} is for the broker to say")
-
-
-def check_text(what: str, text: str) -> None:
-    """Raise RequestRefused for what no header line can hold."""
-    if "\0" in text:
-        raise RequestRefused(f"{what} holds a NUL, which ends a frame")
-    if len(text) > MAX_TEXT:
-        raise RequestRefused(f"{what} has {len(text):,} characters, more than {MAX_TEXT:,}")
-
-
-def _all(names: Iterable[str]) -> str:
-    return ", ".join(names)
 
 
 def _number(text: str | None, otherwise: int) -> int:

@@ -10,6 +10,9 @@ from typing import Any
 from brokerapp.actions import Send
 from brokerapp.message import DEFAULT_PRIORITY, escape
 
+#: Bytes that operators have the store take in at once: it stands still for all while it does.
+BYTES_AT_ONCE = 8 * 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class TestSend:
@@ -36,9 +39,19 @@ class TestSend:
         return TestSend(**{**data, "body": base64.b64decode(data["body"])})
 
     def send(self, more: Mapping[str, str]) -> Send:
-        """What a client would ask, with more properties."""
+        """What a client would ask, with more properties, which the broker writes."""
         lines = "".join(f"{escape(name)}:{escape(value)}\n" for name, value in {**self.properties, **more}.items())
         return Send(
             self.destination, lines, self.body, self.persistent, self.priority, self.expires, None, None, None,
             self.is_bytes,
         )  # fmt: skip
+
+
+def weight(properties: Mapping[str, str], body: bytes) -> int:
+    """About how many bytes this is in each message."""
+    return len(body) + sum(len(name) + len(value) for name, value in properties.items())
+
+
+def portion(most: int, weight: int) -> int:
+    """How many messages of so many bytes go at once, at most so many: all wait while the store takes them in."""
+    return max(1, min(most, BYTES_AT_ONCE // max(1, weight)))

@@ -119,6 +119,14 @@ class Listeners:
         for each in self._open:
             each.endpoint.stop()
 
+    def abandon(self) -> None:
+        """Take no more connections, and let go of those that are there, also of who has not logged in yet, and of the
+        broker's own parts: nobody would be answered.
+        """
+        self.close()
+        for each in (self.own, *[one.endpoint for one in self._open]):
+            each.abandon()
+
     def close(self) -> None:
         """Take no more connections; those that are there stay."""
         for each in self._open:

@@ -171,7 +171,7 @@ class Node:
     async def _make_broker(self, definitions: Definitions) -> Broker:
         """The broker, which knows its limits and how much the store holds."""
         memory = await self._store.memory()
-        if (found := loss(memory)) and not self.config.settings.delete_all_messages_on_startup:
+        if found := loss({**memory, "kept": self.config.settings.keeps_messages}):
             logger.warning("not durable: %s; %s", found, REMEDY)
         total = store_limit(self.config.store_limit, memory)
         self._limits = Limits(
@@ -317,9 +317,7 @@ class Node:
     def _shut(self) -> None:
         """Take no more clients, and let go of those that are there."""
         if self._listeners is not None:
-            self._listeners.close()
-            for client in list(self.broker.clients.values()):
-                client.sink.close()
+            self._listeners.abandon()
 
     async def _tick(self) -> None:
         while True:

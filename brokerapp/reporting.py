@@ -77,7 +77,7 @@ class Reporting:
             trace={"recorded": trace.recorded, "dropped": trace.dropped, "pending": trace.pending},
             store={
                 **memory, "message_limit": self._limits.total, "temp_limit": self._limits.temp or self._limits.total,
-                "temp_used": self._broker.committer.temp,
+                "temp_used": self._broker.committer.temp, "kept": self._broker.settings.keeps_messages,
             },
             memory={"used": self._broker.quotas.held, "limit": self._broker.quotas.memory},
             network=self._network().to_json(),

@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from brokerapp import properties
 from brokerapp.actions import Send
 from brokerapp.broker import Broker
 from brokerapp.client import Client
 from brokerapp.destination import Destination, list_of
 from brokerapp.engine.routing import explain
 from brokerapp.errors import BrokerError, LimitExceeded, RequestRefused
-from brokerapp.handwritten import TestSend
+from brokerapp.handwritten import TestSend, portion, weight
 
 #: Messages alike that one request may send.
 MAX_COUNT = 10_000
@@ -43,12 +44,14 @@ class Sending:
     async def send(self, message: dict[str, Any], count: int, actor: str) -> dict[str, Any]:
         """Send so many messages alike. The first one's id, how many were sent, and where messages like it come now."""
         wanted = TestSend.from_json(message)
+        properties.check(wanted.properties, may_wait=True)
         if not 0 < count <= MAX_COUNT:
             raise RequestRefused(f"{count} messages at once: from 1 to {MAX_COUNT} can be sent")
         first, sent, send = "", 0, wanted.send({"sentBy": actor} if actor else {})
+        at_once = portion(AT_ONCE, weight(wanted.properties, wanted.body))
         try:
             while sent < count:
-                size = min(AT_ONCE, count - sent)
+                size = min(at_once, count - sent)
                 under_way = [self._give(send)]
                 first = first or self._broker.publishing.last_id
                 under_way += [self._give(send) for _ in range(size - 1)]

@@ -69,5 +69,10 @@ class Settings:
     bridge_groups: frozenset[str] | None = None  #: who may be a bridge of another broker; None: see bridging.py
     selector_cache: SelectorCacheSettings | None = None  #: None: former consumers' selectors are not remembered
 
+    @property
+    def keeps_messages(self) -> bool:
+        """Whether messages are to be there after a start."""
+        return not self.delete_all_messages_on_startup
+
 
 DEFAULT_SETTINGS = Settings()

@@ -207,11 +207,14 @@ class BrowsedMessage:
     seq: int  #: position in its log; grows with time of arrival, unique in the broker
     id: str  #: message-id; all copies of one message share it
     destination: str  #: STOMP form
-    original_destination: str | None  #: STOMP form
+    original_destination: str | None  #: as a consumer would be told, STOMP form
     headers: dict[str, str]  #: as a consumer would get them, standard ones and properties
     body: bytes
     size: int  #: bytes of the body
     path: tuple[str, ...] = ()  #: brokers of a network that it crossed
+    #: Where it failed, or was moved from, as the message itself says, STOMP form: it goes back there (see homeward),
+    #: while `original_destination` may name the virtual destination by which this copy came.
+    came_from: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,20 +17,22 @@ from brokerapp import clock
 from brokerapp.broker import Broker
 from brokerapp.client import Placed
 from brokerapp.destination import Destination, Kind
-from brokerapp.edit import Edit, home_of
-from brokerapp.engine.dead_letters import CAUSE
+from brokerapp.edit import Edit
+from brokerapp.engine.dead_letters import FAILURE
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.window import PAGE
 from brokerapp.entries import entry_of
 from brokerapp.errors import RequestRefused
 from brokerapp.handwritten import TestSend
+from brokerapp.homeward import ORIGIN, home_of
 from brokerapp.message import Message
+from brokerapp.properties import NOT_SET, check
 from brokerapp.recording.schema import DROP
 from brokerapp.store import StoredEntry
 from brokerapp.transfers import NOTHING, Transfers, check_here
 
-#: Messages of one step: bounds how long one call of the store takes.
+#: Messages of one step: bounds how long who asks for it waits.
 MAX_STEP = 500
 #: What can be done to messages.
 MOVE, COPY, RETRY, REMOVE, EDIT = ACTIONS = ("move", "copy", "retry", "remove", "edit")
@@ -40,8 +42,10 @@ DONE, HELD, GONE, REFUSED = "done", "held", "gone", "refused"
 #: Headers that say who sent a message again, when (milliseconds since the epoch) and how often; and of which message,
 #: which has another id, an edited one was made.
 COUNT, ACTOR, TIME, EDITED_FROM = "resubmitCount", "resubmittedBy", "resubmittedTime", "resubmittedFrom"
-#: What a dead letter says of its failure: not true any more when it is tried again. Its way (`dlqRoute`) stays.
-FAILURE = dict.fromkeys((CAUSE, "dlqDeliveryCount", "dlqConsumer", "dlqTime"))
+
+
+#: What takes the place of a message that goes there.
+Anew = Callable[[Entry, Destination], TestSend]
 
 
 @dataclass
@@ -52,15 +56,16 @@ class Deal:
     action: str
     target: Callable[[Entry], Destination | None] | None
     actor: str
-    edit: Edit | None = None  #: of the action of that name
+    anew: Anew | None = None  #: of an edit
+    takes: bool = True  #: whether messages leave the queue
+    page: int = PAGE  #: messages that are dealt with in one unit of the store, at most
     outcomes: dict[int, tuple[str, str]] = field(default_factory=dict)  #: by number: how it ended, and a detail
     ids: dict[int, str] = field(default_factory=dict)  #: by number: message-ids of those that were found
-    new_ids: dict[int, str] = field(default_factory=dict)  #: by number: message-ids of what edited ones became
+    edited: dict[int, Placed] = field(default_factory=dict)  #: by number: what edited ones became
 
-    @property
-    def takes(self) -> bool:
-        """Whether messages leave the queue."""
-        return self.action != COPY and not (self.edit is not None and self.edit.keeps)
+    def new_id(self, seq: int) -> str:
+        """The message-id of what an edited one became; "" for any other."""
+        return self.edited[seq].message.id if seq in self.edited else ""
 
 
 class Steps:
@@ -83,14 +88,12 @@ class Steps:
             raise RequestRefused(f"{action!r} is none of {', '.join(ACTIONS)}")
         if len(seqs) > MAX_STEP:
             raise RequestRefused(f"{len(seqs)} messages are more than the {MAX_STEP} of one step")
-        log = self._transfers.log_of(queue)
-        deal = Deal(log, action, self._target(log, action, target), actor, _edit(action, edit))
-        await self._each_page(log, sorted(set(seqs)), lambda found: self._done_with(deal, found))
-        await self._broker.committer.barrier()
-        self._broker.delivery.touched[log] = None
-        return [
-            [seq, *deal.outcomes.get(seq, (GONE, "")), deal.ids.get(seq, ""), deal.new_ids.get(seq, "")] for seq in seqs
-        ]
+        log, wanted = self._transfers.log_of(queue), _edit(action, edit)
+        deal = Deal(log, action, self._target(log, action, target), actor, takes=action != COPY)
+        if wanted is not None:
+            deal.anew, deal.takes, deal.page = _edited_by(wanted), not wanted.keeps, wanted.portion(PAGE)
+        await self._carry_out(deal, sorted(set(seqs)))
+        return [[seq, *deal.outcomes.get(seq, (GONE, "")), deal.ids.get(seq, ""), deal.new_id(seq)] for seq in seqs]
 
     async def edit(self, queue: str, seq: int, message: dict[str, Any], actor: str) -> dict[str, Any]:
         """Send a message in place of this one, which is gone in the same moment; id and places of the new one.
@@ -98,26 +101,21 @@ class Steps:
         Raises RequestRefused when it is not there to be replaced.
         """
         wanted = TestSend.from_json(message)
-        log, answer = self._transfers.log_of(queue), {}
+        check(wanted.properties)
+        log = self._transfers.log_of(queue)
+        deal = Deal(log, EDIT, self._edited_target(log, wanted.destination), actor, lambda *_: wanted)
+        await self._carry_out(deal, [seq])
+        outcome, why = deal.outcomes.get(seq, (GONE, ""))
+        if outcome == GONE:
+            raise RequestRefused(f"message {seq} is in {log.destination} no more")
+        if outcome != DONE:
+            raise RequestRefused(f"message {seq} stays in {log.destination}: {why}")
+        return {"id": deal.new_id(seq), "places": _places(deal.edited[seq])}
 
-        def replace(found: list[StoredEntry]) -> asyncio.Future[str] | None:
-            [entry] = [entry_of(log.name, each) for each in found if each.seq == seq] or [None]
-            if entry is None:
-                raise RequestRefused(f"message {seq} is in {log.destination} no more")
-            target = Destination.parse(wanted.destination)
-            self._broker.publishing.check(target)
-            new = self._anew(entry, wanted, actor)
-            placed = self._broker.publishing.on_its_way(new, target)
-            check_here(log)
-            if not log.seize([entry]):
-                raise RequestRefused(f"message {seq} is held by a consumer")
-            answer.update(id=new.id, places=_places(placed))
-            self._transfers.leave(log, [entry])
-            return self._transfers.submit([placed], [entry])
-
-        await self._each_page(log, [seq], replace, must_find=True)
+    async def _carry_out(self, deal: Deal, seqs: list[int]) -> None:
+        await self._each_page(deal, seqs)
         await self._broker.committer.barrier()
-        return answer
+        self._broker.delivery.touched[deal.log] = None
 
     def _target(self, log: MessageLog, action: str, target: str | None):
         if action == REMOVE:
@@ -139,7 +137,7 @@ class Steps:
 
         def of(entry: Entry) -> Destination:
             headers = entry.message.headers
-            goal = to or home_of(headers, headers.get("original-destination"), log.destination)
+            goal = to or home_of(headers, headers.get(ORIGIN), log.destination)
             check(goal)
             return goal
 
@@ -147,28 +145,23 @@ class Steps:
 
     # -- pages: what is found is dealt with in the very moment in which the store's answer comes
 
-    async def _each_page(
-        self, log: MessageLog, left: list[int], deal: Callable[[list[StoredEntry]], Any], must_find: bool = False
-    ) -> None:
-        """Hand over what is found of these numbers. As they may be far apart, a short page follows one with few."""
-        count = min(len(left), PAGE)
+    async def _each_page(self, deal: Deal, left: list[int]) -> None:
+        """Deal with what is found of these numbers. As they may be far apart, a short page follows one with few."""
+        count = min(len(left), deal.page)
         while left:
-            wanted, last = set(left), 0
-
-            def of_page(found: list[StoredEntry], wanted: set[int] = wanted) -> list[StoredEntry]:
-                return [each for each in found if each.seq in wanted]
-
-            found, work = await self._page(log, left[0] - 1, count, lambda found: deal(of_page(found)), must_find)
+            wanted = set(left)
+            found, work = await self._page(deal, wanted, left[0] - 1, count)
             if work is not None:
                 await work
             if not found:
                 return
             last = found[-1].seq
-            hits = len(of_page(found))
+            hits = sum(each.seq in wanted for each in found)
             left = [seq for seq in left if seq > last]
-            count = min(len(left), PAGE, max(1, 2 * hits))
+            count = min(len(left), deal.page, max(1, 2 * hits))
 
-    async def _page(self, log: MessageLog, after: int, count: int, deal: Callable, must_find: bool):
+    async def _page(self, deal: Deal, wanted: set[int], after: int, count: int):
+        log = deal.log
         while True:
             window, answer = log.window, asyncio.get_running_loop().create_future()
 
@@ -177,7 +170,7 @@ class Steps:
                     answer.set_result(None)
                     return
                 try:
-                    answer.set_result((found, deal(found) if found or must_find else None))
+                    answer.set_result((found, self._done_with(deal, [each for each in found if each.seq in wanted])))
                 except Exception as error:  # whoever reads must not fail; who asked is told
                     answer.set_exception(error)
 
@@ -189,28 +182,38 @@ class Steps:
 
     def _done_with(self, deal: Deal, found: Iterable[StoredEntry]) -> asyncio.Future | None:
         """Take what can be taken, and let it be stored where it goes."""
-        ways: dict[int, tuple[Entry, Placed | None]] = {}
-        for entry in [entry_of(deal.log.name, each) for each in found]:
-            deal.ids[entry.seq] = entry.message.id
+        entries = [entry_of(deal.log.name, each) for each in found]
+        deal.ids |= {entry.seq: entry.message.id for entry in entries}
+        if deal.takes:  # before a way is looked for: what stays where it is lets no queue exist
+            check_here(deal.log)
+            free = deal.log.free(entries)
+            deal.outcomes |= {each.seq: (HELD, "a consumer holds it") for each in entries if each.seq not in free}
+            entries = [each for each in entries if each.seq in free]
+        ways = self._ways(deal, entries)
+        taken = [entry for entry in entries if entry.seq in ways]
+        if not taken:
+            return None
+        if deal.anew is not None and deal.takes and (full := self._full_by(taken, ways)):
+            deal.outcomes |= dict.fromkeys(ways, (REFUSED, full))
+            return None
+        if deal.takes:
+            deal.log.seize(taken)
+            self._transfers.leave(deal.log, taken)
+        if deal.action == REMOVE:
+            self._remove(deal, taken)
+            return None
+        placed = {seq: place for seq, place in ways.items() if place is not None}
+        return asyncio.ensure_future(self._stored(deal, placed, taken if deal.takes else ()))
+
+    def _ways(self, deal: Deal, entries: Iterable[Entry]) -> dict[int, Placed | None]:
+        """By number, the way each takes; what has none is refused."""
+        ways: dict[int, Placed | None] = {}
+        for entry in entries:
             try:
-                ways[entry.seq] = entry, self._way(deal, entry)
+                ways[entry.seq] = self._way(deal, entry)
             except RequestRefused as error:
                 deal.outcomes[entry.seq] = REFUSED, str(error)
-        if deal.takes:
-            check_here(deal.log)
-            seized = deal.log.seize([entry for entry, _ in ways.values()])
-            deal.outcomes |= dict.fromkeys(ways.keys() - seized, (HELD, "a consumer holds it"))
-            ways = {seq: ways[seq] for seq in ways if seq in seized}
-        if not ways:
-            return None
-        entries = [entry for entry, _ in ways.values()]
-        if deal.action == REMOVE:
-            self._remove(deal, entries)
-            return None
-        if deal.takes:
-            self._transfers.leave(deal.log, entries)
-        placed = {seq: place for seq, (_, place) in ways.items() if place is not None}
-        return asyncio.ensure_future(self._stored(deal, placed, entries if deal.takes else ()))
+        return ways
 
     def _way(self, deal: Deal, entry: Entry) -> Placed | None:
         """The way a message takes; raises RequestRefused when it has none."""
@@ -219,16 +222,25 @@ class Steps:
         target = deal.target(entry)
         if target is None:
             raise RequestRefused("it does not say where it failed: name a target")
-        if deal.edit is not None:
-            message = entry.message
-            wanted = deal.edit.applied(message.headers, message.body, target.stomp, clock.now_ms())
-            return self._transfers.on_its_way(self._anew(entry, wanted, deal.actor), target)
+        if deal.anew is not None:
+            return self._transfers.on_its_way(self._anew(entry, deal.anew(entry, target), deal.actor), target)
         headers = self._resubmitted(entry, deal.actor) if deal.action == RETRY else NOTHING
         return self._transfers.placed(deal.log, entry, target, headers)
 
+    def _full_by(self, taken: Sequence[Entry], ways: Mapping[int, Placed | None]) -> str:
+        """Why these cannot be stored in the place of what they are made of, which no limit stands in the way of; "".
+
+        What is moved takes the room that it had. What is edited may take more.
+        """
+        committer = self._broker.committer
+        more = sum(len(way.stored) for way in ways.values() if way is not None) - sum(each.size for each in taken)
+        limit = committer.limits.total
+        return "the broker's store is full" if limit and 0 < more > limit - committer.used else ""
+
     def _anew(self, entry: Entry, wanted: TestSend, actor: str) -> Message:
-        """The edited message, under an id of its own: it says of which one it was made."""
-        marks = {**self._resubmitted(entry, actor), EDITED_FROM: entry.message.id}
+        """The edited message, under an id of its own: it says of which one it was made, and who sent that."""
+        said = {name: value for name, value in entry.message.headers.items() if name in NOT_SET}
+        marks = {**said, **self._resubmitted(entry, actor), EDITED_FROM: entry.message.id}
         return self._broker.publishing.message(
             wanted.send({name: text for name, text in marks.items() if text is not None})
         )
@@ -237,10 +249,9 @@ class Steps:
     def _resubmitted(entry: Entry, actor: str) -> Mapping[str, str | None]:
         before = entry.message.headers.get(COUNT, "0")
         times = int(before) + 1 if before.isdecimal() and len(before) < 10 else 1
-        return {**FAILURE, COUNT: str(times), ACTOR: actor or None, TIME: str(clock.now_ms())}
+        return {**dict.fromkeys(FAILURE), COUNT: str(times), ACTOR: actor or None, TIME: str(clock.now_ms())}
 
     def _remove(self, deal: Deal, entries: list[Entry]) -> None:
-        self._transfers.leave(deal.log, entries)
         self._broker.committer.settle(entries)
         now_us = time.time_ns() // 1000
         for entry in entries:
@@ -248,14 +259,21 @@ class Steps:
             deal.outcomes[entry.seq] = DONE, ""
 
     async def _stored(self, deal: Deal, placed: dict[int, Placed], settles: list[Entry] | tuple[()]) -> None:
-        if deal.edit is not None:
-            for place in placed.values():
-                self._broker.recorder.enqueue(place.message.born_us, (place.message,), str(place.destination), None)
-        refused = await self._transfers.submit(list(placed.values()), settles)
+        is_edit = deal.anew is not None
+        refused = await self._transfers.submit(list(placed.values()), settles, are_new=is_edit)
         for seq, place in placed.items():
             deal.outcomes[seq] = (REFUSED, f"{refused} is full") if refused else (DONE, ", ".join(_places(place)))
-            if deal.edit is not None and not refused:
-                deal.new_ids[seq] = place.message.id
+        if is_edit and not refused:
+            deal.edited |= placed
+
+
+def _edited_by(edit: Edit) -> Anew:
+    """What this edit makes of messages."""
+
+    def anew(entry: Entry, target: Destination) -> TestSend:
+        return edit.applied(entry.message.headers, entry.message.body, target.stomp, clock.now_ms())
+
+    return anew
 
 
 def _edit(action: str, edit: dict[str, Any] | None) -> Edit | None:

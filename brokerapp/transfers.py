@@ -23,6 +23,7 @@ from brokerapp.engine.routing import route, telling
 from brokerapp.engine.window import PAGE
 from brokerapp.entries import entry_of
 from brokerapp.errors import LimitExceeded, RequestRefused, StoreUnavailable
+from brokerapp.homeward import ORIGIN, came_from
 from brokerapp.message import Message
 from brokerapp.selectors import compile_selector
 from brokerapp.store import StoredEntry, Unit
@@ -116,11 +117,8 @@ class Transfers:
 
     def came_from(self, entry: Entry) -> Destination | None:
         """Where a dead letter failed; None when nobody can say, or it was temporary."""
-        original = entry.message.headers.get("original-destination")
-        if not original:
-            return None
-        origin = Destination.parse(original)
-        return None if origin.is_temporary else self._reachable(origin)
+        origin = came_from(entry.message.headers.get(ORIGIN))
+        return None if origin is None else self._reachable(origin)
 
     # -- page by page
 
@@ -211,9 +209,7 @@ class Transfers:
 
         Raises RequestRefused when it would come nowhere: it is not for an operator's move to lose it.
         """
-        return self.on_its_way(
-            entry.message.with_headers({"original-destination": log.destination.stomp, **headers}), target
-        )
+        return self.on_its_way(entry.message.with_headers({ORIGIN: log.destination.stomp, **headers}), target)
 
     def on_its_way(self, message: Message, target: Destination) -> Placed:
         """The message with the way it will take. Raises RequestRefused when it would come nowhere."""
@@ -227,12 +223,16 @@ class Transfers:
             )
         return Placed(message, message.stored(), target, found)
 
-    def submit(self, placed: list[Placed], settles: list[Entry] | tuple[()]) -> asyncio.Future[str]:
-        """Let it be stored; what stands in the way, or nothing."""
+    def submit(
+        self, placed: list[Placed], settles: list[Entry] | tuple[()], are_new: bool = False
+    ) -> asyncio.Future[str]:
+        """Let it be stored; what stands in the way, or nothing. `are_new`: that they came is recorded, too."""
         done = asyncio.get_running_loop().create_future()
 
         def stored(seq: int, refused: str) -> None:
             if not refused:
+                for each in placed if are_new else ():
+                    self._broker.recorder.enqueue(each.message.born_us, (each.message,), str(each.destination), None)
                 self._broker.storing.happened(placed, seq, moved_us=time.time_ns() // 1000)
             done.set_result(refused)
 

@@ -70,7 +70,7 @@ def _waiting(user: AnyUser) -> list[Item]:
     """Jobs and drafts that somebody is asked to approve who has the right to."""
     found = [
         Item(each.name, _asked(each.asked_by, each.reason), reverse("job", args=[each.id]), each.created, "look")
-        for each in Job.objects.filter(state=Job.State.ASKED)[:MAX_WAITING]
+        for each in jobs.listed(Job.objects.filter(state=Job.State.ASKED))[:MAX_WAITING]
         if all(may(user, verb, place) for verb in jobs.verbs_to("approve", each) for place in jobs.places(each))
     ]
     if may(user, Verb.ROUTE):
@@ -98,7 +98,8 @@ def _ended(user: AnyUser) -> list[Item]:
 
 def _jobs(user: AnyUser, since: datetime) -> Iterator[Item]:
     took_time = Q(expected__gt=FEW) | ~Q(approved_by="")
-    for each in Job.objects.filter(took_time, asked_by=user.get_username(), finished__gt=since)[:MAX_SHOWN]:
+    found = jobs.listed(Job.objects.filter(took_time, asked_by=user.get_username(), finished__gt=since))
+    for each in found[:MAX_SHOWN]:
         detail = each.note or f"{figures.counted(each.done, 'message')} done"
         if each.failed:
             detail += f", {figures.whole(each.failed)} failed"

@@ -120,7 +120,7 @@ def clustered(messages: Iterable[tuple[Destination, BrowsedMessage]]) -> list[Cl
     found: dict[tuple[str, str], Cluster] = {}
     for queue, message in messages:
         headers = message.headers
-        pattern, origin = pattern_of(headers.get("dlqDeliveryFailureCause", "")), message.original_destination or ""
+        pattern, origin = pattern_of(headers.get("dlqDeliveryFailureCause", "")), message.came_from or ""
         cluster = found.setdefault((pattern, origin), Cluster(pattern, origin))
         cluster.queues[queue] += 1
         if consumer := headers.get("dlqConsumer"):

@@ -142,6 +142,10 @@ class Gateway:
         """Messages that wait until they are due; see BrokerAdmin.waiting."""
         return self.run(self.admin.waiting(skip=skip, limit=limit))
 
+    def waiting_as(self, job: str) -> WaitingMessage | None:
+        """The message that waits as this job, or None."""
+        return self.run(self.admin.waiting_as(job))
+
     def forget_waiting(self, job: str) -> None:
         """Let a message that waits be delivered no more."""
         self.run(self.admin.forget_waiting(job))

@@ -111,13 +111,17 @@ def verdict(picture: Picture, found: list[Finding]) -> Verdict:
     if (wrong := _of_nodes(picture)) is not None:
         return wrong
     totals, cluster = picture.totals, picture.cluster
-    if not picture.stats:
-        return Verdict("good", "The broker is up and waits for its first message.")
     if any(each.urgency is Urgency.ACT for each in found):
         need = "needs" if totals.dead == 1 else "need"
         return Verdict("act", f"{counted(totals.dead, 'dead letter')} {need} a decision.")
     if cluster is not None and cluster.missing:
         return Verdict("look", f"The cluster's {_named(cluster.missing)} cannot be reached.")
+    if lost := next(
+        filter(None, (loss(node.store) for node in picture.nodes)), ""
+    ):  # it lasts: nothing hides behind it
+        return Verdict("look", f"Not durable: {lost}.")
+    if not picture.stats:
+        return Verdict("good", "The broker is up and waits for its first message.")
     if look := sum(each.urgency is Urgency.LOOK for each in found):
         hold = "holds" if look == 1 else "hold"
         return Verdict("look", f"{counted(look, 'queue')} {hold} messages that nobody consumes.")
@@ -137,8 +141,6 @@ def _of_nodes(picture: Picture) -> Verdict | None:
         return Verdict("act", "No broker node is running: messages are kept, none is accepted or delivered.")
     if (cluster := picture.cluster) is not None and not cluster.may_change:
         return Verdict("act", _without_master(cluster))
-    if lost := next(filter(None, (loss(node.store) for node in picture.nodes)), ""):
-        return Verdict("look", f"Not durable: {lost}.")
     return None
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from brokerapp.destination import Destination
-from brokerapp.errors import RequestRefused
+from brokerapp.engine.dead_letters import ROUTE
+from brokerapp.errors import InvalidDestination, RequestRefused
 from brokerapp.selectors import Selector, compile_selector
 from brokerapp.selectors.identifiers import identifier
 from brokerapp.snapshot import BrowsedMessage
@@ -26,6 +27,7 @@ __all__ = [
     "COVER",
     "MaskedMessage",
     "check_selector",
+    "headers_for",
     "masked",
     "masked_for",
     "reader_of",
@@ -44,6 +46,16 @@ class MaskedMessage(BrowsedMessage):
 
     withheld: str = ""  #: why the body is not shown at all; "": it is, perhaps masked
     masked: tuple[str, ...] = ()  #: what was masked, in words: `card`, `$.customer.card`, `all values`
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its reader sees all of it."""
+        return not (self.masked or self.withheld)
+
+    def check_whole(self, reader: str = "your role") -> None:
+        """Raise RequestRefused unless its reader sees all of it: the edited one would be without its past, and open."""
+        if not self.is_whole:
+            raise RequestRefused(f"parts of this message are masked for {reader}: whoever edits one must see all of it")
 
 
 _known: tuple[object, tuple[Rule, ...]] = (None, ())
@@ -71,6 +83,12 @@ def shown_values(user: AnyUser, values: Mapping[str, str], where: Destination) -
     return mask_headers(_about(rules(), browser, (where,)), values)[0]
 
 
+def headers_for(user: AnyUser, message: BrowsedMessage, where: Destination) -> dict[str, str]:
+    """The headers of a message browsed there, as this user may see them; its body is not looked at."""
+    browser = _mightiest(grants_of(user), Verb.BROWSE, where)
+    return mask_headers(_about(rules(), browser, _ways(message, where)), message.headers)[0]
+
+
 def sees_all(user: AnyUser, where: Destination) -> bool:
     """Whether nothing of any message there is masked for this user: then no message need be looked at to know."""
     reader = reader_of(grants_of(user), where)
@@ -79,8 +97,15 @@ def sees_all(user: AnyUser, where: Destination) -> bool:
 
 def _ways(message: BrowsedMessage, where: Destination) -> tuple[Destination, ...]:
     """Where the message is and was: what is masked there stays masked when it is moved or becomes a dead letter."""
-    texts = (message.destination, message.original_destination)
-    return (where, *(each for text in texts if text for each in Destination.parse_list(text)))
+    texts = (message.destination, message.original_destination, message.came_from, message.headers.get(ROUTE))
+    return (where, *(each for text in texts if text for each in _places(text)))
+
+
+def _places(text: str) -> tuple[Destination, ...]:
+    try:
+        return Destination.parse_list(text)
+    except InvalidDestination:  # a client wrote it
+        return ()
 
 
 def masked_for(

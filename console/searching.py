@@ -147,7 +147,7 @@ def _in_queues(
 
 def _hit(message: BrowsedMessage, place: Destination, state: str, matched: str) -> Hit:
     listed = Listed(message)
-    origin = message.original_destination or "" if state == "dead" else ""
+    origin = message.came_from or "" if state == "dead" else ""
     return Hit(message.id, place, state, listed.died or listed.sent, matched, origin, listed.cause, message.seq)
 
 

@@ -124,6 +124,10 @@ SESSION_COOKIE_AGE = IDENTITY.session_hours * 60 * 60
 # All web processes of one installation have the same key, so the same names.
 _installation = hashlib.sha256(f"cookies of {SECRET_KEY}".encode()).hexdigest()[:8]
 SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"sluice_{_installation}", f"sluice_csrf_{_installation}"
+# Where people find the console by TLS, their browsers never send its cookies without. To lead them there, and to have
+# them remember it (HSTS), is for the proxy that has the certificate: it answers for all that is on its host.
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SLUICE.console_url.startswith("https://")
+SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008"]
 AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = timedelta(minutes=10)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]

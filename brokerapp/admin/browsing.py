@@ -5,6 +5,7 @@ from __future__ import annotations
 from brokerapp.admin.door import Door
 from brokerapp.destination import Destination
 from brokerapp.engine.job import Job
+from brokerapp.homeward import ORIGIN
 from brokerapp.message import Message
 from brokerapp.selectors import Seen, compile_selector
 from brokerapp.snapshot import BrowsedMessage, BrowsePage, Tally, WaitingMessage
@@ -108,6 +109,11 @@ class Browsing(Door):
         found = await self._store.jobs(start_ms, end_ms, skip, limit)
         return await self._store.job_count(), [_waiting(each) for each in found]
 
+    async def waiting_as(self, job: str) -> WaitingMessage | None:
+        """The message that waits as this job; None when none does."""
+        found = await self._store.job(job)
+        return None if found is None else _waiting(found)
+
 
 def came_ms(message: Message) -> int:
     """When a message came to the queue it is in, as far as it says: failed, was sent again, or was sent."""
@@ -122,11 +128,12 @@ def _browsed(entry: StoredEntry, destination: Destination) -> BrowsedMessage:
     message = entry.message
     headers = dict(message.headers)
     headers["destination"] = entry.shown or destination.stomp
+    came_from = headers.get(ORIGIN)
     if entry.original:
-        headers["original-destination"] = entry.original
+        headers[ORIGIN] = entry.original
     return BrowsedMessage(
-        entry.seq, message.id, destination.stomp, headers.get("original-destination"), headers, message.body,
-        len(message.body), message.path,
+        entry.seq, message.id, destination.stomp, headers.get(ORIGIN), headers, message.body,
+        len(message.body), message.path, came_from,
     )  # fmt: skip
 
 

@@ -14,6 +14,10 @@ from brokerapp.settings import Discarding
 DEFAULT_STRATEGY = DeadLetterStrategy()
 #: ActiveMQ's header that says why a message failed.
 CAUSE = "dlqDeliveryFailureCause"
+#: What a dead letter says of its failure: not true any more when it is tried again. Its way (`dlqRoute`) stays.
+FAILURE = (CAUSE, "dlqDeliveryCount", "dlqConsumer", "dlqTime")
+#: The header that names the places where it was sent and where it lay, in order.
+ROUTE = "dlqRoute"
 #: Places kept of a dead letter's route, the last ones: it may die, and be tried again, for ever.
 MAX_PLACES = 32
 #: Digits that stand for the rest of a name that is too long.
@@ -98,7 +102,7 @@ def dead_letter(message: Message, death: Death, strategy: DeadLetterStrategy) ->
         "dlqDeliveryCount": str(death.deliveries),
         "dlqConsumer": death.consumer or None,
         "dlqTime": str(death.time_ms),
-        "dlqRoute": _route(message, death),
+        ROUTE: _route(message, death),
     }
     if message.expires:
         changed["originalExpiration"] = str(message.expires)
@@ -109,7 +113,7 @@ def dead_letter(message: Message, death: Death, strategy: DeadLetterStrategy) ->
 
 def _route(message: Message, death: Death) -> str:
     """Where the message was sent and where it lay, in order, dead-letter queues it was taken from again included."""
-    places = [place for place in message.headers.get("dlqRoute", "").split(",") if place]
+    places = [place for place in message.headers.get(ROUTE, "").split(",") if place]
     places += [place for place in (death.sent_to, death.source.stomp) if place]
     return ",".join(places[-MAX_PLACES:])
 

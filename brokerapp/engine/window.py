@@ -238,15 +238,22 @@ class Window:
         if not self.in_flight:
             self.forget_window()
 
+    def free(self, stored: Collection[Stored]) -> set[int]:
+        """The numbers of those of these stored messages that no consumer holds."""
+        ready = {entry.seq for entry in self.ready}
+        return {
+            each.seq
+            for each in stored
+            if each.seq in ready or (self.place(each) > self.loaded and not self.ahead.is_out(each.seq))
+        }
+
     def take_out(self, stored: Collection[Stored]) -> set[int]:
         """Remove those of these stored messages that no consumer holds; their numbers."""
-        waiting = {entry.seq for entry in self.ready}
-        past = [each.seq for each in stored if self.place(each) > self.loaded]
-        unloaded = {seq for seq in past if seq not in waiting and not self.ahead.is_out(seq)}
-        gone = unloaded | waiting.intersection([each.seq for each in stored])
-        self.ready = deque(entry for entry in self.ready if entry.seq not in gone)
-        self.ready_bytes = sum(entry.size for entry in self.ready)
-        self._leave_unloaded(self.unloaded - len(unloaded))
+        gone = self.free(stored)
+        left = deque(entry for entry in self.ready if entry.seq not in gone)
+        unloaded = len(gone) - (len(self.ready) - len(left))
+        self.ready, self.ready_bytes = left, sum(entry.size for entry in left)
+        self._leave_unloaded(self.unloaded - unloaded)
         self.depth -= len(gone)
         for seq in gone:
             self.returned.pop(seq, None)

@@ -55,7 +55,7 @@ async def edit(admin: BrokerAdmin, args: Namespace) -> Answer:
         return await _preview(admin, args, wanted, queue, target)
     counts: Counter[str] = Counter()
     told: list[StepOutcome] = []
-    async for seqs in _chosen(admin, args, queue):
+    async for seqs in _chosen(admin, args, queue, wanted.portion(STEP)):
         for each in await admin.step("edit", queue, seqs, target, "brokerctl", wanted.to_json()):
             counts[each.outcome] += 1
             if each.outcome != "done" and len(told) < MAX_TOLD:
@@ -69,7 +69,8 @@ async def edit(admin: BrokerAdmin, args: Namespace) -> Answer:
 
 
 def _edit(args: Namespace) -> Any:
-    from brokerapp.edit import Edit, check_name, typed  # here: other verbs need not wait for it
+    from brokerapp.edit import Edit  # here: other verbs need not wait for it
+    from brokerapp.properties import check_name, typed
 
     values: dict[str, str] = {}
     for text in args.set:
@@ -92,20 +93,22 @@ def _edit(args: Namespace) -> Any:
 
 def _typed_name(text: str) -> tuple[str, str]:
     """A name and its type: what follows the last colon, when that is a type."""
-    from brokerapp.edit import TYPES
+    from brokerapp.properties import TYPES
 
     name, colon, kind = text.rpartition(":")
     return (name, kind) if colon and kind in TYPES else (text, "text")
 
 
-async def _chosen(admin: BrokerAdmin, args: Namespace, queue: Destination) -> AsyncIterator[list[int]]:
+async def _chosen(
+    admin: BrokerAdmin, args: Namespace, queue: Destination, step: int = STEP
+) -> AsyncIterator[list[int]]:
     """Numbers of what is chosen, a step at a time; what comes from now on is left alone."""
     if args.selector:
         compile_selector(args.selector)
     upto, after, ids = await admin.last(queue), 0, set(args.id or ())
     left = args.limit
     while after < upto and (left is None or left > 0):
-        page = await admin.browse(queue, after, STEP, args.selector, scan=SCAN)
+        page = await admin.browse(queue, after, step, args.selector, scan=SCAN)
         seqs = [each.seq for each in page.messages if each.seq <= upto and (not ids or each.id in ids)][:left]
         if seqs:
             yield seqs
@@ -114,7 +117,7 @@ async def _chosen(admin: BrokerAdmin, args: Namespace, queue: Destination) -> As
 
 
 async def _preview(admin: BrokerAdmin, args: Namespace, wanted: Any, queue: Destination, target: Any) -> Answer:
-    from brokerapp.edit import home_of
+    from brokerapp.homeward import home_of
 
     seqs = [seq async for page in _chosen(admin, args, queue) for seq in page]
     lines = [f"{len(seqs):,} message{'' if len(seqs) == 1 else 's'} would be edited"]
@@ -122,7 +125,7 @@ async def _preview(admin: BrokerAdmin, args: Namespace, wanted: Any, queue: Dest
     if not first:
         return {"count": len(seqs), "before": None, "after": None}, lines
     [old] = first
-    to = target or home_of(old.headers, old.original_destination, queue)
+    to = target or home_of(old.headers, old.came_from, queue)
     made = wanted.applied(old.headers, old.body, to.stomp, 0)
     after = {"destination": made.destination, "properties": dict(made.properties), "persistent": made.persistent,
              "priority": made.priority, "bytes": len(made.body)}  # fmt: skip

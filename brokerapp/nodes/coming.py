@@ -132,3 +132,4 @@ class Coming:
         log.counts.ConsumerCount = len(log.consumers)
         self._broker.stats.changed.add(log.counts)
         self._broker.delivery.touched[log] = None
+        homes.leaving.stop_if_it_goes(log)  # the members may be about to be others

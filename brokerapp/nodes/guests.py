@@ -225,6 +225,8 @@ class Guests:
         for key in [key for key in self._guests if key[0] == session]:
             guest = self._guests.pop(key)
             for log in list(guest.logs):
+                if guest.exclusive and self._held.get(session, {}).get(log.name):
+                    log.stopped.add(_exclusive_at(session))
                 self._leave(guest, log, keeps_groups=True)
                 self._left.setdefault(session, {}).setdefault(log.name, []).append(guest)
         held = self._held.get(session, {})
@@ -239,14 +241,16 @@ class Guests:
     def _ended(self, session: str) -> None:
         """Who consumed there when the link was lost and does not go on consumes no longer."""
         for name, former in self._left.pop(session, {}).items():
-            log = self._here(name)
+            log = self._broker.queues.get(name)
+            if log is not None:
+                log.stopped.discard(_exclusive_at(session))
+                self._broker.delivery.touched[log] = None
             for guest in former if log is not None and log.groups is not None else ():
                 successor = self._guests.get((session, int(guest.key)))
                 if successor in log.consumers:
                     log.groups.hand_over(guest, successor)
                 else:
                     log.groups.leave(guest)
-                self._broker.delivery.touched[log] = None
             self._parted(name)
 
     def gone(self, session: str) -> None:
@@ -287,7 +291,13 @@ class Guests:
                 if not guest.logs:
                     del self._guests[session, key]
         log.lends = False
-        for left in self._left.values():
+        for session, left in self._left.items():
             left.pop(log.name, None)
+            log.stopped.discard(_exclusive_at(session))
         for logs in (*self._held.values(), *self._former.values()):
             logs.pop(log.name, None)
+
+
+def _exclusive_at(session: str) -> str:
+    """Why a log gives out nothing for a moment: it is all for one that cannot be told anything and holds some."""
+    return f"its exclusive consumer is behind the lost link with {session}"

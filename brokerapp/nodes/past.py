@@ -34,7 +34,12 @@ class Past:
     async def learn(self) -> None:
         """Ask another node; returns when it has told all, or is gone."""
         told = asyncio.get_running_loop().create_future()
-        self._homes.known.ask(self._homes.others[:1], Word.PAST_WANTED, (), lambda _: told.set_result(None))
+
+        def then(_refusal: str) -> None:
+            if not told.done():
+                told.set_result(None)
+
+        self._homes.known.ask(self._homes.others[:1], Word.PAST_WANTED, (), then)
         await told
 
     def wanted(self, session: str, id: int) -> None:

@@ -40,6 +40,12 @@ class Endpoint:
         """Whether a further connection would be one too many."""
         return self.limits.max_connections is not None and self.connections >= self.limits.max_connections
 
+    def abandon(self) -> None:
+        """Let go of all, and of whoever still comes."""
+        self.stopping = True
+        for each in list(self.open):
+            each.close()
+
     def stop(self) -> None:
         """Hear nobody any more."""
         self.stopping = True

@@ -21,6 +21,11 @@ REMEDY = (
 
 
 def loss(memory: Mapping[str, Any]) -> str:
-    """What may happen to messages whose receipt was sent, as a sentence without its end; "" where nothing may."""
+    """What may happen to messages whose receipt was sent, as a sentence without its end; "" where nothing may.
+
+    `kept` in it is False where that is meant: the broker begins each time with an empty store.
+    """
+    if not memory.get("kept", True):
+        return ""
     said = _LOSSES.get(memory.get("fsync", "always"))
     return f"the store's server {said}" if said else ""

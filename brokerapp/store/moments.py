@@ -27,6 +27,11 @@ class Moments(Server):
         rows = await self._call("waiting", [self.keys.due, self.keys.jobs], arguments)
         return [StoredJob(id.decode(), int(due), record) for id, due, record in rows]
 
+    async def job(self, id: str) -> StoredJob | None:
+        """The job of this id; None when there is none."""
+        due, record = await self._many([("ZSCORE", self.keys.due, id), ("HGET", self.keys.jobs, id)])
+        return None if due is None or record is None else StoredJob(id, int(float(due)), record)
+
     async def next_due(self) -> int | None:
         """When the next job is due, milliseconds since the epoch; None when there is none."""
         first = await self._do("ZRANGE", self.keys.due, 0, 0, "WITHSCORES")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 from ninja import Query, Router, Schema, Status
 
 from brokerapp.destination import Destination, Kind
@@ -154,12 +154,14 @@ def browse_subscription(request: HttpRequest, log: str, query: Annotated[BrowseQ
 @operation(router, "DELETE", "/subscriptions/{path:log}", Verb.CLOSE, response=Removed)
 def delete_subscription(request: HttpRequest, log: str) -> Any:
     """Delete a named subscription with what it keeps."""
-    destination, before = _log(log), None
-    for each in gateway().run(gateway().admin.subscriptions()):
-        if each.numbers.destination == destination:
-            before = {"subscription": str(each.subscription), "QueueSize": each.numbers.QueueSize}
-            for topic in each.subscription.topics:
-                require(request, Verb.CLOSE, topic)
+    destination = _log(log)
+    kept = gateway().run(gateway().admin.subscriptions())
+    found = next((each for each in kept if each.numbers.destination == destination), None)
+    if found is None:
+        raise Http404(f"There is no subscription {destination.name}.")
+    for topic in found.subscription.topics:
+        require(request, Verb.CLOSE, topic)
+    before = {"subscription": str(found.subscription), "QueueSize": found.numbers.QueueSize}
     with audit.recording(request, "delete subscription", destination, before=before) as change:
         count = gateway().delete(destination)
         change.after = {"removed": count}

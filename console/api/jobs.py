@@ -13,8 +13,9 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
 from brokerapp.destination import Destination
-from brokerapp.edit import EDITABLE, MAX_LIFE, MAX_PRIORITY, Edit, body_of
+from brokerapp.edit import MAX_LIFE, MAX_PRIORITY, Edit, body_of
 from brokerapp.errors import RequestRefused
+from brokerapp.properties import EDITABLE
 from console.access import may, visible
 from console.api.operations import operation
 from console.api.paging import Paged, PageQuery, page_of
@@ -182,7 +183,7 @@ class OutcomeQuery(PageQuery):
 def list_jobs(request: HttpRequest, query: Paged) -> Any:
     """List jobs, newest first."""
     sees = visible(request.user, Verb.BROWSE)
-    page = page_of([job for job in Job.objects.all()[:10_000] if sees(job.source)], query)
+    page = page_of([job for job in jobs.listed(Job.objects.all())[:10_000] if sees(job.source)], query)
     return page | {"items": [_shown(request, job) for job in page["items"]]}
 
 

@@ -10,6 +10,7 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from brokerapp.destination import Destination
+from brokerapp.edit import MAX_BODY, body_of
 from brokerapp.errors import RequestRefused
 from brokerapp.selectors import compile_selector
 from brokerapp.sending import MAX_COUNT, TestSend
@@ -28,8 +29,6 @@ router = Router(tags=["messages"])
 sending = Router(tags=["messages"])  #: what is not about one queue
 #: Messages of one page.
 MOST = 500
-#: Bytes of a body that is sent.
-MAX_BODY = 1_000_000
 
 
 class BrowsedOut(Schema):
@@ -63,8 +62,8 @@ class BrowseQuery(Schema):
     selector: str = ""
 
 
-class Outgoing(Schema):
-    """A message to send."""
+class Written(Schema):
+    """A message as a caller writes it."""
 
     destination: str = Field(description="`/queue/NAME`, `/topic/NAME`, or in native form")
     body: str = ""
@@ -73,15 +72,10 @@ class Outgoing(Schema):
     persistent: bool = True
     priority: Annotated[int, Field(ge=0, le=9)] = 4
     expires: Annotated[int, Field(ge=0, description="Milliseconds since the epoch; 0: never")] = 0
-    count: Annotated[int, Field(ge=1, le=MAX_COUNT)] = 1
 
     def message(self) -> TestSend:
         """As the broker takes it. Raises RequestRefused."""
-        is_bytes = self.encoding == "base64"
-        try:
-            body = base64.b64decode(self.body, validate=True) if is_bytes else self.body.encode()
-        except ValueError as error:
-            raise RequestRefused(f"body: no base64: {error}") from error
+        body, is_bytes = body_of(self.body, self.encoding), self.encoding == "base64"
         if len(body) > MAX_BODY:
             raise RequestRefused(f"body: {len(body):,} bytes are more than {MAX_BODY:,}")
         return TestSend(
@@ -89,7 +83,13 @@ class Outgoing(Schema):
         )  # fmt: skip
 
 
-class Changed(Outgoing):
+class Outgoing(Written):
+    """Messages alike to send. Properties AMQ_SCHEDULED_DELAY and the like have them wait."""
+
+    count: Annotated[int, Field(ge=1, le=MAX_COUNT)] = 1
+
+
+class Changed(Written):
     """A message to send in place of another."""
 
     reason: str = Field(description="It stands in the record of the message")

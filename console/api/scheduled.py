@@ -7,8 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
 
-from brokerapp.destination import Destination
-from console import audit
+from console import scheduled
 from console.access import visible
 from console.api.operations import operation
 from console.api.paging import Paged
@@ -41,12 +40,11 @@ def list_scheduled(request: HttpRequest, query: Paged) -> Any:
     """List messages that wait until they are due, in order of time."""
     sees = visible(request.user, Verb.BROWSE)
     total, found = gateway().waiting((query.page - 1) * query.size, query.size)
-    return {"items": [each for each in found if sees(Destination.parse(each.to))], "total": total, "page": query.page}
+    return {"items": [each for each in found if scheduled.is_seen(each, sees)], "total": total, "page": query.page}
 
 
 @operation(router, "DELETE", "/{job}", Verb.REMOVE, response={204: None})
 def forget_scheduled(request: HttpRequest, job: str) -> Any:
     """Let a message that waits be delivered no more."""
-    with audit.recording(request, "forget scheduled", job):
-        gateway().forget_waiting(job)
+    scheduled.forget(request, job)
     return Status(204, None)

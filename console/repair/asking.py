@@ -15,11 +15,11 @@ from console import audit, trace
 from console.access import Verb, is_narrow, may, require, visible
 from console.gateway import gateway
 from console.live.mirror import mirror
-from console.masking import check_selector, masked
+from console.masking import check_selector, headers_for, masked
 from console.repair import jobs
 from console.repair.blast import MAX_ROUTED, Radius, radius
 from console.repair.models import Job
-from console.repair.preview import Preview, edited, preview
+from console.repair.preview import Preview, preview, way_of
 from console.repair.wish import FEW, NEEDS_FOR_FEW, Wish
 from console.repair.work import work
 from console.rights import everything
@@ -110,13 +110,16 @@ def blast_radius(request: HttpRequest, wish: Wish, found: Chosen) -> Radius | No
     """Where the messages would come, as far as who asks may know; None: nowhere, or nobody said where."""
     if wish.action == Action.REMOVE or not (wish.returns or wish.target):
         return None
-    stats, sample = mirror().current().stats, found.sample
-    if wish.edit is not None:
-        sample = [edited(message, wish) for message in sample]
-    return radius(
-        sample, found.count, wish.queue, wish.target, gateway().routes, trace.processed, stats.get,
-        visible(request.user),
+    stats, ways = mirror().current().stats, [way_of(message, wish) for message in found.sample]
+    looked = radius(
+        found.sample, ways, found.count, gateway().routes, trace.processed, stats.get, visible(request.user),
+        lambda message: headers_for(request.user, message, wish.queue),
     )  # fmt: skip
+    if wish.returns and looked.looked_at < looked.of:
+        looked.notes.append(
+            f"Each says itself where it goes: beyond the first {looked.looked_at}, it may be elsewhere."
+        )
+    return looked
 
 
 def preview_of(request: HttpRequest, wish: Wish, found: Chosen) -> Preview | None:
@@ -124,7 +127,7 @@ def preview_of(request: HttpRequest, wish: Wish, found: Chosen) -> Preview | Non
     if wish.edit is None or not found.sample:
         return None
     shown = masked(request.user, first := found.sample[0], wish.queue)
-    return preview(first, wish, is_hidden=bool(shown.masked or shown.withheld))
+    return preview(first, wish, is_hidden=not shown.is_whole)
 
 
 def check_ways(found: Radius | None) -> None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from brokerapp.destination import Destination
-from brokerapp.errors import InvalidDestination
 from brokerapp.snapshot import BrowsedMessage, DestinationStats
 from console import naming
 from console.figures import counted
@@ -20,8 +20,8 @@ from console.rights import Sees, everything
 #: Messages whose ways are looked at; and of those whose trace is.
 MAX_ROUTED, MAX_TRACED = 100, 20
 
-#: Headers of a failure, which a message that is sent again has no more.
-FAILURE = frozenset({"dlqDeliveryFailureCause", "dlqDeliveryCount", "dlqConsumer", "dlqTime"})
+#: Where a message would be sent (None: it does not say), and its headers then.
+Way = tuple[Destination | None, dict[str, str]]
 
 
 @dataclass(slots=True)
@@ -119,17 +119,17 @@ Processed = Callable[[Sequence[str]], dict[str, set[str]] | None]
 
 
 def radius(
-    messages: Sequence[BrowsedMessage], of: int, source: Destination, target: Destination | None,
+    messages: Sequence[BrowsedMessage], ways: Sequence[Way], of: int,
     router: Router, processed: Processed, stats: Callable[[Destination], DestinationStats | None],
-    sees: Sees = everything,
+    sees: Sees = everything, shown: Callable[[BrowsedMessage], Mapping[str, str]] = attrgetter("headers"),
 ) -> Radius:  # fmt: skip
-    """The ways of these messages, of `of` that were chosen: to the target, or to where each failed.
+    """What becomes of these messages, of `of` that were chosen, when each goes its way.
 
-    What who looks may not know of (`sees`) is counted and not named.
+    What who looks may not know of (`sees`) is counted and not named; of headers they are told what is `shown` to them.
     """
     looked_at = messages[:MAX_ROUTED]
-    targets = [target or _origin(message) for message in looked_at]
-    asked = [(to, _sent_again(message, source)) for message, to in zip(looked_at, targets, strict=True) if to]
+    targets = [to for to, _ in ways[:MAX_ROUTED]]
+    asked = [(to, headers) for to, headers in ways[:MAX_ROUTED] if to]
     answers = iter(router(asked) if asked else ())
     done = processed([message.id for message in looked_at[:MAX_TRACED]])
     blasts: dict[tuple, Blast] = {}
@@ -143,20 +143,7 @@ def radius(
         for reach in blast.reaches:
             reach.processed += str(reach.destination) in (done or {}).get(message.id, ())
     ordered = sorted(blasts.values(), key=lambda each: -each.count)
-    return Radius(ordered, len(looked_at), of, list(_notes(looked_at)), done is not None)
-
-
-def _origin(message: BrowsedMessage) -> Destination | None:
-    try:
-        origin = Destination.parse(message.original_destination or "")
-    except InvalidDestination:
-        return None
-    return None if origin.is_temporary else origin
-
-
-def _sent_again(message: BrowsedMessage, source: Destination) -> dict[str, str]:
-    kept = {name: value for name, value in message.headers.items() if name not in FAILURE}
-    return kept | {"original-destination": source.stomp}
+    return Radius(ordered, len(looked_at), of, list(_notes(map(shown, looked_at))), done is not None)
 
 
 def _blast(
@@ -171,10 +158,10 @@ def _blast(
     )  # fmt: skip
 
 
-def _notes(messages: Iterable[BrowsedMessage]) -> Iterable[str]:
+def _notes(messages: Iterable[Mapping[str, str]]) -> Iterable[str]:
+    """What should be known of messages with these headers."""
     now, expired, once, groups, again = time.time() * 1000, 0, 0, Counter(), 0
-    for message in messages:
-        headers = message.headers
+    for headers in messages:
         expired += 0 < _number(headers.get("expires", "0")) < now
         once += 0 < _number(headers.get("originalExpiration", "0")) < now
         again += headers.get("resubmitCount", "0") != "0"

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from brokerapp.edit import MAX_LIFE, MAX_PRIORITY, Edit, body_of, check_name, typed
+from brokerapp.edit import MAX_LIFE, MAX_PRIORITY, Edit, body_of
 from brokerapp.errors import RequestRefused
+from brokerapp.properties import check_name, typed
 
 #: What a form says in the place of a type when a property is to go, and in the place of an encoding when a body stays.
 REMOVED, KEPT = "remove", "keep"

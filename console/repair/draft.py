@@ -10,9 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from brokerapp.destination import Destination
-from brokerapp.edit import MAX_BODY, STANDARD, Edit, body_of, home_of, type_of, typed
+from brokerapp.edit import MAX_BODY, Edit, body_of
 from brokerapp.engine.schedule import CRON, DELAY, HEADERS, PERIOD, REPEAT
 from brokerapp.errors import RequestRefused
+from brokerapp.homeward import home_of
+from brokerapp.properties import NOT_SET, STANDARD, check, type_of, typed
 from brokerapp.sending import MAX_COUNT, TestSend
 from brokerapp.snapshot import BrowsedMessage
 from console.bodies import as_typed
@@ -57,10 +59,11 @@ class Draft:
     @staticmethod
     def of(message: BrowsedMessage, queue: Destination) -> Draft:
         """A message of this queue, to be edited: sent to where it failed, or to where it is."""
-        home = home_of(message.headers, message.original_destination, queue)
+        home = home_of(message.headers, message.came_from, queue)
         copy = Edit().applied(message.headers, message.body, home.stomp, _now_ms())
         text = as_typed(copy.body)
-        rows = [(name, type_of(value), value) for name, value in sorted(copy.properties.items()) if name not in FIELDS]
+        own = [each for each in sorted(copy.properties.items()) if each[0] not in FIELDS and each[0] not in NOT_SET]
+        rows = [(name, type_of(value), value) for name, value in own]
         if len(rows) > MAX_PROPERTIES:
             raise RequestRefused(f"it has {len(rows)} properties, and {MAX_PROPERTIES} can be edited here")
         left = -((_now_ms() - copy.expires) // 1000)
@@ -101,6 +104,7 @@ class Draft:
         properties = {name: value for name, value in self.fields.items() if value}
         for name, kind, value in self.properties:
             properties[self._checked(name, kind, value, properties)] = value
+        check(properties)
         if len(properties) > MAX_PROPERTIES:
             raise RequestRefused(f"{len(properties)} properties: {MAX_PROPERTIES} can be given here")
         body = self._bytes()

@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest
 
 from brokerapp.destination import Destination
 from brokerapp.errors import RequestRefused
-from brokerapp.sending import TestSend
+from brokerapp.handwritten import TestSend
 from brokerapp.snapshot import BrowsedMessage
 from console import audit
 from console.access import Verb, require
@@ -24,9 +24,7 @@ def to_edit(request: HttpRequest, queue: Destination, seq: int) -> BrowsedMessag
     found = gateway().message(queue, seq).messages
     if not found:
         raise Http404(jobs.gone(queue, seq))
-    shown = masked(request.user, found[0], queue)
-    if shown.masked or shown.withheld:
-        raise RequestRefused("parts of this message are masked for your role: whoever edits one must see all of it")
+    masked(request.user, found[0], queue).check_whole()
     return found[0]
 
 

@@ -11,8 +11,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from brokerapp.destination import Destination
-from brokerapp.edit import home_of
 from brokerapp.errors import RequestRefused, StoreUnavailable
+from brokerapp.homeward import came_from, home_of
 from brokerapp.snapshot import BrowsedMessage
 from console import figures, naming
 from console.access import AnyUser
@@ -89,11 +89,13 @@ def targets(wish: Wish) -> set[Destination]:
 
 
 def home(action: str, message: BrowsedMessage, queue: Destination) -> Destination | None:
-    """Where a message goes by itself, resubmitted or edited; None: it does not say."""
-    original = message.original_destination
+    """Where a message goes by itself, resubmitted or edited; None: it does not say. As the node decides it.
+
+    Raises InvalidDestination.
+    """
     if action == Action.EDIT:
-        return home_of(message.headers, original, queue)
-    return Destination.parse(original) if original else None
+        return home_of(message.headers, message.came_from, queue)
+    return came_from(message.came_from)
 
 
 def approve(job: Job, by: str) -> bool:
@@ -199,7 +201,12 @@ def detail_of(row: JobOutcome, sees: Sees) -> str:
 
 def find(ids: Sequence[str]) -> QuerySet[Job]:
     """The jobs of these ids, those that are ids."""
-    return Job.objects.filter(id__in=ids_in(ids))
+    return listed(Job.objects.filter(id__in=ids_in(ids)))
+
+
+def listed(found: QuerySet[Job]) -> QuerySet[Job]:
+    """Jobs for a list: what each changes of messages, a megabyte perhaps, is read where it is asked for."""
+    return found.defer("edit")
 
 
 def cells(argument: str, rows: Sequence[str], sees: Callable[[Destination], bool]) -> dict[str, Any]:

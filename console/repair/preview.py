@@ -1,17 +1,22 @@
-"""What an edit makes of a message, told before it is done. Pure."""
+"""What becomes of a message, told before it is done: its way, and what an edit makes of it. Pure."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from brokerapp.edit import EDITABLE, is_own
-from brokerapp.sending import TestSend
+from brokerapp.destination import Destination
+from brokerapp.engine.dead_letters import FAILURE
+from brokerapp.handwritten import TestSend
+from brokerapp.homeward import ORIGIN
+from brokerapp.properties import EDITABLE, is_own
 from brokerapp.snapshot import BrowsedMessage
 from console.bodies import as_typed
 from console.repair import jobs
+from console.repair.blast import Way
+from console.repair.models import Job
 from console.repair.wish import Wish
 
 #: Characters of a body that are shown.
@@ -52,10 +57,15 @@ def made_of(message: BrowsedMessage, wish: Wish, now_ms: int | None = None) -> T
     return wish.edit.applied(message.headers, message.body, home.stomp, now_ms)
 
 
-def edited(message: BrowsedMessage, wish: Wish) -> BrowsedMessage:
-    """The message as it would go on its way, for who asks where that leads."""
-    made = made_of(message, wish)
-    return replace(message, headers=_headers(made), body=made.body, original_destination=made.destination)
+def way_of(message: BrowsedMessage, wish: Wish) -> Way:
+    """Where a message of this wish's queue would be sent, and what it would say there."""
+    if wish.edit is not None:
+        made = made_of(message, wish)
+        return Destination.parse(made.destination), _headers(made)
+    again = wish.action == Job.Action.RETRY
+    kept = {name: text for name, text in message.headers.items() if not (again and name in FAILURE)}
+    to = wish.target or (jobs.home(wish.action, message, wish.queue) if again else None)
+    return to, {**kept, ORIGIN: wish.queue.stomp}
 
 
 def preview(message: BrowsedMessage, wish: Wish, is_hidden: bool = False, now_ms: int | None = None) -> Preview:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import AnonymousUser
+from django.contrib.auth.models import AbstractBaseUser
 
-from brokerapp.destination import Destination
+from brokerapp.errors import RequestRefused
 from brokerapp.snapshot import BrowsedMessage, StepOutcome
-from console.access import AnyUser, visible
+from console.access import visible
 from console.gateway import gateway
 from console.masking import masked, sees_all
 from console.repair import jobs
@@ -18,37 +18,36 @@ from console.repair.models import Job, JobOutcome
 from console.repair.wish import SENDING_AGAIN
 from console.rights import Sees, everything
 
-#: Why a message is left alone that is masked for whoever edits: the edited one would be without its past, and open.
-MASKED = "parts of this message are masked for {}: whoever edits one must see all of it"
-
 
 def refused_for(job: Job, rows: Sequence[JobOutcome]) -> dict[int, StepOutcome]:
     """The messages among these that go to where whoever wanted it has no right, or that they must not edit."""
     if job.action not in SENDING_AGAIN:
         return {}
-    name = job.approved_by or job.asked_by
-    by = get_user_model().objects.filter(username=name).first()
     is_edit = job.action == Action.EDIT
-    if by is None and not is_edit:  # the account went after it was allowed
+    if job.goal and not is_edit:  # the right was asked for when it was wanted
         return {}
-    by = by or AnonymousUser()  # sees nothing
-    sees = everything if job.goal and is_edit else visible(by, jobs.verbs_of(job)[0])
+    name = job.approved_by or job.asked_by
+    by = get_user_model().objects.filter(username=name, is_active=True).first()
+    if by is None:
+        gone = f"the account {name} is gone or closed, whose rights say where this may go: ask for it anew"
+        return {row.seq: StepOutcome(row.seq, Outcome.REFUSED, gone, row.message_id) for row in rows}
+    sees = everything if job.goal else visible(by, jobs.verbs_of(job)[0])
     if sees is everything and (not is_edit or sees_all(by, job.source)):
         return {}
     found = {}
     for row in rows:
         for message in gateway().message(job.source, row.seq).messages:
-            if why := _why_not(job, by, sees, message, name):
+            if why := _why_not(job, by, sees, message):
                 found[row.seq] = StepOutcome(row.seq, Outcome.REFUSED, why, message.id)
     return found
 
 
-def _why_not(job: Job, by: AnyUser, sees: Sees, message: BrowsedMessage, name: str) -> str:
-    home: Destination | None = jobs.home(job.action, message, job.source)
-    if home is not None and not sees(home):
-        return f"{name} lacks the right to {jobs.verbs_of(job)[0]} for {home}"
-    if job.action == Action.EDIT:
-        shown = masked(by, message, job.source)
-        if shown.masked or shown.withheld:
-            return MASKED.format(name)
-    return ""
+def _why_not(job: Job, by: AbstractBaseUser, sees: Sees, message: BrowsedMessage) -> str:
+    name = by.get_username()
+    try:
+        home = jobs.home(job.action, message, job.source)
+        if job.action == Action.EDIT:
+            masked(by, message, job.source).check_whole(name)
+    except RequestRefused as refused:  # what names no destination goes nowhere
+        return str(refused)
+    return "" if home is None or sees(home) else f"{name} lacks the right to {jobs.verbs_of(job)[0]} for {home}"

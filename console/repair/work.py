@@ -108,8 +108,9 @@ def _doubts(job: Job) -> str:
 
 
 def _step_size(job: Job) -> int:
-    """About a second's worth of a rate, so that it flows evenly."""
-    return min(STEP, job.rate or STEP)
+    """About a second's worth of a rate, so that it flows evenly; few of what gets a large body."""
+    most = min(STEP, job.rate or STEP)
+    return job.change.portion(most) if job.change is not None else most
 
 
 def _plan(job: Job) -> bool:

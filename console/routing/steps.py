@@ -110,7 +110,9 @@ def _rename(request: HttpRequest, found: Draft, said: Said) -> None:
 
 def _leave_out(request: HttpRequest, found: Draft, said: Said) -> None:
     id = said.get("id", "")
-    kept = [each for each in found.read() if each.id != id]
+    changes = found.read()
+    may_draft(request, [each for each in changes if each.id == id])
+    kept = [each for each in changes if each.id != id]
     _recorded(request, found, said, "change", lambda who, _: drafts.rewrite(found, who, kept, "left out", id))
 
 
@@ -120,6 +122,7 @@ def _resolve(request: HttpRequest, found: Draft, said: Said) -> None:
     clash = next((each for each in standing.clashes if each.change.id == id), None)
     if clash is None:
         raise DefinitionRefused(f"nothing clashes about {id} any more")
+    may_draft(request, [clash.change])
     changes = resolved(found.read(), clash, keep=keep)
     what = "kept the draft's side of" if keep else "took what is in force of"
     _recorded(request, found, said, "change", lambda who, _: drafts.rewrite(found, who, changes, what, id))

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET
 
 from console.access import Verb, may, needs, visible
 from console.dead_letters import BARS, histogram
+from console.repair import jobs
 from console.repair.models import Job
 from console.repair.wish import FEW
 from console.seen_as import look_of
@@ -59,7 +60,7 @@ def dead_letters(request: HttpRequest) -> HttpResponse:
         "trend": _bars(counts, WIDTH, HEIGHT), "steps": _steps(counts, since_ms, now_ms),
         "since": datetime.fromtimestamp(since_ms / 1000, UTC), "until": datetime.fromtimestamp(now_ms / 1000, UTC),
         "recent": sum(since_ms <= each <= now_ms for each in found.times),
-        "jobs": [job for job in Job.objects.exclude(state__in=Job.FINAL)[:20] if sees(job.source)],
+        "jobs": [job for job in jobs.listed(Job.objects.exclude(state__in=Job.FINAL))[:20] if sees(job.source)],
         "few": FEW,
     }  # fmt: skip
     return render(request, "console/dead_letters.html", context)

@@ -40,7 +40,7 @@ def listing(request: HttpRequest) -> HttpResponse:
     page = int(asked) if (asked := request.GET.get("page", "1")).isdecimal() and len(asked) < 6 else 1
     text = request.GET.get("q", "").strip()
     holds = Q(name__icontains=text) | Q(queue__icontains=text) | Q(asked_by__icontains=text)
-    found = [job for job in Job.objects.filter(CHIPS[chip][1], holds)[:LOOKED_AT] if sees(job.source)]
+    found = [job for job in jobs.listed(Job.objects.filter(CHIPS[chip][1], holds))[:LOOKED_AT] if sees(job.source)]
     start = (max(1, page) - 1) * PAGE
     shown = found[start : start + PAGE]
     return render(

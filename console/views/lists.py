@@ -119,8 +119,8 @@ def bulk(request: HttpRequest, kind: str) -> HttpResponse:
         return redirect(back)
     selected = [Destination(Kind(kind), name) for name in names]
     if action in TYPED and request.POST.get("typed") != str(len(selected)):
-        stats = mirror().current().stats
-        held = sum(stats[each].QueueSize for each in selected if each in stats)
+        stats, sees = mirror().current().stats, visible(request.user)
+        held = sum(stats[each].QueueSize for each in selected if each in stats and sees(each))
         context = {"action": action, "kind": kind, "selected": selected, "held": held, "back": back}
         context |= {"query": request.POST.get("query", ""), "failed": "typed" in request.POST}
         return render(request, "console/bulk.html", context)

@@ -11,8 +11,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from brokerapp.destination import Destination
-from brokerapp.edit import EDITABLE, TYPES, Edit
+from brokerapp.edit import Edit
 from brokerapp.errors import BrokerError, RequestRefused
+from brokerapp.properties import EDITABLE, TYPES
 from console import naming
 from console.access import Verb, lacking, may, needs, queue_named, visible
 from console.bodies import as_typed

@@ -12,10 +12,9 @@ from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.destination import Destination
 from brokerapp.engine.schedule import CRON, PERIOD, REPEAT
-from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.snapshot import WaitingMessage
-from console import audit
-from console.access import Verb, needs, require, visible
+from console import scheduled as service
+from console.access import Verb, needs, visible
 from console.figures import span
 from console.gateway import gateway
 
@@ -55,7 +54,7 @@ def scheduled(request: HttpRequest) -> HttpResponse:
     skip = int(text) if (text := request.GET.get("skip", "0")).isdecimal() and len(text) < 9 else 0
     total, found = gateway().waiting(skip, PAGE_SIZE)
     sees = visible(request.user, Verb.BROWSE)
-    rows = [row for row in map(_row, found) if all(map(sees, row.targets))]
+    rows = [Row(each, service.targets_of(each)) for each in found if service.is_seen(each, sees)]
     context = {
         "rows": rows, "total": total, "skip": skip, "hidden": len(found) - len(rows),
         "next": f"?skip={skip + PAGE_SIZE}" if skip + PAGE_SIZE < total else "",
@@ -64,28 +63,10 @@ def scheduled(request: HttpRequest) -> HttpResponse:
     return render(request, "console/scheduled.html", context)
 
 
-def _row(message: WaitingMessage) -> Row:
-    try:
-        return Row(message, Destination.parse_list(message.to))
-    except BrokerError:
-        return Row(message, ())
-
-
 @require_POST
 @needs(Verb.REMOVE)
 def forget(request: HttpRequest) -> HttpResponse:
     """Take a message back before it is due."""
-    job, skip = request.POST.get("job", ""), 0
-    found = None
-    while found is None:
-        _, page = gateway().waiting(skip, 500)
-        found = next((each for each in page if each.job == job), None)
-        skip += len(page)
-        if not page:
-            raise RequestRefused(f"no message waits as job {job!r}: it is delivered, or was taken back")
-    for each in _row(found).targets:
-        require(request, Verb.REMOVE, each)
-    with audit.recording(request, "forget scheduled", found.to, before={"job": job, "due_ms": found.due_ms}):
-        gateway().forget_waiting(job)
+    service.forget(request, request.POST.get("job", ""))
     messages.success(request, "It is taken back, and will not be delivered.")
     return redirect("scheduled")

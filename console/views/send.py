@@ -11,8 +11,9 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from brokerapp.destination import Destination
-from brokerapp.edit import MAX_BODY, TYPES
+from brokerapp.edit import MAX_BODY
 from brokerapp.errors import BrokerError, InvalidDestination, RequestRefused
+from brokerapp.properties import TYPES
 from console import audit, naming
 from console.access import Verb, needs, require, visible
 from console.gateway import gateway

@@ -3,8 +3,10 @@
 import pytest
 
 from brokerapp.destination import Destination
-from brokerapp.edit import MAX_BODY, Edit, home_of
+from brokerapp.edit import MAX_BODY, Edit
 from brokerapp.errors import RequestRefused
+from brokerapp.homeward import came_from, home_of
+from brokerapp.properties import check
 
 NOW = 1_000_000
 HEADERS = {
@@ -80,3 +82,27 @@ def test_a_dead_letter_goes_to_where_it_failed_and_any_other_message_to_where_it
     here = Destination.queue("here")
     assert str(home_of(HEADERS, "/topic/failed", here)) == "topic://failed"
     assert home_of({}, "/topic/sent", here) == here
+
+
+def test_a_message_that_is_resubmitted_goes_to_where_it_came_from_unless_that_was_temporary():
+    assert str(came_from("/queue/orders")) == "queue://orders"
+    assert came_from("/remote-temp-queue/ID:1") is None
+    assert came_from(None) is None
+
+
+@pytest.mark.parametrize("name", ["JMSXUserID", "resubmittedBy", "sentBy", "dlqDeliveryFailureCause", "destination"])
+def test_what_is_for_the_broker_to_say_nobody_gives(name):
+    with pytest.raises(RequestRefused, match=name):
+        check({"region": "eu", name: "x"})
+
+
+def test_a_delay_is_given_only_where_a_message_may_wait():
+    check({"AMQ_SCHEDULED_DELAY": "5", "correlation-id": "c"}, may_wait=True)
+    with pytest.raises(RequestRefused, match="AMQ_SCHEDULED_DELAY"):
+        check({"AMQ_SCHEDULED_DELAY": "5"})
+
+
+def test_so_many_are_edited_at_once_as_what_is_given_fits_into_one_commit():
+    assert Edit(priority=3).portion(200) == 200
+    assert Edit(body=bytes(MAX_BODY)).portion(200) == 8
+    assert Edit({f"n{each}": "x" * 10_000 for each in range(64)}).portion(200) == 13

@@ -8,8 +8,9 @@ from playwright.sync_api import Page
 #: What is judged: WCAG 2.2 A and AA, and axe's own good practice.
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 COLOURS = {"runOnly": ["color-contrast"]}
-#: Said of axe's findings: of what is in order it need not list every element, which takes it most of the time.
-BRIEFLY = {"resultTypes": ["violations"]}
+#: Said of axe's findings: of what is in order it need not list every element, nor think of a selector that leads to
+#: each, which takes it most of the time.
+BRIEFLY = {"resultTypes": ["violations"], "selectors": False}
 #: What of a page is judged: all, or what is not the same on each.
 WHOLE: dict = {"include": [["html"]]}
 OWN: dict = WHOLE | {"exclude": [[".rail"], ["header.bar"]]}

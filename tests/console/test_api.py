@@ -109,6 +109,23 @@ def test_a_token_for_some_destinations_sees_no_others(console, seen, db):
     assert "queue://api.other" in call(narrow, "post", "/destinations/queue/api.other/purge", status=403)["detail"]
 
 
+def test_what_waits_is_taken_back_only_by_who_may_delete_where_it_goes(program, console, db):
+    later = {"destination": "/queue/api.later", "properties": {"AMQ_SCHEDULED_DELAY": "3600000"}}
+    call(program, "post", "/messages", later, 201)
+    [waits] = call(program, "get", "/scheduled")["items"]
+    narrow = caller(token_of("operator", "browse", "remove", scopes=("api.mine",)))
+    assert call(narrow, "get", "/scheduled")["items"] == []
+    refused = call(narrow, "delete", f"/scheduled/{waits['job']}", status=403)
+    assert "delete messages and purge queues for queue://api.later" in refused["detail"]
+    assert call(program, "get", "/scheduled")["total"] == 1
+    call(program, "delete", f"/scheduled/{waits['job']}", status=204)
+    assert "no message waits" in call(program, "delete", f"/scheduled/{waits['job']}", status=409)["detail"]
+
+
+def test_only_what_is_a_subscription_is_deleted_as_one(program, console):
+    assert "no subscription" in call(program, "delete", "/subscriptions/nobody:nothing", status=404)["detail"]
+
+
 def test_a_job_is_started_watched_and_cancelled(program, console, seen):
     console.send("/queue/api.from", "1", "2")
     seen("api.from", 2)

@@ -149,6 +149,12 @@ def test_a_saved_view_leads_back_to_what_it_showed(browser_of, shop):
     assert not viewer.get(reverse("queues")).context["menu"]["views"]
 
 
+def test_what_unseen_queues_hold_is_not_told_before_several_are_purged(browser_of, shop):
+    scoped = browser_of("operator", "shop.b")
+    asked = scoped.post(reverse("queues-bulk"), {"action": "purge", "name": ["shop.a", "shop.b"]})
+    assert asked.context["held"] == 2
+
+
 def test_several_are_paused_and_resumed_at_once_each_with_its_entry(browser_of, shop):
     operator = browser_of("operator")
     names = ["shop.a", "shop.b"]

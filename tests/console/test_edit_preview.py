@@ -1,5 +1,7 @@
 """What an edit makes of a message, told before; and an edit as forms and JSON give it."""
 
+from dataclasses import replace
+
 import pytest
 from django.http import QueryDict
 
@@ -7,8 +9,9 @@ from brokerapp.destination import Destination
 from brokerapp.edit import Edit
 from brokerapp.errors import RequestRefused
 from brokerapp.snapshot import BrowsedMessage
+from console.repair import jobs
 from console.repair.changes import Changes, as_texts
-from console.repair.preview import preview
+from console.repair.preview import preview, way_of
 from console.repair.wish import Wish
 
 HEADERS = {"message-id": "ID:1", "priority": "4", "expires": "0", "persistent": "true", "region": "eu", "n": "1"}
@@ -45,6 +48,16 @@ def test_what_stays_is_shown_as_such_and_what_is_masked_not_at_all():
     assert found.body is None
     hidden = preview(MESSAGE, wish(Edit({"x": "1"})), is_hidden=True)
     assert (hidden.is_hidden, hidden.rows, hidden.body) == (True, (), None)
+
+
+@pytest.mark.parametrize("action", ["retry", "edit"])
+def test_its_way_is_the_one_that_the_node_takes_whatever_it_came_by(action):
+    headers = {**HEADERS, "dlqDeliveryFailureCause": "boom", "original-destination": "/topic/by"}
+    dead = replace(MESSAGE, headers=headers, original_destination="/topic/by", came_from="/queue/failed")
+    asked = Wish(action, Destination.queue("a"), edit=Edit({"n": "2"}) if action == "edit" else None, reason="r")
+    to, sent = way_of(dead, asked)
+    assert to == jobs.home(action, dead, asked.queue) == Destination.queue("failed")
+    assert "dlqDeliveryFailureCause" not in sent
 
 
 def form(**fields: str | list[str]) -> QueryDict:

@@ -166,7 +166,8 @@ def test_who_kept_the_original_is_not_said_to_have_taken_it(name, ada):
 def test_an_account_that_is_gone_edits_nothing(name):
     edit = Edit({"n": "1"})
     job = finish(jobs.start(Wish("edit", queue(name), seqs=tuple(seqs(name)[:1]), edit=edit, reason="r"), "nobody"))
-    assert {outcome for outcome, _ in outcomes(job)} == {"refused"}
+    [(outcome, why)] = outcomes(job)
+    assert (outcome, why.split(",")[0]) == ("refused", "the account nobody is gone or closed")
 
 
 def killed_after_the_step(monkeypatch):
@@ -264,3 +265,11 @@ def test_old_jobs_are_forgotten_with_their_outcomes(name, monkeypatch):
     monkeypatch.setattr(jobs, "KEPT", jobs.timedelta(0))
     assert jobs.forget_old() == 1
     assert not JobOutcome.objects.filter(job_id=job.id).exists()
+
+
+def test_a_list_of_jobs_leaves_out_what_they_change_of_messages():
+    body = Edit(body=b"x" * 1000).to_json()
+    Job.objects.create(name="large", action="edit", queue="queue://a", asked_by="ada", edit=body)
+    [one] = jobs.listed(Job.objects.all())
+    assert one.get_deferred_fields() == {"edit"}
+    assert one.change == Edit(body=b"x" * 1000)  # read where it is asked for

@@ -112,9 +112,17 @@ def test_a_header_is_masked_by_its_name_and_those_that_pages_need_are_not(db):
     assert shown.masked == ("Region", "customer")
 
 
-def test_what_is_masked_where_it_failed_is_masked_among_the_dead_letters_too(db):
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"original_destination": "/queue/orders.eu"},
+        {"original_destination": "/queue/parked.in", "came_from": "/queue/orders.eu"},
+        {"came_from": "/queue/other", "headers": {"dlqRoute": "/topic/all,/queue/orders.eu"}},
+    ],
+)
+def test_what_is_masked_where_it_failed_is_masked_among_the_dead_letters_and_where_they_are_moved_to(facts, db):
     rule(scope="orders.>", pattern="card")
-    dead = replace(message(BODY, "ActiveMQ.DLQ"), original_destination="/queue/orders.eu")
+    dead = replace(message(BODY, "ActiveMQ.DLQ"), **facts)
     assert b"4111" not in masked(make_user("operator"), dead, Destination.queue("ActiveMQ.DLQ")).body
 
 

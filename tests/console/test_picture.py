@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
 from brokerapp.destination import Destination, Kind
 from brokerapp.snapshot import DestinationStats, NodeStatus
 from console import figures, health
@@ -13,6 +14,8 @@ from console.live.picture import Picture, Rates, first, ticked, troubled, update
 
 A, B = Destination.queue("a"), Destination.queue("b")
 NODE = NodeStatus("node", "sluice", 0, 0)
+AWAY = MemberStatus("b", "stomp://b", MemberState.DOWN, False)
+CLUSTER = ClusterStatus("sluice", "sluice", False, True, "", "r", 1, 0, (AWAY,))
 
 
 def stats(destination=A, enqueued=0, dequeued=0, **more) -> DestinationStats:
@@ -236,6 +239,16 @@ def test_what_is_well_is_left_alone(row):
 def test_a_store_that_may_lose_what_was_confirmed_is_named():
     node = replace(NODE, store={"fsync": "off"})
     assert "memory only" in health.verdict(ticked(first(100, 1, [stats()], Picture()), 101, [node]), []).sentence
+    meant = replace(NODE, store={"fsync": "off", "kept": False})
+    assert health.verdict(ticked(first(100, 1, [stats()], Picture()), 101, [meant]), []).state == "good"
+
+
+def test_dead_letters_and_a_broker_that_is_away_are_not_hidden_by_a_store_that_is_always_so():
+    node = replace(NODE, store={"fsync": "off"})
+    picture = ticked(first(100, 1, [stats(QueueSize=3, DLQ=True)], Picture()), 101, [node])
+    assert "need a decision" in health.verdict(picture, health.findings(picture)).sentence
+    picture = ticked(first(100, 1, [stats()], Picture()), 101, [replace(node, cluster=CLUSTER.to_json())])
+    assert health.verdict(picture, []).sentence == "The cluster's broker b cannot be reached."
 
 
 def test_no_node_and_no_answer_are_told_apart():

@@ -425,6 +425,8 @@ WRONG = [
     ({"priority": "10"}, "priority: '10'"),
     ({"property-name": ["n"], "property-type": ["number"], "property-value": ["five"]}, "'five' is no number"),
     ({"property-name": ["priority"], "property-type": ["text"], "property-value": ["5"]}, "a field of its own"),
+    ({"property-name": ["JMSXUserID"], "property-type": ["text"], "property-value": ["eve"]}, "for the broker to say"),
+    ({"property-name": ["sentBy"], "property-type": ["text"], "property-value": ["eve"]}, "is written by the broker"),
     ({"body": "%", "encoding": "base64"}, "it is no base64"),
     ({"cron": "whenever"}, "five fields"),
     ({"repeat": "3"}, "repeat: it needs a period"),

@@ -43,6 +43,21 @@ async def test_a_node_that_is_replaced_while_it_starts_has_failed_and_listens_no
             await asyncio.open_connection(host, int(port))
 
 
+async def test_who_has_not_logged_in_yet_is_let_go_of_as_others_are_when_a_node_fails(redis_url, name):
+    node = Node(node_config(default_config(name, 0), redis_url))
+    await node.start()
+    host, port = node.addresses[0].removeprefix("stomp://").rsplit(":", 1)
+    reader, writer = await asyncio.open_connection(host, int(port))
+    while node._listeners.stats()[0].connections != 1:
+        await asyncio.sleep(0.01)
+    node._give_up(Fenced("replaced"))
+    writer.write(b"CONNECT\naccept-version:1.2\nhost:/\nheart-beat:100,100\n\n\0")
+    with suppress(ConnectionResetError):
+        assert await asyncio.wait_for(reader.read(), 20) == b""
+    writer.close()
+    await node.abandon()
+
+
 async def test_a_node_looks_once_at_a_time_whether_it_may_give_anything_out_and_no_more_when_it_failed(monkeypatch):
     node = Node(node_config(default_config("unsure", 0), "redis://127.0.0.1:1"))
     node.broker = SimpleNamespace(homes=SimpleNamespace(others=()))

@@ -119,6 +119,24 @@ def test_a_group_stays_with_who_holds_some_of_it_behind_a_lost_link_until_that_l
     assert other.has_no_more()
 
 
+def test_an_exclusive_queue_waits_for_who_holds_some_of_it_behind_a_lost_link(broker, client, name):
+    queue, exclusive = broker.queue_at("a", name), {"activemq.exclusive": "true"}
+    holder, stands_by, sender = client("b"), client("a"), client("a")
+    holder.subscribe(f"/queue/{queue}", ack="client-individual", **exclusive)
+    stands_by.subscribe(f"/queue/{queue}", **exclusive)
+    sender.send(f"/queue/{queue}", "first", persistent="true")
+    [first] = holder.take()
+    without_links(broker["b"], True)
+    log = broker["a"].node.broker.queues[f"queue://{queue}"]
+    until(lambda: broker["a"].look(lambda: len(log.consumers)) == 1, "the guest is gone")
+    sender.send(f"/queue/{queue}", "second", persistent="true")
+    assert stands_by.has_no_more()
+    holder.ack(first)
+    holder.break_off()
+    without_links(broker["b"], False)
+    assert stands_by.bodies() == ["second"]
+
+
 def test_the_groups_of_a_consumer_that_ended_behind_a_lost_link_go_to_others(broker, client, name):
     queue = broker.queue_at("a", name)
     holder, other, sender = client("b"), client("a"), client("a")

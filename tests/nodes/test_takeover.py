@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from brokerapp.node import DRAIN_SECONDS
+from brokerapp.nodes.members import Members
 from tests.nodes.conftest import TIMEOUT_MS, several_nodes
 from tests.nodes.test_lost_links import without_links
 from tests.protocol.running_node import until
@@ -351,6 +352,26 @@ def test_what_is_given_back_while_a_home_to_come_does_not_hear_of_it_is_flagged(
     taker = client("a")
     taker.subscribe(f"/queue/{queue}")
     assert flagged(taker.take()) == [("held", True)]
+
+
+def test_a_log_that_is_taken_home_as_it_is_about_to_leave_again_leaves(broker, client, name):
+    """Its home was expelled, and is there again before this node has read what the store holds."""
+    queue = broker.queue_at("a", name)
+    consumer = client("b")
+    consumer.subscribe(f"/queue/{queue}")
+    homes, log = broker["b"].node.broker.homes, broker["b"].node.broker.queues[f"queue://{queue}"]
+    both = homes.members
+    tenure = log.tenure
+
+    async def gone_and_back():
+        await homes.follow(Members(both.epoch + 1, [each for each in both if each.session == homes.me], homes.me))
+        while broker["b"].node._committer._reads:
+            await asyncio.sleep(0)
+        assert log.away, "the store was asked, and has not answered"
+        await homes.follow(Members(both.epoch + 2, both, homes.me))
+
+    broker["b"].do(gone_and_back)
+    assert (log.away, log.stopped, log.tenure) == (True, set(), tenure + 2)
 
 
 def _is_home(broker, node, queue):

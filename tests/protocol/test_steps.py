@@ -5,11 +5,13 @@ import time
 import pytest
 
 from brokerapp.admin import BrokerAdmin
+from brokerapp.committer import MAX_BYTES
 from brokerapp.definitions import Composite, Leg
 from brokerapp.destination import Destination
-from brokerapp.edit import Edit
-from brokerapp.errors import RequestRefused
+from brokerapp.edit import MAX_BODY, Edit
+from brokerapp.errors import DestinationNotFound, RequestRefused
 from brokerapp.handwritten import TestSend
+from brokerapp.homeward import came_from, home_of
 
 queue = Destination.queue
 
@@ -156,6 +158,84 @@ def test_a_dead_letter_is_edited_back_to_where_it_failed_and_may_stay_too(connec
     assert edited() == ("gone", "")
     assert [(each.headers["order"], each.body) for each in node.browse(name)] == [("4712", b"0")] * 2
     assert not {"dlqDeliveryFailureCause", "dlqRoute"} & node.browse(name)[0].headers.keys()
+
+
+def dead_letter_by_a_composite(connect, node, name):
+    """A dead letter that an operator moved, by way of a composite: what is shown as its origin is the composite."""
+    node.define(Composite(queue(f"{name}.in"), (Leg(queue(f"{name}.parked")),)))
+    client = fill(connect, name, 1)
+    client.subscribe(f"/queue/{name}", ack="client-individual")
+    client.nack(client.take(1)[0])
+    client.leave()
+    [dead] = [each for each in node.browse("ActiveMQ.DLQ") if each.original_destination == f"/queue/{name}"]
+    assert step(node, "move", "ActiveMQ.DLQ", [dead.seq], target=queue(f"{name}.in"))[dead.seq][0] == "done"
+    [parked] = node.browse(f"{name}.parked")
+    assert parked.original_destination == f"/queue/{name}.in"
+    return parked
+
+
+@pytest.mark.parametrize(("action", "edit"), [("retry", None), ("edit", Edit({"n": "1"}).to_json())])
+def test_a_browsed_message_says_where_it_goes_by_itself_whatever_it_came_by(connect, node, name, action, edit):
+    parked = dead_letter_by_a_composite(connect, node, name)
+    goes = home_of(parked.headers, parked.came_from, queue(name)) if edit else came_from(parked.came_from)
+    outcome, detail = step(node, action, f"{name}.parked", [parked.seq], edit=edit)[parked.seq]
+    assert (outcome, detail) == ("done", str(goes))
+
+
+def test_a_large_body_is_given_to_so_many_at_once_as_one_commit_bears(connect, node, name, monkeypatch):
+    fill(connect, name, 20)
+    sizes, submit = [], node.node.broker.committer.submit
+
+    def weighed(unit, *given):
+        sizes.append(unit.weight[1])
+        submit(unit, *given)
+
+    monkeypatch.setattr(node.node.broker.committer, "submit", weighed)
+    edit = Edit(body=bytes(MAX_BODY)).to_json()
+    outcomes = step(node, "edit", name, numbers(node, name), edit=edit)
+    assert {outcome for outcome, _ in outcomes.values()} == {"done"}
+    assert max(sizes) < MAX_BYTES + 20_000
+
+
+def test_what_an_edit_makes_larger_than_the_store_has_room_for_stays_as_it_is(connect, node, name, monkeypatch):
+    fill(connect, name, 2)
+    committer = node.node.broker.committer
+    monkeypatch.setattr(committer.limits, "total", committer.used + 50_000)
+    larger, smaller = Edit(body=bytes(100_000)).to_json(), Edit(body=b"mended").to_json()
+    assert set(step(node, "edit", name, numbers(node, name), edit=larger).values()) == {
+        ("refused", "the broker's store is full")
+    }
+    assert node.bodies(name) == ["0", "1"]
+    step(node, "edit", name, numbers(node, name), edit=smaller)
+    assert node.bodies(name) == ["mended", "mended"]
+
+
+def test_what_is_not_taken_leaves_no_trace_where_it_would_have_gone(connect, node, name):
+    client = fill(connect, name, 1)
+    client.subscribe(f"/queue/{name}", ack="client-individual")
+    client.take(1)
+    [held] = numbers(node, name)
+    message = TestSend(f"/queue/{name}.new", {}, b"x").to_json()
+    with pytest.raises(RequestRefused, match="a consumer holds it"):
+        node.ask(lambda admin: admin.edit(queue(name), held, message, "ada"))
+    assert step(node, "move", name, [held], target=queue(f"{name}.new"))[held][0] == "held"
+    with pytest.raises(DestinationNotFound):
+        node.browse(f"{name}.new")
+
+
+def test_who_edits_or_sends_a_message_cannot_say_what_is_for_the_broker_to_say(connect, node, name):
+    client = fill(connect, name, 1)
+    [old] = node.browse(name)
+    forged = TestSend(f"/queue/{name}", {"JMSXUserID": "eve"}, b"x").to_json()
+    with pytest.raises(RequestRefused, match="'JMSXUserID' is for the broker to say"):
+        node.ask(lambda admin: admin.edit(queue(name), old.seq, forged, "ada"))
+    with pytest.raises(RequestRefused, match="'JMSXUserID' is for the broker to say"):
+        node.ask(lambda admin: admin.send(forged))
+    dead = TestSend(f"/queue/{name}", {"dlqDeliveryFailureCause": "boom"}, b"x").to_json()
+    with pytest.raises(RequestRefused, match="written by the broker"):
+        node.ask(lambda admin: admin.send(dead))
+    assert node.bodies(name) == ["0"]
+    client.leave()
 
 
 def test_an_edit_that_cannot_be_leaves_the_messages_alone(connect, node, name):

@@ -112,6 +112,7 @@ async def test_jobs_are_read_in_order_of_time_within_a_window(store, session):
     assert await waiting(store, skip=1, count=1) == ["b"]
     assert (await store.next_due(), await store.job_count()) == (NOW + 1, 3)
     [first, *_] = await store.jobs(0, NOW * 2, 0, 10)
+    assert (await store.job(first.id), await store.job("no such")) == (first, None)
     assert (first.due_ms, first.record) == (NOW + 1, b"what is to be done")
 
 
