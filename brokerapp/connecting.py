@@ -88,9 +88,14 @@ class Connecting:
         """A client says good-bye: it goes when all that it asked before is done, and before its receipt does."""
         client.left = True
 
+        def again() -> None:
+            self.leave(client, receipt, then)
+
         def done() -> None:
             if client.waiting:
-                self._broker.flow.when_clear(client, lambda: self.leave(client, receipt, then))
+                self._broker.flow.when_clear(client, again)
+                return
+            if self._broker.homes.dropping.holds_up(client, again):
                 return
             self._broker.confirm(client, receipt)
             self.disconnect(client)

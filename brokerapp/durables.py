@@ -261,8 +261,8 @@ class Durables:
             named = durable.subscription
             is_its = named.client_id == client_id and named.name.startswith(BRIDGE_DURABLES)
             if is_its and named.name not in names and not durable.active:
-                logger.info("%s is not needed any more: removed", named)
-                self._discard_log(durable)
+                logger.info("%s is not needed any more: it goes", named)
+                self._broker.homes.dropping.drop(durable, lambda _in_use: None)
 
     def _discard_log(self, durable: Durable) -> None:
         del self._by_key[durable.subscription.key], self._by_log[durable.log.name]

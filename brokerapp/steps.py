@@ -29,7 +29,7 @@ from brokerapp.homeward import ORIGIN, home_of
 from brokerapp.message import Message
 from brokerapp.properties import NOT_SET, check
 from brokerapp.recording.schema import DROP
-from brokerapp.store import STORE, StoredEntry
+from brokerapp.store import StoredEntry
 from brokerapp.transfers import NOTHING, Transfers, check_here
 
 #: Messages of one step: bounds how long who asks for it waits.
@@ -235,7 +235,7 @@ class Steps:
         committer = self._broker.committer
         more = sum(len(way.stored) for way in ways.values() if way is not None) - sum(each.size for each in taken)
         limit = committer.limits.total
-        return f"{STORE} is full" if limit and 0 < more > limit - committer.used else ""
+        return "the broker's store is full" if limit and 0 < more > limit - committer.used else ""
 
     def _anew(self, entry: Entry, wanted: TestSend, actor: str) -> Message:
         """The edited message, under an id of its own: it says of which one it was made, and who sent that."""

@@ -19,6 +19,8 @@ from analytics.transforms.which import of_destination
 from analytics.words import counted, duration, form, sentence, short
 
 STEPS = 2
+#: The part of messages that may be sent in a window and stored after it without being worth a word.
+EDGE = 0.01
 _COUNTS = (
     Column("sent", "Sent to it", "messages"),
     Column("stored", "Stored there", "messages"),
@@ -49,7 +51,7 @@ def run(question: Question, collect: Collect) -> Findings:
             *delays.figures(slow, 1),
         ),
         rows_read=total(by_time, "events"),
-        charts=_charts(by_time, slow, question.covered, slot),
+        charts=_charts(by_time, slow, question.covered, slot, _copied(totals)),
         tables=(
             Table("traffic", "Traffic by destination", (DESTINATION, *_COUNTS), totals),
             delays.table("Time from the broker to the ack", slow),
@@ -68,12 +70,12 @@ def _totals(by_time: pa.Table) -> pa.Table:
     return ordered(summed.rename_columns({f"{name}_sum": name for name in _SUMMED}), "arrived", "+destination")
 
 
-def _charts(by_time: pa.Table, slow: pa.Table, window: Window, slot: int) -> tuple:
+def _charts(by_time: pa.Table, slow: pa.Table, window: Window, slot: int, copied: bool) -> tuple:
     """What was sent and the copies that were stored are apart: one upon the other they would count messages twice."""
     unit = f"messages per {span(slot)}"
     columns = (("Sent", "sent"), ("Copies stored", "stored"), ("Acknowledged", "acked"))
     drawn = {title: series(by_time, column, window, slot) for title, column in columns}
-    if drawn["Copies stored"] == drawn["Sent"]:  # queues that messages were sent to, and nothing else
+    if not copied:
         del drawn["Copies stored"]
     found = [(title, charts.over_time(*each, unit)) for title, each in drawn.items() if each[1]]
     if slow.num_rows:
@@ -98,9 +100,15 @@ def _came(totals: pa.Table) -> Iterator[str]:
     sent, stored = total(totals, "sent"), total(totals, "stored")
     if sent:
         yield f"{counted(sent, 'message')} {form(sent, 'was', 'were')} sent to {_places(totals, 'sent')}"
-    if stored and totals["stored"] != totals["sent"]:
+    if stored and _copied(totals):
         copies = f"{counted(stored, 'copy', 'copies')} {form(stored, 'was', 'were')} stored at"
         yield f"{copies} {_places(totals, 'stored')}" + ("" if sent else ", of messages that were sent elsewhere")
+
+
+def _copied(totals: pa.Table) -> bool:
+    """Whether messages became more copies, or fewer, or went elsewhere: else what was sent is what was stored."""
+    pairs = zip(totals["sent"].to_pylist(), totals["stored"].to_pylist(), strict=True)
+    return any(abs(sent - stored) > 1 + EDGE * max(sent, stored) for sent, stored in pairs)
 
 
 def _places(totals: pa.Table, column: str) -> str:

@@ -6,6 +6,7 @@ home is asked.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,8 @@ class Dropping:
 
     def __init__(self, broker: Broker, homes: Homes) -> None:
         self._broker, self._homes = broker, homes
+        self._open: Counter[Client] = Counter()  # what our clients want to go and is not gone yet
+        self._farewells: dict[Client, list[Callable[[], None]]] = defaultdict(list)
 
     def drop(self, durable: Durable, then: Then) -> None:
         """Let it exist no longer, with what it holds, unless somebody consumes it."""
@@ -40,19 +43,34 @@ class Dropping:
     def drop_for(self, client: Client, durable: Durable, receipt: str | None, then: Callable[[], None]) -> None:
         """The same for a client, which goes on when it is gone, or is told why it stays."""
         client.started_unit()
+        self._open[client] += 1
 
         def done(refusal: str) -> None:
             client.ended_unit()
-            if client.id not in self._broker.clients:  # it left: nobody wants the rest
-                return
-            try:
-                if refusal:
-                    raise RequestRefused(refusal)
-                then()
-            except RequestRefused as error:
-                self._broker.refuse(client, error, receipt)
+            if client.id in self._broker.clients:  # else nobody wants the rest
+                try:
+                    if refusal:
+                        raise RequestRefused(refusal)
+                    then()
+                except RequestRefused as error:
+                    self._broker.refuse(client, error, receipt)
+            self._ended(client)
 
         self.drop(durable, done)
+
+    def _ended(self, client: Client) -> None:
+        self._open[client] -= 1
+        if not self._open[client]:
+            del self._open[client]
+            for farewell in self._farewells.pop(client, ()):
+                farewell()
+
+    def holds_up(self, client: Client, farewell: Callable[[], None]) -> bool:
+        """Whether something that a client wanted to go is not gone yet: then this is done when it is."""
+        if client in self._open:
+            self._farewells[client].append(farewell)
+            return True
+        return False
 
     def _ask(self, durable: Durable, then: Then) -> None:
         log = durable.log

@@ -230,9 +230,9 @@ def test_traffic_says_charts_and_lists_what_came(ask, duck):
 def test_queues_that_nothing_fans_out_to_have_no_copies_to_speak_of(ask):
     from analytics.jobs import traffic as job
 
-    found, tables = ask(job, destination=traffic.WORK[0])
+    found, tables = ask(job, destination=traffic.WORK[3])
     [row] = tables["traffic"]
-    assert row["sent"] == row["stored"] > 0
+    assert row["sent"] == pytest.approx(row["stored"], abs=1)
     assert "copies" not in found.sentence
     assert "Copies stored" not in [title for title, _ in found.charts]
     found, _ = ask(job, destination="queue://Orders.Eu")
@@ -260,7 +260,7 @@ def test_latency_names_the_slowest_queue(ask):
     assert "99 % of the messages of Consumer.Audit.VirtualTopic.Orders" in found.sentence
     assert slowest["p50_ms"] > 60_000
     minute = Window(WINDOW.since_us, WINDOW.since_us + traffic.MINUTE_US)
-    assert [title for title, _ in ask(job, minute)[0].charts] == ["By destination"]  # one moment makes no line
+    assert [title for title, _ in ask(job, minute)[0].charts] == ["By destination", "p95 over time, of each 5 seconds"]
     found, tables = ask(job, consumer="Work.5-1")
     assert {row["client"] for row in tables["latency-by-consumer"]} == {"Work.5-1"}
 

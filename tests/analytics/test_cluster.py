@@ -10,8 +10,7 @@ import redis
 from recorded_traffic import wait_until
 from spark_installation import PATIENCE, PROJECT, REQUEST, Installation, free_port
 
-from analytics import results
-from analytics.jvm import java_home, spark_home
+from analytics import class_archive, jvm, results
 from analytics.spark_server import token
 from brokerapp.environment import Environment
 
@@ -26,14 +25,16 @@ def cluster(tmp_path):
     port, folder = free_port(), tmp_path / "cluster"
     folder.mkdir()
     variables = {
-        **os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "JAVA_HOME": str(java_home()),
+        **os.environ, "SPARK_LOCAL_IP": "127.0.0.1",
+        "JAVA_HOME": str(jvm.java_home()), "SPARK_HOME": str(jvm.spark_home()),
+        "SPARK_SCALA_VERSION": "2.13",  # which Spark's own scripts would look for
         # Also of the executor that the worker starts: none of them lives long enough to be compiled well.
-        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "SPARK_DAEMON_MEMORY": "256m",
+        "JAVA_TOOL_OPTIONS": " ".join(["-XX:TieredStopAtLevel=1", *class_archive.flags()]),
     }  # fmt: skip
     address, started = f"spark://127.0.0.1:{port}", []
 
     def start(name: str, *arguments: str) -> None:
-        command = [str(spark_home() / "bin/spark-class"), f"{DEPLOY}.{name}", "--host", "127.0.0.1", *arguments]
+        command = [*jvm.command(), f"{DEPLOY}.{name}", "--host", "127.0.0.1", *arguments]
         log = (folder / f"{name}.log").open("w")
         started.append(subprocess.Popen(command, env=variables, cwd=folder, stdout=log, stderr=log))
 

@@ -1,5 +1,6 @@
 """What clients and operators ask of a destination, whichever nodes its messages and consumers are at."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from brokerapp.definitions import PolicyEntry
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError, StoreUnavailable
+from brokerapp.network_path import BRIDGE_DURABLES
+from tests.nodes.test_lost_links import without_links
 from tests.protocol.running_node import until
 
 
@@ -78,6 +81,57 @@ def test_a_shared_subscription_in_use_keeps_what_it_keeps_wherever_it_is_at_home
         other.subscribe(f"/topic/{name}.other", id=f"{number}", **shared)
     other.send(f"/topic/{name}.other", "y", persistent="true")
     assert other.bodies(6) == ["y"] * 6
+
+
+def durable_elsewhere(broker, client, name):
+    """A client at b, and the name of one of its durable subscriptions, at home at a, that it consumes as `s`."""
+    consumer, home = client("b", **{"client-id": name}), broker["a"].node.broker
+    names = map(f"{BRIDGE_DURABLES}{{}}".format, itertools.count())
+    while True:
+        subscription = next(names)
+        consumer.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": subscription})
+        if not home.durables.find(name, subscription).log.away:
+            return consumer, subscription
+        consumer.unsubscribe()
+
+
+def durables_of(broker, client_id):
+    """What the store keeps for a client."""
+    return [each for each in broker.ask(lambda store: store.logs()) if each.startswith(f"subscription://{client_id}:")]
+
+
+def test_who_deletes_a_durable_subscription_and_leaves_is_told_good_bye_when_it_is_gone(broker, client, name):
+    consumer, subscription = durable_elsewhere(broker, client, name)
+    kept, clients = len(durables_of(broker, name)), broker["b"].node.broker.clients
+    [leaving] = [each for each in clients.values() if each.client_id == name]
+    consumer.unsubscribe()
+    without_links(broker["b"], True)
+    try:
+        consumer.frame("UNSUBSCRIBE", wait=False, **{"id": "none", "activemq.subscriptionName": subscription})
+        consumer.frame("DISCONNECT", wait=False, receipt="bye")
+        until(lambda: leaving.left, "the node has heard it")
+        broker["b"].do(broker["b"].node._committer.barrier)
+        assert broker["b"].look(lambda: leaving.id in clients)
+    finally:
+        without_links(broker["b"], False)
+    assert consumer.disconnected.wait(20)
+    until(lambda: len(durables_of(broker, name)) == kept - 1, "it is gone")
+
+
+def test_what_a_bridge_says_it_needs_no_more_stays_while_somebody_at_another_node_consumes_it(broker, client, name):
+    consumer, _ = durable_elsewhere(broker, client, name)
+
+    def keep(node):
+        broker[node].look(lambda: broker[node].node.broker.durables.keep_of_bridge(name, ()))
+        for each in "ab":
+            broker[each].do(broker[each].node._committer.barrier)
+
+    keep("b")
+    consumer.send(f"/topic/{name}", "x", persistent="true")
+    assert consumer.bodies() == ["x"]
+    consumer.unsubscribe()
+    keep("b")
+    until(lambda: not durables_of(broker, name), "all are gone")
 
 
 @pytest.fixture

@@ -197,6 +197,19 @@ def test_a_large_body_is_given_to_so_many_at_once_as_one_commit_bears(connect, n
     assert max(sizes) < MAX_BYTES + 20_000
 
 
+def test_what_an_edit_makes_larger_than_the_store_has_room_for_stays_as_it_is(connect, node, name, monkeypatch):
+    fill(connect, name, 2)
+    committer = node.node.broker.committer
+    monkeypatch.setattr(committer.limits, "total", committer.used + 50_000)
+    larger, smaller = Edit(body=bytes(100_000)).to_json(), Edit(body=b"mended").to_json()
+    assert set(step(node, "edit", name, numbers(node, name), edit=larger).values()) == {
+        ("refused", "the broker's store is full")
+    }
+    assert node.bodies(name) == ["0", "1"]
+    step(node, "edit", name, numbers(node, name), edit=smaller)
+    assert node.bodies(name) == ["mended", "mended"]
+
+
 def test_what_is_not_taken_leaves_no_trace_where_it_would_have_gone(connect, node, name):
     client = fill(connect, name, 1)
     client.subscribe(f"/queue/{name}", ack="client-individual")
