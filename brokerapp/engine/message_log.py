@@ -127,6 +127,9 @@ class MessageLog(Window):
 
     def _by_choice(self) -> Given:
         """Each message goes to the next consumer that has credit and wants it; others stay where they are."""
+        if self.groups is not None and self.groups.released:  # older ones first
+            self.groups.released = False
+            self.offer_again()
         choosing = Choosing(
             self._able(), self.name, self.destination, self.groups, self.rules, self.place, self.turn, self.gate
         )

@@ -317,6 +317,17 @@ def test_what_waits_and_nobody_told_of_is_not_forgotten_when_something_new_comes
     assert [each.seq for each in log.ready] == [1]
 
 
+def test_what_waited_for_the_owner_of_its_group_goes_to_the_next_one_before_what_is_new():
+    log = log_of(owner := consumer("owner", prefetch=1), consumer("other"))
+    for seq in (1, 2):
+        log.offer(entry(seq, JMSXGroupID="g"))
+    assert dispatched(log) == [("owner", 1)]
+    log.leave(owner)
+    log.offer(entry(3, JMSXGroupID="g"))
+    [(_, given)] = log.dispatch()
+    assert [each.seq for each in given] == [2, 3]
+
+
 def test_all_that_nobody_told_of_is_read_page_by_page_to_its_end():
     log = log_of(consumer(prefetch=5 * PAGE))
     log.look_again()
