@@ -214,6 +214,7 @@ def test_a_node_that_was_linked_before_it_was_a_member_is_told_all_that_it_would
     homes = broker["a"].node.broker.homes
     [other] = homes.others
     broker["a"].look(lambda: setattr(homes._elsewhere, "_listening", True))
+    until(lambda: broker["a"].look(lambda: not homes.known._asked), "nothing is open that was said before")
 
     def words(work) -> set[Word]:
         said = set()
