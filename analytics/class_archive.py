@@ -19,14 +19,10 @@ import time
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from analytics import durable, jvm
 from brokerapp.environment import Environment
 from brokerapp.errors import BrokerError
-
-if TYPE_CHECKING:  # who starts the server has no use for pyspark
-    from pyspark.sql import SparkSession
 
 #: Seconds for the server to start, and to write the archive when it ends, on a machine that does much else.
 _PATIENCE = 600
@@ -98,6 +94,7 @@ def _remove_older(made: Path) -> None:
 
 def _run(folder: Path, staged: Path) -> None:
     from analytics import spark_server  # which asks for the flags above
+    from analytics.session import connected
     from analytics.warming import warm_up
 
     variables = {"SLUICE_DATA": str(folder), "SLUICE_SPARK_PORT": str(_free_port()), "REDIS_URL": "unix:///nowhere"}
@@ -108,9 +105,9 @@ def _run(folder: Path, staged: Path) -> None:
         command, env={**os.environ, **own}, cwd=environment.spark, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        session = _session(environment, server)
+        _wait_for(server, environment)
         warm_up(environment)
-        session.stop()
+        connected(environment).stop()
         server.send_signal(signal.SIGTERM)
         server.wait(_PATIENCE)
     finally:
@@ -118,14 +115,15 @@ def _run(folder: Path, staged: Path) -> None:
         server.wait()
 
 
-def _session(environment: Environment, server: subprocess.Popen) -> SparkSession:
-    """As soon as the server listens. Raises BrokerError when it ends before, or takes too long."""
+def _wait_for(server: subprocess.Popen, environment: Environment) -> None:
+    """Until the server listens. Raises BrokerError when it ends before, or takes too long."""
     from analytics.session import SparkUnavailable, connected
 
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
-            return connected(environment, wait_seconds=0)
+            connected(environment, wait_seconds=0)
+            return
         except SparkUnavailable:
             if server.poll() is not None:
                 raise BrokerError(f"Spark's server ended with code {server.returncode} as it started") from None
