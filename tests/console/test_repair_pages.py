@@ -509,7 +509,8 @@ def test_a_look_that_takes_too_long_ends_in_time_and_says_how_far_it_came(admin,
     gateway().send({"destination": name, "body": ""}, 50, "")
     chosen = {"selector": "JMSPriority >= 0"}
     listed = text(admin.get(reverse("messages", kwargs={"name": name}), chosen))
-    assert "20 shown of at least 20 that match. This is not all: 20 of 50 messages were looked at" in listed
+    assert "20 shown of at least 20 that match" in listed
+    assert "20 of 50 messages were looked at" in listed
     asked = text(admin.get(act(name), {"action": "move", "target": f"{name}.to"} | chosen))
     assert "At least 20 messages: 20 of 50 were looked at" in asked
     assert "Move at least 20 messages" in asked
