@@ -219,6 +219,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.nodes.rejoining": ("brokerapp.errors",),
     "brokerapp.nodes.silences": ("brokerapp.nodes.members",),
     "brokerapp.nodes.membership": ("brokerapp.errors", "brokerapp.nodes", "brokerapp.store.redis"),
+    "brokerapp.serving": (*PARTS_OF_CORE, "brokerapp.nodes.concerned", "brokerapp.store.redis"),
     "brokerapp.in_force": (*VALUES, "brokerapp.clock", "brokerapp.store.redis"),
     "brokerapp.reporting": (
         *PARTS_OF_CORE, "brokerapp.listeners", "brokerapp.peers", "brokerapp.store.redis", "brokerapp.store.room",
@@ -234,10 +235,10 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     ),
     "brokerapp.node": (
         *PARTS_OF_CORE, "brokerapp.cluster", "brokerapp.in_force", "brokerapp.interpreter", "brokerapp.listeners",
-        "brokerapp.network", "brokerapp.node_config", "brokerapp.nodes.company", "brokerapp.nodes.concerned",
+        "brokerapp.network", "brokerapp.node_config", "brokerapp.nodes.company",
         "brokerapp.nodes.membership", "brokerapp.predecessors", "brokerapp.reporting", "brokerapp.requests",
-        "brokerapp.stomp", "brokerapp.store.durability", "brokerapp.store.redis", "brokerapp.store.room",
-        "brokerapp.tasks",
+        "brokerapp.serving", "brokerapp.stomp", "brokerapp.store.durability", "brokerapp.store.redis",
+        "brokerapp.store.room", "brokerapp.tasks",
     ),
     "brokerapp.wiring": (
         "brokerapp.cluster.terms",
@@ -308,8 +309,9 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.admin.door", "brokerapp.cluster.applying", "brokerapp.cluster.links",
         "brokerapp.committer", "brokerapp.node", "brokerapp.nodes.claims", "brokerapp.nodes.known",
         "brokerapp.nodes.links", "brokerapp.nodes.past", "brokerapp.predecessors",
-        "brokerapp.nodes.membership", "brokerapp.requests", "brokerapp.sending", "brokerapp.steps", "brokerapp.tasks",
-        "brokerapp.transfers", "brokerapp.network.link", "brokerapp.network.loopback", "brokerapp.network.connections",
+        "brokerapp.nodes.membership", "brokerapp.requests", "brokerapp.sending", "brokerapp.serving", "brokerapp.steps",
+        "brokerapp.tasks", "brokerapp.transfers", "brokerapp.network.link", "brokerapp.network.loopback",
+        "brokerapp.network.connections",
         "brokerapp.network.way", "brokerapp.network.seat", "brokerapp.network.discovery", "brokerapp.network.inquiry",
         "brokerapp.network.activemq", "brokerapp.network.batches", "brokerapp.network.websocket",
         "brokerapp.stomp.carrying", "brokerapp.stomp.entrance", "brokerapp.stomp.heart_beats",

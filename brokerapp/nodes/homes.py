@@ -202,6 +202,7 @@ class Homes:
         self._elsewhere.gone(session)
         self.guests.gone(session)
         self.known.forget(session)
+        self.past.forget(session)
         self.wanted.forget(session)
         self._broker.rivals.forget(session)
         self.shares.gone(session)

@@ -42,6 +42,31 @@ def test_a_durable_subscription_that_is_removed_as_another_node_stores_into_it_i
     broker.stop("c")
 
 
+def test_a_durable_subscription_that_is_there_again_stays_though_another_node_still_stores_into_the_removed_one(
+    broker, client, name
+):
+    home = broker["b"].node.broker
+    name = next(
+        each for each in map(f"{name}-{{}}".format, range(99)) if home.homes.is_here(f"subscription://{each}:s")
+    )
+    log, durable = f"subscription://{name}:s", {"activemq.subscriptionName": "s"}
+    subscriber, sender = client("b", **{"client-id": name}), client("a")
+    subscriber.subscribe(f"/topic/{name}", **durable)
+    subscriber.unsubscribe()
+    with _slow_to_store(broker["a"], 1.5):
+        sender.send(f"/topic/{name}", "early", wait=False, persistent="true")
+        until(lambda: broker["a"].look(lambda: broker["a"].node.broker.committer.brings_to(log)), "a stores into it")
+        subscriber.frame("UNSUBSCRIBE", id="s", **durable)
+        until(lambda: log not in _logs(broker) and not home.durables._discarded, "it is removed")
+        subscriber.subscribe(f"/topic/{name}", **durable)
+        assert broker["a"].node.broker.committer.busy
+    sender.send(f"/topic/{name}", "kept", persistent="true")
+    bodies = subscriber.bodies()
+    assert "kept" in (bodies if bodies == ["kept"] else subscriber.bodies())
+    broker["a"].do(broker["a"].node._committer.barrier)
+    assert log in _logs(broker)
+
+
 def test_what_arrives_for_a_temporary_queue_that_is_gone_costs_no_link(broker, client, name):
     owner, sender = client("a"), client("b")
     owner.subscribe("/temp-queue/r", id="r")
