@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,7 @@ class Durable:
     log: MessageLog
     feed: Feed
     offline_since_ms: int  #: since the epoch, or since the node started; of no meaning while it has consumers
+    may_be_consumed: Callable[[str], bool]  #: asked of the log: whether a consumer may go on behind a lost link
 
     @property
     def subscription(self) -> NamedSubscription:
@@ -49,8 +50,8 @@ class Durable:
 
     @property
     def active(self) -> bool:
-        """Whether somebody consumes it."""
-        return bool(self.log.consumers)
+        """Whether somebody consumes it, for all that is known here."""
+        return bool(self.log.consumers) or self.may_be_consumed(self.log.name)
 
 
 class Durables:
@@ -200,7 +201,7 @@ class Durables:
 
     def _add(self, feed: Feed, log: MessageLog) -> Durable:
         subscription = feed.subscription
-        durable = Durable(log, feed, clock.now_ms())
+        durable = Durable(log, feed, clock.now_ms(), self._broker.homes.guests.may_consume)
         self._by_key[subscription.key] = self._by_log[log.name] = durable
         self._lead(durable)
         self._broker.topology.add_feed(feed)
