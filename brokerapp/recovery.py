@@ -129,7 +129,8 @@ class Recovery:
             for kept in self._remembered(topic, asks=True):
                 copy = Copy(feed.target, kept.copy.original, kept.copy.destination)
                 headers = {**kept.message.headers, "destination": copy.shown.stomp}
-                if feed.may_read(copy.shown) and feed.takes(headers, "") is True:
+                goes_back = durable.subscription.leads_to in kept.message.path  # to where it came from: never
+                if not goes_back and feed.may_read(copy.shown) and feed.takes(headers, "") is True:
                     self._broker.publishing.put(kept.message, copy)
 
     def _give_first(self, subscription: Subscription, queue: Destination, asks: bool) -> None:
