@@ -8,7 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from analytics.words import duration
+from analytics.words import duration, short
 
 #: Okabe and Ito's colours, those with the most contrast on light and dark ground first.
 COLORWAY = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
@@ -91,6 +91,33 @@ def before_and_after(
                 line={"width": 1.5, "dash": dash, "color": colour}, **_hover(values, unit, "y"),
             )  # fmt: skip
     return _over_time(figure, unit)
+
+
+def alike(figures: Sequence[dict[str, Any]]) -> None:
+    """Give what has the same name in several of these figures one colour, and no two of a figure the same.
+
+    Figures that set a colour themselves, and those of a single series, stay as they are.
+    """
+    known: dict[str, str] = {}
+    for figure in figures:
+        traces = [each for each in figure["data"] if each.get("name")]
+        if len(traces) < 2 or any("color" in _mark(each) for each in traces):
+            continue
+        names = [short(each["name"]) for each in traces]
+        kept = dict(zip((known.get(each) for each in names), names, strict=True))  # of two with one colour the last
+        for name, trace in zip(names, traces, strict=True):
+            colour = known.get(name)
+            if colour is None or kept[colour] != name:
+                free = [each for each in COLORWAY if each not in kept]
+                colour = next((each for each in free if each not in known.values()), free[0] if free else COLORWAY[-1])
+                kept[colour] = name
+                known.setdefault(name, colour)
+            _mark(trace)["color"] = colour
+
+
+def _mark(trace: dict[str, Any]) -> dict[str, Any]:
+    """What has the colour of a series: its line, or its bars."""
+    return trace.setdefault("marker" if trace["type"] == "bar" else "line", {})
 
 
 def _hover(values: Sequence[float | None], unit: str, axis: str, at: str = "") -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analytics import durable
+from analytics import charts, durable
 from analytics.request import Window
 
 RESULT = "result.json"
@@ -115,6 +115,7 @@ def store(
     `as_of_us` is the moment up to which all traffic was archived, `definition` the version of the analysis, `began_us`
     when recording began.
     """
+    charts.alike([figure for _, figure in findings.charts])
     result = {
         "sentence": findings.sentence,
         "window": {"since_us": window.since_us, "until_us": window.until_us},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from brokerapp.store import Batch, Committed, Limits, LogState, StoredEntry, StoredJob
 
@@ -25,9 +25,11 @@ class CommitStore(Protocol):
 
     async def jobs(self, start_ms: int, end_ms: int, skip: int, count: int) -> list[StoredJob]: ...
 
-    async def drop(self, log: str, session: str) -> int: ...
+    async def drop(self, log: str, session: str, *, discarded: bool) -> int: ...
 
     async def depths(self, logs: Sequence[str]) -> dict[str, int]: ...
+
+    async def attributes_of(self, logs: Sequence[str]) -> list[dict[str, Any]]: ...
 
     async def present(self, log: str, numbers: Sequence[int]) -> set[int]: ...
 

@@ -128,6 +128,13 @@ class Committer:
         It is lost from the next batch on: whoever finds its attributes goes on with that.
         """
         self.create(log, json.dumps({"kind": DISCARDED}))
+        self.clear(log, then)
+
+    def clear(self, log: str, then: Callable[[], None] = _nothing) -> None:
+        """Remove what a log that was discarded, at whichever node, still gets of what was submitted so far.
+
+        One that is there again under its name by then stays as it is.
+        """
         self._forget(log)
         self.submit(Unit(then=lambda *_: self._doomed.put_nowait((log, then))))
 
@@ -207,7 +214,7 @@ class Committer:
         """Remove what is to be discarded, beside the batches, until cancelled."""
         while True:
             log, then = await self._doomed.get()
-            await self._until_answered(lambda log=log: self._store.drop(log, self._session))
+            await self._until_answered(lambda log=log: self._store.drop(log, self._session, discarded=True))
             then()
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,7 @@ class Durable:
     log: MessageLog
     feed: Feed
     offline_since_ms: int  #: since the epoch, or since the node started; of no meaning while it has consumers
+    may_be_consumed: Callable[[str], bool]  #: asked of the log: whether a consumer may go on behind a lost link
 
     @property
     def subscription(self) -> NamedSubscription:
@@ -49,8 +50,8 @@ class Durable:
 
     @property
     def active(self) -> bool:
-        """Whether somebody consumes it."""
-        return bool(self.log.consumers)
+        """Whether somebody consumes it, for all that is known here."""
+        return bool(self.log.consumers) or self.may_be_consumed(self.log.name)
 
 
 class Durables:
@@ -200,7 +201,7 @@ class Durables:
 
     def _add(self, feed: Feed, log: MessageLog) -> Durable:
         subscription = feed.subscription
-        durable = Durable(log, feed, clock.now_ms())
+        durable = Durable(log, feed, clock.now_ms(), self._broker.homes.guests.may_consume)
         self._by_key[subscription.key] = self._by_log[log.name] = durable
         self._lead(durable)
         self._broker.topology.add_feed(feed)
@@ -233,14 +234,24 @@ class Durables:
         return access.may(Principal("", frozenset(subscription.groups)), "read", topic)
 
     def _adopt(self, durable: Durable, wanted: NamedSubscription) -> None:
-        """It is for this user, or bridge, from now on."""
-        known = durable.subscription
-        if (known.groups, known.leads_to) != (wanted.groups, wanted.leads_to):
-            self._lead_nowhere(durable)
-            durable.feed.subscription = replace(known, groups=wanted.groups, leads_to=wanted.leads_to)
-            self._lead(durable)
+        """It is for this user, or bridge, from now on: all nodes are to know."""
+        if self._leave_to(durable, wanted):
             self._broker.queues.describe(durable.log, self._attributes(durable))
-            self._broker.topology.plans.clear()
+
+    def described(self, log: MessageLog, attributes: Mapping[str, Any]) -> None:
+        """What the store knows of one that another node described anew."""
+        self._leave_to(self.of_log(log), NamedSubscription.from_attributes(attributes))
+
+    def _leave_to(self, durable: Durable, wanted: NamedSubscription) -> bool:
+        """Let it be for this user, or bridge; whether it was for another."""
+        known = durable.subscription
+        if (known.groups, known.leads_to) == (wanted.groups, wanted.leads_to):
+            return False
+        self._lead_nowhere(durable)
+        durable.feed.subscription = replace(known, groups=wanted.groups, leads_to=wanted.leads_to)
+        self._lead(durable)
+        self._broker.topology.plans.clear()
+        return True
 
     def _lead(self, durable: Durable) -> None:
         if to := durable.subscription.leads_to:

@@ -14,7 +14,6 @@ from brokerapp.engine.advisory_topics import is_advisory
 from brokerapp.engine.dead_letters import DEFAULT_STRATEGY, Death, dead_letter, dead_letter_destination, is_discarded
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
-from brokerapp.engine.routing import route, telling
 from brokerapp.message import Message
 from brokerapp.recording.schema import DEAD_LETTER, DROP, EXPIRE
 from brokerapp.store import Unit
@@ -80,10 +79,7 @@ class Failures:
         self, message: Message, target: Destination, settles: Sequence[Entry], gone: Callable[[], None] = _nothing
     ) -> None:
         """Let a dead letter be where it goes in the moment in which these entries are no more; that is `gone`."""
-        found = route(message, target, self._broker.topology)
-        message = telling(message, found)
-        if found.groups is None:
-            found.groups = self._broker.publishing.groups(found)
+        message, found = self._broker.publishing.way(message, target)
         for group in found.groups:
             for each in group.logs:
                 self._broker.queues.takes_dead_letters(each)

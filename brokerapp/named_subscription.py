@@ -93,7 +93,7 @@ class NamedSubscription:
         values = {name: value for name, value in attributes.items() if name in NamedSubscription.__dataclass_fields__}
         topics, groups = attributes["topics"], attributes["groups"]
         values["topics"] = tuple(map(Destination.parse, topics))
-        return NamedSubscription(**{**values, "groups": groups and tuple(groups)})
+        return NamedSubscription(**{**values, "groups": None if groups is None else tuple(groups)})
 
 
 def _plain(text: str) -> str:

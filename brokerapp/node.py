@@ -29,12 +29,12 @@ from brokerapp.network.seat import Seat
 from brokerapp.network.telling import network_stats
 from brokerapp.node_config import NodeConfig
 from brokerapp.nodes.company import CLUSTERED
-from brokerapp.nodes.concerned import log_concerned, other_concerned
 from brokerapp.nodes.membership import Membership
 from brokerapp.predecessors import check_beside, found_logs, until_gone
 from brokerapp.recording.recorder import NoRecorder, Recorder
 from brokerapp.reporting import Reporting
 from brokerapp.requests import Desk, answer
+from brokerapp.serving import Request, Serving
 from brokerapp.stats import Stats
 from brokerapp.stomp.endpoint import Authenticate
 from brokerapp.stomp.tls import ClientContexts
@@ -50,8 +50,6 @@ logger = logging.getLogger(__name__)
 TICK_SECONDS = 1.0
 #: Seconds until a node looks again whether it may give anything out, as it may have been taken for dead.
 UNSURE_SECONDS = 0.05
-#: Seconds until a request is looked at again that is about a log whose home this node is about to be.
-COMING_SECONDS = 0.05
 #: Seconds a node that stops waits for the store to take what clients asked.
 DRAIN_SECONDS = 10.0
 #: Seconds it waits then for the store to take the marks of the queues.
@@ -117,7 +115,10 @@ class Node:
         trust = ClientContexts(config.tls)
         self.network = Connections(self._listeners.own, (), trust, at_once=config.network_at_once)
         self._seat = Seat(self.broker.homes, self.network, registry)
-        self._network_desk = NetworkDesk(self._seat, registry)
+        desk = NetworkDesk(self._seat, registry)
+        self._serving = Serving(
+            self.broker.homes, config.node, self._control, self._store, lambda request: self._answer(request, desk)
+        )
         snapshot, beat = await self._store.snapshot(), self.membership.beat
         self._reporting = Reporting(
             self.broker, self._store, self._listeners, self._limits, snapshot, beat, lambda: network_stats(self.network)
@@ -136,7 +137,8 @@ class Node:
             "signals": self._follow,
             "members": self.membership.watch,
             "moves": self.membership.move,
-            "requests": self._serve,
+            "requests": self._serving.run,
+            "requests that waited": self._serving.run_again,
         }
         if self._applying is not None:
             work_by_name["applying"] = self._applying.run
@@ -355,18 +357,5 @@ class Node:
             self.broker.redefine(definitions)
             logger.info("routing by definitions version %d", definitions.version)
 
-    async def _serve(self) -> None:
-        while True:
-            request = await self._control.next_request(self.config.node, TICK_SECONDS)
-            if request is not None:
-                node = other_concerned(self.broker.homes.members, request["verb"], request["args"])
-                if node is None and self.broker.homes.coming.awaits(log_concerned(request["args"])):
-                    await asyncio.sleep(COMING_SECONDS)
-                    node = self.config.node
-                if node is not None:
-                    await self._store.hand_on(request, node)
-                    continue
-                reply = await answer(
-                    self.broker, self._committer, self._request_pump, self._refresh, request, self._network_desk.verbs
-                )
-                await self._store.answer(request["id"], reply)
+    async def _answer(self, request: Request, desk: NetworkDesk) -> Request:
+        return await answer(self.broker, self._committer, self._request_pump, self._refresh, request, desk.verbs)

@@ -15,6 +15,8 @@ from pathlib import Path
 OWNER_LOCK = "owner.lock"  # held by the owner alone; holds its process id
 FAMILY_LOCK = "family.lock"  # held by the owner and by every child that inherits it
 LOCK_POLL_SECONDS = 0.05
+#: The umask of what is written into a folder of ours: what messages hold is nobody else's on this machine.
+OURS_ALONE = 0o077
 
 _PR_SET_PDEATHSIG = 1
 # Loaded at import: between fork and exec nothing may be imported or looked up.

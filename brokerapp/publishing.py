@@ -208,8 +208,25 @@ class Publishing:
                 BRIDGE_RECEIVE, message.born_us, message, str(destination), str(destination), by, None
             )
         self._broker.recorder.enqueue(message.born_us, (message,), str(destination), by or None)
-        found = route(message, destination, self._broker.topology, sent_to, by)
         held = message.held if sender is not None and sender.bridge else ()
+        message, found = self.way(message, destination, sent_to, by, held)
+        return Placed(message, message.stored() if found.groups else b"", destination, found, sender)
+
+    def way(
+        self,
+        message: Message,
+        destination: Destination,
+        sent_to: Destination | None = None,
+        by: str = "",
+        held: tuple[str, ...] = (),
+        *,
+        is_moved: bool = False,
+    ) -> tuple[Message, Route]:
+        """A message as it takes its way, and that way, whose queues exist from now on; see route.
+
+        Bound queues in `held` hold a copy of it elsewhere. What is kept for bridges to where it came from is spared.
+        """
+        found = route(message, destination, self._broker.topology, sent_to, by, is_moved=is_moved)
         if held:
             found = without(found, held)
         if message.path and (back := self._broker.durables.leading_back(message.path)):
@@ -217,13 +234,13 @@ class Publishing:
         message = telling(message, found, held)
         if found.groups is None:
             found.groups = self.groups(found)
-        return Placed(message, message.stored() if found.groups else b"", destination, found, sender)
+        return message, found
 
     def originate(self, message: Message, destination: Destination) -> None:
         """Publish what no client sent, but the broker itself. There is nobody to tell when it has no way."""
         try:
-            found = route(message, destination, self._broker.topology)
-            self._by_itself(telling(message, found), destination, found)
+            message, found = self.way(message, destination)
+            self._by_itself(message, destination, found)
         except BrokerError as error:
             logger.warning("%s was not published to %s: %s", message.id, destination, error)
 

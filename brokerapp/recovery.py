@@ -85,11 +85,20 @@ class Recovery:
                 del self._memories[topic]
 
     def all(self) -> Iterator[tuple[Destination, Kept, bool]]:
-        """All that is remembered, with its topic, and whether it is retained."""
-        now_ms = clock.now_ms()
-        for topic, memory in self._memories.items():
-            for kept in memory.messages(self._policy(topic), now_ms):
-                yield topic, kept, kept is memory.retained
+        """All that is remembered, with its topic, and whether it is retained; topics may come and go meanwhile."""
+        for topic in list(self._memories):
+            memory = self._memories.get(topic)
+            if memory is not None:
+                retained = memory.retained
+                for kept in self._recalled(memory, self._policy(topic)):
+                    yield topic, kept, kept is retained
+
+    def _recalled(self, memory: Memory, policy: RecoveryPolicy | None) -> list[Kept]:
+        """What is remembered of a topic now: what is too old is forgotten."""
+        self._bytes -= memory.bytes
+        found = memory.messages(policy, clock.now_ms())
+        self._bytes += memory.bytes
+        return found
 
     def learn(self, topic: Destination, retained: Kept | None, recent: Iterable[Kept]) -> None:
         """Another node remembers these of a topic, from before this one was there."""
@@ -120,7 +129,8 @@ class Recovery:
             for kept in self._remembered(topic, asks=True):
                 copy = Copy(feed.target, kept.copy.original, kept.copy.destination)
                 headers = {**kept.message.headers, "destination": copy.shown.stomp}
-                if feed.may_read(copy.shown) and feed.takes(headers, "") is True:
+                goes_back = durable.subscription.leads_to in kept.message.path  # to where it came from: never
+                if not goes_back and feed.may_read(copy.shown) and feed.takes(headers, "") is True:
                     self._broker.publishing.put(kept.message, copy)
 
     def _give_first(self, subscription: Subscription, queue: Destination, asks: bool) -> None:
@@ -135,11 +145,10 @@ class Recovery:
 
     def _remembered(self, wanted: Destination, asks: bool) -> Iterator[Kept]:
         """What the topics of this name or pattern have for who asks, or for everybody."""
-        now_ms = clock.now_ms()
         found = [wanted]
         if wanted.is_pattern:
             found = [each for each in self._memories if each.kind is wanted.kind and matches(wanted.name, each.name)]
         for topic in found:
             memory, policy = self._memories.get(topic), self._broker.topology.policy_for(topic)
             if memory is not None and (asks or (policy is not None and policy.always_retroactive)):
-                yield from memory.messages(policy and policy.recovery, now_ms)
+                yield from self._recalled(memory, policy and policy.recovery)

@@ -80,7 +80,9 @@ class Restoring:
             self._unlearn(name)
         elif kind == Kind.TOPIC or log is None:
             self._recover(LogState(name, described, 0, ""), 0)
-        elif kind != SUBSCRIPTION:
+        elif kind == SUBSCRIPTION:
+            self._broker.durables.described(log, described)
+        else:
             self._broker.queues.described(log, described)
             if log.destination.is_temporary:
                 self._note_who_has(log.destination, _node_that_has(log.destination, described), described)
@@ -101,7 +103,7 @@ class Restoring:
             if destination.is_temporary:
                 self._broker.temporaries.unlearn(destination)
             if is_subscription and gets_ours:
-                self._broker.durables.discard(name)
+                self._broker.committer.clear(name)
 
 
 def _node_that_has(temporary: Destination, attributes: Mapping[str, Any]) -> str:

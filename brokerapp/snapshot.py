@@ -244,9 +244,15 @@ class Tally:
 
     count: int
     is_whole: bool = True
+    looked_at: int = 0  #: messages that were, where not all were
+    of: int = 0  #: messages there are, where not all were looked at
 
     def __str__(self) -> str:
         return f"{'' if self.is_whole else 'at least '}{self.count:,}"
+
+    def after(self, count: int, looked_at: int) -> Tally:
+        """The tally of these and of so many before them."""
+        return Tally(self.count + count, self.is_whole, self.looked_at + looked_at, self.of)
 
 
 @dataclass(frozen=True, slots=True)

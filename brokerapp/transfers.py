@@ -17,9 +17,9 @@ from brokerapp.broker import Broker
 from brokerapp.client import Placed
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.choosing import selector_headers
+from brokerapp.engine.dead_letters import ROUTE, route_from
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
-from brokerapp.engine.routing import route, telling
 from brokerapp.engine.window import PAGE
 from brokerapp.entries import entry_of
 from brokerapp.errors import LimitExceeded, RequestRefused, StoreUnavailable
@@ -209,14 +209,13 @@ class Transfers:
 
         Raises RequestRefused when it would come nowhere: it is not for an operator's move to lose it.
         """
-        return self.on_its_way(entry.message.with_headers({ORIGIN: log.destination.stomp, **headers}), target)
+        message, here = entry.message, log.destination
+        way = route_from(message, entry.original or message.headers.get(ORIGIN, ""), here)
+        return self.on_its_way(message.with_headers({ORIGIN: here.stomp, ROUTE: way, **headers}), target)
 
     def on_its_way(self, message: Message, target: Destination) -> Placed:
         """The message with the way it will take. Raises RequestRefused when it would come nowhere."""
-        found = route(message, target, self._broker.topology)
-        message = telling(message, found)
-        if found.groups is None:
-            found.groups = self._broker.publishing.groups(found)
+        message, found = self._broker.publishing.way(message, target, is_moved=True)
         if not (found.groups or found.topics):
             raise RequestRefused(
                 f"by way of {target} the message {message.id} would come nowhere: no definition wants it"

@@ -22,6 +22,7 @@ from console.repair.models import Job
 from console.repair.wish import FEW
 from console.routing import drafts
 from console.routing.models import Draft
+from console.setting import read_setting
 
 #: Of each sort, how many are shown; all of them are on their pages, to which links lead.
 MAX_SHOWN = 5
@@ -43,9 +44,12 @@ class Item:
     is_new: bool = False
 
 
-def cells(user: AnyUser) -> dict[str, Any]:
-    """The live cells of the bell. It counts what fires, what waits, and what ended since its user last looked."""
-    firing, waits, ended = _firing(user), _waiting(user), _ended(user)
+def cells(user: AnyUser, setting: UserSetting | None = None) -> dict[str, Any]:
+    """The live cells of the bell. It counts what fires, what waits, and what ended since its user last looked.
+
+    When they did is in their `setting`, for who has read it already.
+    """
+    firing, waits, ended = _firing(user), _waiting(user), _ended(user, setting or read_setting(user))
     count = len(firing) + len(waits) + sum(each.is_new for each in ended)
     groups = [("Fires now", firing, "alerts"), ("Waits for you", waits, ""), ("Came to an end", ended, "")]
     shown = [(label, items[:MAX_SHOWN], len(items) - MAX_SHOWN, page) for label, items, page in groups if items]
@@ -87,11 +91,9 @@ def _asked(by: str, reason: str) -> str:
     return f"{by} asks: “{reason}”" if reason else f"{by} asks for it"
 
 
-def _ended(user: AnyUser) -> list[Item]:
+def _ended(user: AnyUser, setting: UserSetting) -> list[Item]:
     """What somebody asked for that took its time, latest first. What they saw happen they are not told again."""
-    setting = UserSetting.objects.filter(user=user).first()
-    looked = setting.bell_seen if setting else None
-    since = timezone.now() - TOLD_FOR
+    looked, since = setting.bell_seen, timezone.now() - TOLD_FOR
     found = sorted((item for ends in _ENDS for item in ends(user, since)), key=lambda item: item.when, reverse=True)
     return [replace(item, is_new=looked is None or item.when > looked) for item in found]
 

@@ -13,6 +13,7 @@ from console.commands import allowed
 from console.models import UserSetting
 from console.rail import rail_of
 from console.seen_as import ended, look_of, person
+from console.setting import setting_of
 
 
 def house(request: HttpRequest) -> dict[str, Any]:
@@ -21,7 +22,7 @@ def house(request: HttpRequest) -> dict[str, Any]:
     if user is None or not user.is_authenticated:
         return {"theme": "auto", "zone": zones.UTC, "broker": settings.SLUICE.broker_name}
     rights = rights_of(user)
-    setting = UserSetting.objects.filter(user=person(user)).first() or UserSetting()
+    setting = setting_of(person(user))
     return {
         "rights": rights,
         "looking": look_of(user),
@@ -34,6 +35,6 @@ def house(request: HttpRequest) -> dict[str, Any]:
         "commands": allowed(rights),
         "broker": settings.SLUICE.broker_name,
         "outbox": settings.MAIL_OUTBOX,
-        "bell": bell.cells(user) if may(user, Verb.SEE) else {},
+        "bell": bell.cells(user, setting_of(user)) if may(user, Verb.SEE) else {},
         "rail": rail_of(rights, request.path),
     }

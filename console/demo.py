@@ -241,7 +241,7 @@ def run(host: str, port: int, login: str, passcode: str, seconds: float) -> Outc
         _publish(business, seconds)
         _let_finish(business)
     except (StompException, OSError) as error:
-        raise DemoFailed(f"the connection to {host}:{port} was lost ({type(error).__name__})") from error
+        raise DemoFailed(f"the connection to {host}:{port} was lost") from error
     finally:
         business.close()
     return Outcome(time.monotonic() - started, business.confirmed, business.done, business.refused)

@@ -29,6 +29,8 @@ PATIENCE = 5.0
 LONG_PATIENCE = 60.0
 #: Messages looked at for one page of a browser: a tenth of a second or so.
 SCAN = 10_000
+#: Seconds in which no more of them are begun: on a busy machine a part is told, before a page has waited too long.
+LOOK = 1.0
 
 
 class Gateway:
@@ -84,11 +86,17 @@ class Gateway:
         self, destination: Destination, after: int, limit: int, selector: str | None, scan: int = SCAN
     ) -> BrowsePage:
         """Messages with seq > after; see BrokerAdmin.browse."""
-        return self.run(self.admin.browse(destination, after=after, limit=limit, selector=selector, scan=scan))
+        return self.run(self.admin.browse(destination, after, limit, selector, scan, LOOK))
 
-    def count(self, destination: Destination, selector: str | None) -> Tally:
-        """How many messages match; see BrokerAdmin.count."""
-        return self.run(self.admin.count(destination, selector=selector, scan=SCAN))
+    def count(self, destination: Destination, selector: str | None, before: BrowsePage | None = None) -> Tally:
+        """How many messages match; see BrokerAdmin.count. Of a page `before`, from the first on, it goes on."""
+        if before is None or not selector:
+            return self.run(self.admin.count(destination, selector=selector, scan=SCAN, seconds=LOOK))
+        if before.next is None:
+            return Tally(len(before.messages))
+        left = SCAN - before.scanned
+        rest = self.run(self.admin.count(destination, before.next, selector, left, LOOK))
+        return rest.after(len(before.messages), before.scanned)
 
     def place(self, queue: Destination, before: int | None, count: int) -> int:
         """Where the last messages before a number begin; see BrokerAdmin.place."""

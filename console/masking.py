@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from brokerapp.destination import Destination
+from brokerapp.destination import LIST_SEPARATOR, Destination
 from brokerapp.engine.dead_letters import ROUTE
 from brokerapp.errors import InvalidDestination, RequestRefused
 from brokerapp.selectors import Selector, compile_selector
@@ -98,14 +98,15 @@ def sees_all(user: AnyUser, where: Destination) -> bool:
 def _ways(message: BrowsedMessage, where: Destination) -> tuple[Destination, ...]:
     """Where the message is and was: what is masked there stays masked when it is moved or becomes a dead letter."""
     texts = (message.destination, message.original_destination, message.came_from, message.headers.get(ROUTE))
-    return (where, *(each for text in texts if text for each in _places(text)))
+    names = LIST_SEPARATOR.join(filter(None, texts)).split(LIST_SEPARATOR)
+    return (where, *(place for each in names if (place := _place(each)) is not None))
 
 
-def _places(text: str) -> tuple[Destination, ...]:
+def _place(text: str) -> Destination | None:
     try:
-        return Destination.parse_list(text)
-    except InvalidDestination:  # a client wrote it
-        return ()
+        return Destination.parse(text)
+    except InvalidDestination:  # a client wrote it: it takes nothing from the others
+        return None
 
 
 def masked_for(

@@ -98,6 +98,9 @@ EXTRAS: dict[Role, frozenset[Verb]] = {
 #: Roles that are for everything: an admin could lift a scope, and what programs may do is the broker's own to decide.
 UNSCOPED = frozenset({Role.ADMIN, Role.CLIENT, Role.MONITOR})
 
+#: What tells of a queue and changes nothing: by whatever name it is called, the queue is meant.
+LOOKING = frozenset({Verb.SEE, Verb.BROWSE, Verb.READ})
+
 #: Roles that read bodies only as far as masking shows them.
 MASKED = frozenset({Role.SUPPORT})
 
@@ -176,9 +179,10 @@ class Grant:
         """Whether it has the right, for the destination; without one: anywhere."""
         if self.role not in ROLES_BY_VERB[verb] and verb not in self.extras:
             return False
-        if self.limit is not None and not (verb in self.limit.verbs and _within(self.limit.scopes, destination)):
+        places = () if destination is None else (destination,) if verb in LOOKING else meant_by(destination)
+        if self.limit is not None and not (verb in self.limit.verbs and _within(self.limit.scopes, places)):
             return False
-        return _within(self.scopes, destination)
+        return _within(self.scopes, places)
 
     def touches(self, destination: Destination) -> bool:
         """Whether it is for some of what a pattern names."""
@@ -194,8 +198,20 @@ class Grant:
         return Grant(Role(role), tuple(map(Scope.parse, scopes)), verbs & EXTRAS.get(Role(role), frozenset()))
 
 
-def _within(scopes: tuple[Scope, ...], destination: Destination | None) -> bool:
-    return destination is None or not scopes or any(scope.holds(destination) for scope in scopes)
+def meant_by(destination: Destination) -> tuple[Destination, ...]:
+    """What doing something to a destination is about: of a fully qualified name its address, too.
+
+    Who calls a new queue by one binds it there: it gets what is sent to the topic of that name, or a share of what is
+    sent to the queue.
+    """
+    queue = destination.physical
+    if not destination.address or destination.address == queue.name:
+        return (queue,)
+    return (queue, *(Destination(kind, destination.address) for kind in NAMED_KINDS))
+
+
+def _within(scopes: tuple[Scope, ...], places: tuple[Destination, ...]) -> bool:
+    return not scopes or all(any(scope.holds(place) for scope in scopes) for place in places)
 
 
 def allows(grants: Iterable[Grant], verb: Verb, destination: Destination | None = None) -> bool:

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from brokerapp.errors import RequestRefused
 from console.access import AnyUser
-from console.models import UserSetting
+from console.setting import setting_of
 
 UTC = "UTC"
 #: Where programs ask.
@@ -35,7 +35,7 @@ def zone_of(user: AnyUser) -> str:
     """The name of the zone in which this user is told of times."""
     if not user.is_authenticated:
         return UTC
-    return UserSetting.objects.filter(user=user).values_list("zone", flat=True).first() or UTC
+    return setting_of(user).zone
 
 
 def current() -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+
 from brokerapp.admin.door import Door
 from brokerapp.destination import Destination
 from brokerapp.engine.job import Job
@@ -22,19 +25,19 @@ class Browsing(Door):
 
     async def browse(
         self, destination: Destination, after: int = 0, limit: int = 50, selector: str | None = None,
-        scan: int = 10_000,
+        scan: int = 10_000, seconds: float = math.inf,
     ) -> BrowsePage:  # fmt: skip
         """Messages of a queue or subscription with seq > after, without consuming them.
 
-        At most `scan` are looked at in one call.
+        At most `scan` are looked at in one call, and no more pages of the store begun after so many `seconds`.
 
         Raises SelectorSyntaxError, DestinationNotFound.
         """
         wanted = compile_selector(selector) if selector else None
         log = await self._log(destination)
         found: list[BrowsedMessage] = []
-        scanned = 0
-        while scanned < scan:
+        scanned, until = 0, time.monotonic() + seconds
+        while scanned < scan and (not scanned or time.monotonic() < until):
             page = await self._store.read(log, after, min(BROWSE_PAGE, scan - scanned))
             for entry in page:
                 message = _browsed(entry, destination)
@@ -49,22 +52,23 @@ class Browsing(Door):
         return BrowsePage(found, scanned, after)
 
     async def count(
-        self, destination: Destination, after: int = 0, selector: str | None = None, scan: int = 10_000
-    ) -> Tally:
-        """How many messages with seq > after match. At most `scan` are looked at, so that there may be more.
+        self, destination: Destination, after: int = 0, selector: str | None = None, scan: int = 10_000,
+        seconds: float = math.inf,
+    ) -> Tally:  # fmt: skip
+        """How many messages with seq > after match: of at most `scan` that are looked at, for so many `seconds`.
 
         Raises SelectorSyntaxError, DestinationNotFound.
         """
         if not after and not selector:
             return Tally(await self.depth(destination))
-        count, left = 0, scan
-        while left > 0:
+        count, left, until = 0, scan, time.monotonic() + seconds
+        while left > 0 and time.monotonic() < until:
             page = await self.browse(destination, after, BROWSE_PAGE, selector, min(BROWSE_PAGE, left))
             count, left = count + len(page.messages), left - page.scanned
             if page.next is None or not page.scanned:
                 return Tally(count)
             after = page.next
-        return Tally(count, is_whole=False)
+        return Tally(count, is_whole=False, looked_at=scan - left, of=await self.depth(destination))
 
     async def message(self, destination: Destination, seq: int) -> BrowsePage:
         """The one message at seq (a page of one, or of none when it is gone)."""

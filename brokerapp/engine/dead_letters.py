@@ -16,9 +16,9 @@ DEFAULT_STRATEGY = DeadLetterStrategy()
 CAUSE = "dlqDeliveryFailureCause"
 #: What a dead letter says of its failure: not true any more when it is tried again. Its way (`dlqRoute`) stays.
 FAILURE = (CAUSE, "dlqDeliveryCount", "dlqConsumer", "dlqTime")
-#: The header that names the places where it was sent and where it lay, in order.
+#: The header that names the places where it was sent and where it lay, in order; also of what operators moved.
 ROUTE = "dlqRoute"
-#: Places kept of a dead letter's route, the last ones: it may die, and be tried again, for ever.
+#: Places kept of a route, the last ones: a message may die, and be tried again or moved, for ever.
 MAX_PLACES = 32
 #: Digits that stand for the rest of a name that is too long.
 _DIGITS = 32
@@ -102,7 +102,7 @@ def dead_letter(message: Message, death: Death, strategy: DeadLetterStrategy) ->
         "dlqDeliveryCount": str(death.deliveries),
         "dlqConsumer": death.consumer or None,
         "dlqTime": str(death.time_ms),
-        ROUTE: _route(message, death),
+        ROUTE: route_from(message, death.sent_to, death.source),
     }
     if message.expires:
         changed["originalExpiration"] = str(message.expires)
@@ -111,11 +111,19 @@ def dead_letter(message: Message, death: Death, strategy: DeadLetterStrategy) ->
     return message.with_headers(changed, expires=expires, persistent=True, deliveries=0)
 
 
-def _route(message: Message, death: Death) -> str:
-    """Where the message was sent and where it lay, in order, dead-letter queues it was taken from again included."""
-    places = [place for place in message.headers.get(ROUTE, "").split(",") if place]
-    places += [place for place in (death.sent_to, death.source.stomp) if place]
-    return ",".join(places[-MAX_PLACES:])
+def route_from(message: Message, sent_to: str, place: Destination) -> str:
+    """What `dlqRoute` says of a message that leaves this place: where it was sent and where it lay, in order.
+
+    `sent_to` is where it was sent to come here, STOMP form; "" when that was here. When there are too many, each is
+    named once, where it was last: whoever asks where the message ever was finds all the same.
+    """
+    places = [each for each in message.headers.get(ROUTE, "").split(",") if each]
+    if sent_to and sent_to not in places[-1:]:
+        places.append(sent_to)
+    places.append(place.stomp)
+    if len(places) > MAX_PLACES:
+        places = list(dict.fromkeys(reversed(places)))[MAX_PLACES - 1 :: -1]
+    return ",".join(places)
 
 
 def is_discarded(plugin: Discarding, source: Destination) -> bool:

@@ -43,10 +43,11 @@ class Kept:
 class Memory:
     """What one topic remembers."""
 
-    __slots__ = ("bytes", "recent", "retained")
+    __slots__ = ("bytes", "knows_retained", "recent", "retained")
 
     def __init__(self) -> None:
         self.retained: Kept | None = None
+        self.knows_retained = False  #: what is retained, if anything, is known: what others remember of it is older
         self.recent: deque[Kept] = deque()
         self.bytes = 0
 
@@ -62,7 +63,8 @@ class Memory:
 
     def learn(self, retained: Kept | None, recent: Iterable[Kept]) -> None:
         """Others remember these: what is not known here takes its place by when it was published."""
-        if retained is not None and self.retained is None:
+        if retained is not None and not self.knows_retained:
+            self.knows_retained = True
             self.retained = retained
             self.bytes += retained.size
         known = {each.message.id for each in self.recent}
@@ -71,6 +73,7 @@ class Memory:
         self.bytes += sum(each.size for each in new)
 
     def _retain(self, message: Message, copy: Copy, now_ms: int) -> None:
+        self.knows_retained = True
         if self.retained is not None:
             self.bytes -= self.retained.size
             self.retained = None

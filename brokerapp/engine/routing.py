@@ -53,18 +53,25 @@ class Route:
 
 
 def route(
-    message: Message, destination: Destination, topology: Topology, sent_to: Destination | None = None, sender: str = ""
+    message: Message,
+    destination: Destination,
+    topology: Topology,
+    sent_to: Destination | None = None,
+    sender: str = "",
+    *,
+    is_moved: bool = False,
 ) -> Route:
     """Where a message sent to `destination` by the client of the client-id `sender` goes.
 
-    `sent_to` is the list of which the destination is an element, when there is one: copies say so. Routes that do not
-    depend on the message are kept in the topology.
+    `sent_to` is the list of which the destination is an element, when there is one: copies say so. `is_moved`: it is
+    an operator who sends it there, whatever bridge brought it once. Routes that do not depend on the message are kept
+    in the topology.
     """
     key = destination if sent_to is None else (destination, sent_to)
     plan = topology.plans.get(key)
     if plan is not None:
         return plan  # type: ignore[return-value]
-    walk = _Walk(message.headers, message.body, topology, sender, crossed=bool(message.path))
+    walk = _Walk(message.headers, message.body, topology, sender, crossed=bool(message.path) and not is_moved)
     result = walk.walk(destination, sent_to)
     if not result.depends_on_message:
         if len(topology.plans) >= MAX_REMEMBERED:

@@ -6,6 +6,7 @@ kept by log and number, whichever consumer it was for, until that node says what
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Entries told of in one word: bounds how long a link is busy with one.
 ENTRIES_AT_ONCE = 500
+#: Why a log gives out nothing for a moment: the store is asked what is left of what consumers of a lost node held.
+LOOKING_UP = "what was held at a lost node is looked up"
 
 
 class Post:
@@ -60,8 +63,10 @@ class Guests:
         self._guests: dict[tuple[str, int], Subscription] = {}  # by session and key there
         self._held: dict[str, dict[str, dict[int, tuple[int, Entry]]]] = {}  # by session, log, number; with the key
         self._former: dict[str, dict[str, set[int]]] = {}  # what a node held when its link was lost, not named since
-        #: By session and log, who consumed there when its link was lost: their groups wait for what becomes of them.
-        self._left: dict[str, dict[str, list[Subscription]]] = {}
+        #: By session and log, who consumed there when its link was lost, and whether it may still do so: their groups
+        #: wait for what becomes of them.
+        self._left: dict[str, dict[str, dict[Subscription, bool]]] = {}
+        self._look_ups = itertools.count(1)
 
     # -- consumers
 
@@ -81,7 +86,7 @@ class Guests:
             return
         durable, guest = self._broker.durables.known(name), self._guests.get((session, key))
         is_single = durable is not None and not durable.subscription.shared
-        if is_single and any(each is not guest for each in log.consumers):
+        if is_single and (any(each is not guest for each in log.consumers) or self.may_consume(name, but=session)):
             self._homes.tell(session, Word.KNOWN, id, f"the {durable.subscription} has a consumer already")
             return
         if guest is None:
@@ -111,6 +116,10 @@ class Guests:
     def cease(self, session: str, key: int, name: str) -> None:
         """A consumer of another node consumes a log no longer."""
         guest, log = self._guests.get((session, key)), self._broker.queues.get(name)
+        left = self._left.get(session, {}).get(name, {})
+        for former in left:
+            if former.key == str(key):
+                left[former] = False
         if guest is not None and log is not None and log in guest.logs:
             self._leave(guest, log)
             self._parted(name)
@@ -123,11 +132,18 @@ class Guests:
         log.lends = any(each.guest_of for each in log.consumers)
 
     def _parted(self, log: str) -> None:
-        """One consumes it no longer: perhaps nobody does. A lost link alone does not say so."""
+        """One consumes it no longer: perhaps nobody does."""
         durable = self._broker.durables.known(log)
-        is_known = durable is not None and not durable.log.away
-        if is_known and not any(log in logs for logs in self._left.values()):
+        if durable is not None and not durable.log.away:
             self._broker.durables.parted(durable)
+
+    def may_consume(self, log: str, but: str = "") -> bool:
+        """Whether somebody may consume a log behind a lost link with another node `but` this one."""
+        return any(
+            any(logs.get(log, {}).values())
+            for session, logs in self._left.items()
+            if session != but and not self._homes.known.is_gone(session)
+        )
 
     def credit(self, session: str, key: int, count: int) -> None:
         """It may be given so many messages more."""
@@ -228,7 +244,7 @@ class Guests:
                 if guest.exclusive and self._held.get(session, {}).get(log.name):
                     log.stopped.add(_exclusive_at(session))
                 self._leave(guest, log, keeps_groups=True)
-                self._left.setdefault(session, {}).setdefault(log.name, []).append(guest)
+                self._left.setdefault(session, {}).setdefault(log.name, {})[guest] = True
         held = self._held.get(session, {})
         self._former[session] = {log: set(entries) for log, entries in held.items()}
 
@@ -243,15 +259,21 @@ class Guests:
         for name, former in self._left.pop(session, {}).items():
             log = self._broker.queues.get(name)
             if log is not None:
-                log.stopped.discard(_exclusive_at(session))
-                self._broker.delivery.touched[log] = None
-            for guest in former if log is not None and log.groups is not None else ():
-                successor = self._guests.get((session, int(guest.key)))
-                if successor in log.consumers:
-                    log.groups.hand_over(guest, successor)
-                else:
-                    log.groups.leave(guest)
+                self._settle_turns(session, log, former)
             self._parted(name)
+
+    def _settle_turns(self, session: str, log: MessageLog, former: Iterable[Subscription]) -> None:
+        """An exclusive queue, and groups, are again those of who goes on, or go to others."""
+        if _exclusive_at(session) in log.stopped:
+            log.stopped.discard(_exclusive_at(session))
+            log.consumers.sort(key=lambda each: not self.holds(each, log.name))
+        for guest in former if log.groups is not None else ():
+            successor = self._guests.get((session, int(guest.key)))
+            if successor in log.consumers:
+                log.groups.hand_over(guest, successor)
+            else:
+                log.groups.leave(guest)
+        self._broker.delivery.touched[log] = None
 
     def gone(self, session: str) -> None:
         """A node is no member any more: what it held comes back."""
@@ -270,8 +292,12 @@ class Guests:
             return
         self._homes.doubts.note(log)
         tenure, numbers = log.tenure, [entry.seq for entry in entries]
+        reason = f"{LOOKING_UP} {next(self._look_ups)}"
+        log.stopped.add(reason)  # what came later waits for what comes back
 
         def found(present: set[int]) -> None:
+            log.stopped.discard(reason)
+            self._broker.delivery.touched[log] = None
             if log.tenure != tenure or self._here(name) is not log:
                 return  # it was read anew meanwhile
             log.settled([entry for entry in entries if entry.seq not in present])

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from brokerapp.destination import Destination, Kind
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.message import Sizes
 from brokerapp.nodes.abroad import Abroad
+from brokerapp.nodes.arrivals import Arrivals
 from brokerapp.nodes.claims import Claims
 from brokerapp.nodes.coming import Coming
 from brokerapp.nodes.doubts import Doubts
@@ -52,7 +52,7 @@ class Homes:
         self.joining = False  #: nothing is known of the broker's logs yet
         self.known, self.guests, self.abroad = Known(broker, self), Guests(broker, self), Abroad(broker, self)
         self.wanted, self.claims, self.doubts = Wanted(broker, self), Claims(broker, self), Doubts(broker)
-        self.past = Past(broker, self)
+        self.past, self.arrivals = Past(broker, self), Arrivals(broker)
         self.leaving, self.coming, self.shares = Leaving(broker, self), Coming(broker, self), Shares(broker, self)
         self.dropping = Dropping(broker, self)
         self._wire: Wire | None = None
@@ -64,7 +64,7 @@ class Homes:
             Word.SHARES: self.shares.heard, Word.WANTED: self.wanted.heard, Word.CLAIM: self.claims.heard,
             Word.RIVALS: lambda session, id, anew, rows: self._broker.rivals.heard(session, id, anew, rows),
             Word.KNOWN: self.known.answered,
-            Word.ARRIVED: self._arrived,
+            Word.ARRIVED: self.arrivals.heard,
             Word.CONSUME: self.guests.consume, Word.CEASE: self.guests.cease, Word.CREDIT: self.guests.credit,
             Word.HELD: self.guests.hold, Word.SETTLED: self.guests.settled,
             Word.DROP: self.dropping.heard,
@@ -202,6 +202,7 @@ class Homes:
         self._elsewhere.gone(session)
         self.guests.gone(session)
         self.known.forget(session)
+        self.past.forget(session)
         self.wanted.forget(session)
         self._broker.rivals.forget(session)
         self.shares.gone(session)
@@ -260,7 +261,8 @@ class Homes:
 
     def _heard_reached(self, session: str, epoch: int) -> None:
         self.coming.reached(session, epoch)
-        self.guests.reached(session)
+        if epoch == self.members.epoch:  # else it has not told in this one yet what its clients hold
+            self.guests.reached(session)
         for log in self._broker.queues:  # its link may have been lost before
             self._read_what_was_not_told(log)
         self.coming.take()
@@ -269,19 +271,3 @@ class Homes:
         for name, attributes in rows:
             self._broker.restoring.learn(name, attributes)
         self.tell(session, Word.KNOWN, id, "")
-
-    def _arrived(self, _session: str, name: str, *numbers: int) -> None:
-        """Another node stored messages in a log that is at home here."""
-        log, destination = self._broker.queues.get(name), Destination.parse(name)
-        if log is None and destination.kind is Kind.SUBSCRIPTION:  # it was removed as this came
-            self._broker.durables.discard(name)
-            return
-        if log is None and destination.is_temporary:
-            self._broker.committer.discard(name)
-            return
-        if log is None:
-            self._broker.queues.ensure(destination)  # it was deleted as this came: it is there again
-            log = self._broker.queues[name]
-        self._broker.storing.arrived(log, (), Sizes(*numbers))
-        log.offer_unseen(numbers[0])
-        self._broker.delivery.touched[log] = None

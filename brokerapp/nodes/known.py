@@ -123,6 +123,10 @@ class Known:
         self._gone.add(session)
         self._answer_for(session, list(self._asked))
 
+    def is_gone(self, session: str) -> bool:
+        """Whether a node is no member any more, though Homes may not go by that yet."""
+        return session in self._gone
+
     def forget(self, session: str) -> None:
         """Nobody says anything to it from now on."""
         self._gone.discard(session)

@@ -30,8 +30,8 @@ class Word(IntEnum):
     LISTENERS = auto()  # id, (kind of topic, name or pattern, whether there are some) ...
     KNOWN = auto()  # id, "" or why it cannot be
     TOPIC = auto()  # topic, stored message, original destination, shown destination, whether a bridge brought it
-    PAST_WANTED = auto()  # id: tell what topics remember, see PAST, then that it is done
-    PAST = auto()  # (topic, stored message, original, shown, its age in milliseconds, whether it is retained) of some
+    PAST_WANTED = auto()  # id, page: tell this page of what topics remember, see PAST, then that it is done
+    PAST = auto()  # (topic, stored message, original, shown, its age in milliseconds, whether it is retained) ...
     CONSUMERS_WANTED = auto()  # id: tell of all consumers of your clients, see CONSUMERS, then that it is done
     CONSUMERS = auto()  # (topic, advisory) of some, whether they are the last
     WANTED = auto()  # id, whether that is all of it, (queue, selectors of its consumers there) ...

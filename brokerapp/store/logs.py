@@ -90,8 +90,10 @@ class Logs(Server):
         places = [keys.state, keys.prioritized, keys.log(log), keys.urgent_prefix + log]
         return await self._call("prioritize", places, [session, log, keys.payload_prefix, after, PRIORITIZED_AT_ONCE])
 
-    async def drop(self, log: str, session: str, keep: bool = False) -> int:
+    async def drop(self, log: str, session: str, keep: bool = False, *, discarded: bool = False) -> int:
         """Remove a log with what it holds, or only what it holds (`keep`); how many messages that were.
+
+        `discarded`: one that was discarded, and not one that was made anew under its name since.
 
         `session` is the node's, or "" when no node runs; raises Fenced when one does. One that only stands still is
         fenced by it: what it knows of the log is not true any more.
@@ -101,10 +103,9 @@ class Logs(Server):
             keys.state, keys.logs, keys.used, keys.marks, keys.log(log), keys.nodes, keys.expiring_prefix + log,
             keys.returned_prefix + log, keys.prioritized, keys.urgent_prefix + log,
         )  # fmt: skip
+        args = (session, keys.payload_prefix, log, DROP_BATCH, int(keep), keys.node(""), keys.signals, int(discarded))
         removed, left = 0, 1
         while left:
-            gone, left = await self._call(
-                "drop", places, [session, keys.payload_prefix, log, DROP_BATCH, int(keep), keys.node(""), keys.signals]
-            )
+            gone, left = await self._call("drop", places, args)
             removed += gone
         return removed

@@ -16,7 +16,7 @@ from console.whole import away, links_down, whole_of
 
 #: What a rule of the whole broker is about.
 BROKER = "broker"
-#: The number of what nobody knows it of now. It breaks no rule, and nothing is over because of it.
+#: The number of what nobody knows it of now, as the history has no room for it. It breaks no rule.
 UNKNOWN = math.nan
 
 

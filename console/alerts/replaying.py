@@ -9,10 +9,11 @@ from brokerapp.history import COARSE
 from console import history
 from console.alerts.metrics import Metric
 from console.alerts.past import Episode, replay
-from console.alerts.readings import OF_BROKER
-from console.alerts.rules import Rule
+from console.alerts.readings import COUNTED_LATELY, OF_BROKER
+from console.alerts.rules import Rule, concerned
 from console.gateway import Gateway, gateway
 from console.live.mirror import mirror
+from console.watch import MAX_DESTINATIONS
 
 #: Destinations that are replayed, those that moved last, and episodes that are shown.
 MAX_REPLAYED, MAX_SHOWN = 200, 12
@@ -47,6 +48,17 @@ def replayed(rule: Rule) -> Replay:
     past = dict(zip(shown, history.past(door, COARSE, shown), strict=True))
     episodes = replay(rule, past, looked, COARSE.step)
     return Replay(episodes[:MAX_SHOWN], len(episodes), len(shown), len(found) - len(shown), len(looked))
+
+
+def without_history(rule: Rule) -> int:
+    """Destinations that the rule is about and that nobody can judge, as the history is full. Raises BrokerError."""
+    if rule.metric not in COUNTED_LATELY:
+        return 0
+    moved = gateway().run(gateway().admin.rings.moved())
+    if len(moved) < MAX_DESTINATIONS:
+        return 0
+    about = [each for each in concerned(rule, mirror().current()) if rule.metric is not Metric.DEAD or each.DLQ]
+    return sum(str(each.destination) not in moved for each in about)
 
 
 def _concerned(rule: Rule, door: Gateway) -> list[Destination]:

@@ -139,9 +139,10 @@ def moves(rule: Rule, known: Mapping[str, Open], seen: Look, now: float) -> Move
     """What changes, given who is open and what a look tells.
 
     Of what breaks the rule the worst begin, as far as there is room: what is open stays so, however bad others are.
+    What is open and not known any more lost its place in the history, where it stood still for long: it is at 0.
     """
     breaking = seen.breaking
-    end = frozenset(known) - frozenset(breaking) - seen.unknown
+    end = frozenset(known) - frozenset(breaking) - (seen.unknown if rule.is_broken(0) else frozenset())
     worst = sorted(breaking.keys() - known.keys(), key=breaking.__getitem__, reverse=not rule.below)
     begin = frozenset(worst[: max(0, MAX_OPEN - len(known) + len(end))])
     due = {each for each, was in known.items() if not was.fired and now - was.since >= rule.hold}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -98,6 +98,8 @@ class PreviewOut(Schema):
 
     count: int
     is_whole: bool = Field(description="Whether these are all; else at least so many")
+    looked_at: int = Field(0, description="Messages that were looked at, where these are not all")
+    of: int = Field(0, description="Messages in the queue, where these are not all")
     seq: int | None = None
     id: str = ""
     is_hidden: bool = Field(False, description="Parts of it are masked for this caller: it would be left alone")
@@ -208,7 +210,7 @@ def preview_edit(request: HttpRequest, wanted: NewJob) -> Any:
     asking.check(request, wish)
     asking.at_once(request, wish)
     chosen = asking.chosen(wish)
-    shown = {"count": chosen.count, "is_whole": chosen.tally.is_whole}
+    shown = asdict(chosen.tally)
     if (first := asking.preview_of(request, wish, chosen)) is None:
         return shown
     changed = [*first.rows, *([first.body] if first.body else [])]

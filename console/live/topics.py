@@ -212,7 +212,7 @@ def job_cells(user: AnyUser, topic: Topic) -> Cells:
     sees = visible(user, Verb.BROWSE)
     cells = jobs.cells(topic.argument, topic.rows, sees)
     if topic.argument and cells:
-        cells |= returned.cells_of(jobs.find([topic.argument])[0])
+        cells |= returned.live_cells(jobs.find([topic.argument])[0])
     return cells
 
 

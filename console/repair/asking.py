@@ -103,7 +103,7 @@ def chosen(wish: Wish) -> Chosen:
         page = door.browse(wish.queue, 0, MAX_ROUTED, wish.selector or None)
     except RequestRefused:
         return Chosen([], Tally(0))
-    return Chosen(page.messages, door.count(wish.queue, wish.selector or None))
+    return Chosen(page.messages, door.count(wish.queue, wish.selector or None, page))
 
 
 def blast_radius(request: HttpRequest, wish: Wish, found: Chosen) -> Radius | None:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
+
+from django.utils import timezone
 
 from brokerapp.errors import BrokerError
 from brokerapp.snapshot import Tally
@@ -14,6 +21,26 @@ from console.repair.wish import SENDING_AGAIN
 PAGE = 500
 #: What was sent again says so as long as it lives.
 SENT_AGAIN = "resubmitCount IS NOT NULL"
+#: How long after its end open pages of a job follow what comes back: what fails again does so soon, and a look reads
+#: whole messages, of which a dead-letter queue may have many that are not the job's.
+FOLLOWED = timedelta(minutes=10)
+#: Seconds between two looks for open pages, however many there are.
+RECOUNT = 60.0
+#: Jobs of which a process remembers its last look.
+MAX_LOOKS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a look for open pages found, and when by the monotonic clock; of the queue and the job as they were then."""
+
+    at: float
+    newest: int
+    done: int
+    found: Tally
+
+
+_looks: OrderedDict[UUID, _Look] = OrderedDict()
 
 
 def came_back(job: Job) -> Tally | None:
@@ -21,12 +48,16 @@ def came_back(job: Job) -> Tally | None:
 
     What comes back is at the end of its queue, behind all that was there when the job was asked for.
     """
-    if job.action not in SENDING_AGAIN or not job.done:
+    if not _is_asked(job):
         return None
     try:
         return _counted(job)
     except BrokerError:  # no node answers, or the queue is gone by now
         return None
+
+
+def _is_asked(job: Job) -> bool:
+    return job.action in SENDING_AGAIN and job.done > 0
 
 
 def _counted(job: Job) -> Tally:
@@ -45,6 +76,34 @@ def _counted(job: Job) -> Tally:
 
 def cells_of(job: Job) -> dict[str, Any]:
     """The same in texts, for the page of the job."""
-    found = came_back(job)
+    return _told(came_back(job))
+
+
+def live_cells(job: Job) -> dict[str, Any]:
+    """The same for pages that are open, as of a minute ago at most; nothing when what they say need not change."""
+    if not _is_asked(job) or (job.finished is not None and timezone.now() - job.finished > FOLLOWED):
+        return {}
+    try:
+        return _told(_followed(job))
+    except BrokerError:
+        return {}
+
+
+def _followed(job: Job) -> Tally:
+    """What the last look found; another one is taken when it is time, and something came or was done since."""
+    last, now = _looks.get(job.id), time.monotonic()
+    if last is not None and now - last.at < RECOUNT:
+        return last.found
+    newest = gateway().last(job.source)
+    is_as_it_was = last is not None and (last.newest, last.done) == (newest, job.done)
+    found = last.found if is_as_it_was else _counted(job)
+    _looks[job.id] = _Look(now, newest, job.done, found)
+    _looks.move_to_end(job.id)
+    while len(_looks) > MAX_LOOKS:
+        _looks.popitem(last=False)
+    return found
+
+
+def _told(found: Tally | None) -> dict[str, Any]:
     has_some = found is not None and found.count > 0
     return {"back": f"{found} came back" if has_some else "", "has_back": has_some}

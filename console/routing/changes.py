@@ -10,17 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from brokerapp.definitions import (
-    Composite,
-    Definitions,
-    PolicyEntry,
-    Redelivery,
-    RedeliveryPolicy,
-    VirtualDestination,
-    VirtualTopic,
-)
+from brokerapp.definitions import Definitions, PolicyEntry, Redelivery, RedeliveryPolicy, VirtualDestination
 from brokerapp.definitions_json import from_json, to_json
-from brokerapp.destination import ANY_REST, Destination
 
 #: What can be changed by itself. A Redelivery stands for its switches alone, without the policies in it.
 Item = VirtualDestination | PolicyEntry | RedeliveryPolicy | Redelivery
@@ -210,17 +201,3 @@ def resolved(changes: Iterable[Change], clash: Clash, *, keep: bool) -> list[Cha
         if clash.change.before is not None:
             mended.append(Change(clash.change.before, None))
     return [each for change in changes for each in (mended if change == clash.change else [change])]
-
-
-def places_of(item: Item | None) -> tuple[Destination, ...]:
-    """The destinations (or patterns) whose messages it is about: who may change it must have the right there."""
-    match item:
-        case VirtualTopic():
-            return (Destination.topic(item.name),)
-        case Composite():
-            return (item.destination, *(leg.destination for leg in item.legs))
-        case PolicyEntry() | RedeliveryPolicy():
-            return (item.destination,)
-        case None:
-            return ()
-    return (Destination.queue(ANY_REST),)

@@ -13,7 +13,8 @@ from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
 from console import naming
 from console.rights import Sees, everything
-from console.routing.changes import Change, Item, definitions_of, items_of, places_of
+from console.routing.changes import Change, Item, definitions_of, items_of
+from console.routing.places import places_of
 
 
 def is_known(item: Item | None, sees: Sees) -> bool:

@@ -7,17 +7,21 @@ from collections.abc import Callable, Iterable, Mapping
 from django.http import HttpRequest
 
 from brokerapp.definitions import Definitions
+from brokerapp.destination import Destination
 from brokerapp.errors import DefinitionRefused
 from console import audit
 from console.access import Verb, require, require_everywhere, touched
 from console.gateway import gateway
 from console.routing import drafts
-from console.routing.changes import Change, places_of, resolved
+from console.routing.changes import Change, Item, resolved
 from console.routing.models import Draft
+from console.routing.places import places_of, reached_by
 from console.routing.sight import is_known
 
 #: What somebody gave with a step: `text`, `name`, `id`, `keep`.
 Said = Mapping[str, str]
+#: Where a right must be had for a definition.
+Places = Callable[[Item | None], tuple[Destination, ...]]
 
 
 def rights_for(request: HttpRequest, changes: Iterable[Change]) -> None:
@@ -25,20 +29,22 @@ def rights_for(request: HttpRequest, changes: Iterable[Change]) -> None:
     changes = list(changes)
     if not changes:
         require(request, Verb.ROUTE)
-    _require_at(request, Verb.ROUTE, [each for each in changes if each.routes])
-    _require_at(request, Verb.RECORD, [each for each in changes if each.records])
+    _require_at(request, Verb.ROUTE, [each for each in changes if each.routes], reached_by)
+    _require_at(request, Verb.RECORD, [each for each in changes if each.records], places_of)
 
 
-def _require_at(request: HttpRequest, verb: Verb, changes: list[Change]) -> None:
+def _require_at(request: HttpRequest, verb: Verb, changes: list[Change], places: Places) -> None:
     if not changes:
         return
     require(request, verb)
     knows = touched(request.user)
-    for place in sorted({place for each in changes for item in (each.before, each.after) for place in places_of(item)}):
-        if knows(place):
-            require(request, verb, place)
-        else:  # its name is not for them
-            require_everywhere(request, verb)
+    for item in (item for each in changes for item in (each.before, each.after)):
+        is_told = is_known(item, knows)
+        for place in places(item):
+            if is_told or knows(place):
+                require(request, verb, place)
+            else:  # its name is not for them
+                require_everywhere(request, verb)
 
 
 def may_draft(request: HttpRequest, changes: Iterable[Change]) -> None:

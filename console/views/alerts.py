@@ -16,7 +16,7 @@ from console.alerts.changing import CHANGES, SILENCES
 from console.alerts.form import RuleForm
 from console.alerts.judging import rule_of
 from console.alerts.metrics import MEANINGS, grouped
-from console.alerts.replaying import replayed
+from console.alerts.replaying import replayed, without_history
 from console.alerts.showing import is_seen
 from console.models import AlertDelivery, AlertFiring, AlertRule
 
@@ -72,8 +72,16 @@ def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
         if saved.webhook and form.made_secret:
             messages.info(request, f"What its webhook gets is signed with the secret {saved.secret} (shown this once).")
         return redirect("alerts")
-    context = {"form": form, "row": row, "groups": grouped()}
+    context = {"form": form, "row": row, "groups": grouped(), "unjudged": _unjudged(row)}
     return render(request, "console/alert_rule.html", context, status=400 if request.method == "POST" else 200)
+
+
+def _unjudged(row: AlertRule | None) -> int:
+    """Destinations of a rule that have no history to judge them by, as far as the broker says."""
+    try:
+        return without_history(rule_of(row)) if row is not None else 0
+    except BrokerError:
+        return 0
 
 
 def _wanted(request: HttpRequest) -> dict[str, str]:

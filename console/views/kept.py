@@ -12,7 +12,6 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.errors import SelectorSyntaxError
 from console.access import Verb, needs
 from console.bodies import readings
-from console.gateway import SCAN
 from console.kept import browsable, browse
 from console.listed import Listed
 
@@ -28,7 +27,7 @@ def kept(request: HttpRequest, log: str) -> HttpResponse:
     where = Destination(Kind.SUBSCRIPTION, log)
     subscription = browsable(request, where)
     selector, after = request.GET.get("selector", "").strip(), _number(request, "after")
-    context = {"subscription": subscription, "log": where, "selector": selector, "most": SCAN}
+    context = {"subscription": subscription, "log": where, "selector": selector}
     try:
         page, messages = browse(request.user, subscription, where, after, PAGE_SIZE, selector)
     except SelectorSyntaxError as wrong:

@@ -20,7 +20,7 @@ from console import audit, zones
 from console.access import Verb, may, needs, queue_named
 from console.bodies import readings
 from console.dead_letters import is_dead_letter_queue
-from console.gateway import SCAN, gateway
+from console.gateway import gateway
 from console.listed import Listed
 from console.live.mirror import mirror
 from console.masking import check_selector, masked
@@ -121,7 +121,6 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
     context = {
         "destination": destination, "selector": selector, "after": after, "query": _query(request),
         "follows": request.GET.get("follow") == "1", "saved": _saved(request, destination),
-        "most": SCAN,
         "is_dead": _is_dead(destination), "at": request.GET.get("from", ""),
         "can": {verb.name.lower(): may(request.user, verb, destination) for verb in Verb},
     }  # fmt: skip
@@ -161,9 +160,7 @@ def _tally(destination: Destination, selector: str, after: int, page: BrowsePage
     """How many match in the whole queue, where the page does not show just that."""
     if not selector or (page.next is None and not after):
         return None
-    if not after and len(page.messages) < PAGE_SIZE:  # it stopped where counting would
-        return Tally(len(page.messages), is_whole=False)
-    return gateway().count(destination, selector)
+    return gateway().count(destination, selector, None if after else page)
 
 
 def _browse(destination: Destination, after: int, selector: str) -> BrowsePage:

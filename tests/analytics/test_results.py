@@ -76,3 +76,30 @@ def test_a_chart_is_plain_json_without_a_theme():
     assert "template" not in figure["layout"]
     assert figure["data"][0]["x"] == [1.5, 2.5]
     assert figure["layout"]["colorway"] == list(charts.COLORWAY)
+
+
+def colours(figure):
+    """The colour of each series."""
+    return {each["name"]: (each.get("line") or each["marker"])["color"] for each in figure["data"]}
+
+
+def test_a_name_has_one_colour_in_all_charts_of_a_result_and_no_two_of_a_chart_the_same():
+    times = ["2025-01-01T00:00:00Z"]
+    stored = charts.over_time(times, {"queue://a": [9], "queue://b": [5], "queue://c": [1]}, "messages")
+    waits = charts.lines(times, {"c": [7.0], "new": [8.0], "a": [1.0]}, "milliseconds")
+    many = charts.bars(["x"], {f"q{number}": [1] for number in range(6)} | {"a": [1], "new": [2]}, "messages")
+    charts.alike([stored, waits, many])
+    first, second, third = map(colours, (stored, waits, many))
+    assert second["a"] == third["a"] == first["queue://a"]
+    assert second["c"] == first["queue://c"]
+    assert second["new"] == third["new"]
+    assert all(len(set(each.values())) == len(each) for each in (first, second, third))
+
+
+def test_a_name_gets_another_colour_where_its_own_is_taken():
+    times = ["2025-01-01T00:00:00Z"]
+    all_of_them = charts.lines(times, {f"q{number}": [1.0] for number in range(8)}, "messages")
+    late = charts.lines(times, {"late": [1.0], "q7": [1.0]}, "messages")
+    both = charts.lines(times, {"late": [1.0], "q0": [1.0]}, "messages")
+    charts.alike([all_of_them, late, both])
+    assert all(len(set(colours(each).values())) == 2 for each in (late, both))

@@ -7,11 +7,12 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.history import Point, Whole
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.snapshot import DestinationStats, NodeStatus
-from console.alerts.metrics import MEANINGS, Metric
+from console.alerts.metrics import GROWTH_SECONDS, MEANINGS, Metric
 from console.alerts.past import replay
 from console.alerts.readings import BROKER, Readings
 from console.alerts.rules import MAX_OPEN, Look, Moves, Open, Rule, look, moves, sentence
 from console.live.picture import Picture, first, ticked, updated
+from console.watch import STILL
 
 
 def cluster(name: str, state: MemberState) -> dict:
@@ -170,10 +171,12 @@ def test_without_a_hold_time_it_fires_at_once():
     assert moves(Rule(Metric.DEPTH, 10), {}, Look({"a": 11}), NOW).fire == frozenset("a")
 
 
-def test_what_is_not_known_neither_begins_nor_ends():
+@pytest.mark.parametrize(("below", "over"), [(False, "ab"), (True, "b")])
+def test_what_is_not_known_does_not_begin_and_what_lost_its_place_in_the_history_is_at_nothing(below, over):
     known = {"a": Open(NOW - 99, True), "b": Open(NOW - 99, True)}
-    found = moves(RULE, known, Look({}, frozenset("ac")), NOW)
-    assert found == Moves(frozenset(), frozenset(), frozenset("b"))
+    found = moves(Rule(Metric.DEAD, 10, below=below), known, Look({}, frozenset("ac")), NOW)
+    assert found == Moves(frozenset(), frozenset(), frozenset(over))
+    assert STILL >= GROWTH_SECONDS, "only what stood still for all the time that is counted loses it"
 
 
 def test_the_worst_begin_and_what_is_open_stays_so_though_others_are_worse():

@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,7 +20,7 @@ from brokerapp.errors import RequestRefused
 from brokerapp.history import FINE, Point, packed
 from brokerapp.snapshot import DestinationStats, NodeStatus
 from console import due
-from console.alerts import sending, showing, webhook
+from console.alerts import replaying, sending, showing, webhook
 from console.alerts.judging import judge
 from console.gateway import gateway
 from console.live.picture import Picture, first, ticked, troubled
@@ -116,6 +117,17 @@ def test_dead_letters_are_told_of_as_long_as_they_are_new_though_the_node_that_c
     for later, state in ((0, "firing"), (300, "firing"), (700, "ended")):
         judge(ticked(began_anew, now + later, [NodeStatus("n", "b", 0, 0)]), now + later)
         assert AlertFiring.objects.get().state == state
+
+
+def test_the_page_of_a_rule_says_how_many_destinations_it_cannot_judge(console, admin, monkeypatch):
+    row = rule(metric="dead-letters", threshold=0, hold=0)
+    dead = [DestinationStats(Destination.queue(f"dead.without.{each}"), DLQ=True) for each in "ab"]
+    picture = first(NOW, 1, [*dead, DestinationStats(A)], Picture())
+    monkeypatch.setattr(replaying, "mirror", lambda: SimpleNamespace(current=lambda: picture))
+    for most, expected in ((1_000_000, False), (0, True)):
+        monkeypatch.setattr(replaying, "MAX_DESTINATIONS", most)
+        text = admin.get(reverse("edit-alert", args=[row.pk])).content.decode()
+        assert ("2 destinations of this rule have no history" in text) is expected
 
 
 def test_what_was_open_goes_on_after_a_restart_and_is_told_once(db, asked):

@@ -3,6 +3,8 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -89,3 +91,12 @@ def test_what_fires_is_red_whatever_else_there_is():
     cells = bell.cells(make_user("operator"))
     assert (cells["count"], cells["state"]) == ("2", "act")
     assert cells["bell_html"].index("Too deep") < cells["bell_html"].index("37 like it")
+
+
+def test_a_page_reads_once_what_its_user_chose_for_it(browser_of):
+    client = browser_of("operator")
+    client.post(reverse("theme"), {"theme": "dark"})
+    with CaptureQueriesContext(connection) as asked:
+        page = client.get(reverse("jobs"))
+    assert 'data-theme="dark"' in page.content.decode()
+    assert sum("usersetting" in each["sql"] for each in asked) == 1

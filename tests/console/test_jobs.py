@@ -4,14 +4,16 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from django.utils import timezone
 
 from brokerapp.destination import Destination
 from brokerapp.edit import Edit
 from brokerapp.errors import RequestRefused, SelectorSyntaxError, StoreUnavailable
+from brokerapp.snapshot import BrowsePage
 from console.gateway import gateway
 from console.journeys import _deeds as deeds_of
 from console.models import Job, JobOutcome, MaskingRule
-from console.repair import jobs, work
+from console.repair import jobs, returned, work
 from console.repair.wish import Wish
 from tests.console.conftest import make_user
 
@@ -273,3 +275,19 @@ def test_a_list_of_jobs_leaves_out_what_they_change_of_messages():
     [one] = jobs.listed(Job.objects.all())
     assert one.get_deferred_fields() == {"edit"}
     assert one.change == Edit(body=b"x" * 1000)  # read where it is asked for
+
+
+def test_open_pages_count_what_came_back_once_a_minute_when_something_came_and_not_for_ever(monkeypatch):
+    looks, newest = [], [7]
+    door = SimpleNamespace(last=lambda _queue: newest[0], browse=lambda *_: looks.append(1) or BrowsePage([], 0, None))
+    monkeypatch.setattr(returned, "gateway", lambda: door)
+    job = Job.objects.create(name="x", action="retry", queue="queue://ActiveMQ.DLQ", asked_by="ada")
+    assert (returned.live_cells(job), len(looks)) == ({}, 0), "nothing was sent again yet"
+    job.done = 2
+    for recount, number, done, expected in ((60, 7, 2, 1), (60, 8, 3, 1), (0, 8, 2, 2), (0, 8, 2, 2), (0, 8, 3, 3)):
+        monkeypatch.setattr(returned, "RECOUNT", recount)
+        newest[0], job.done = number, done
+        assert returned.live_cells(job) == {"back": "", "has_back": False}
+        assert len(looks) == expected
+    job.finished, newest[0] = timezone.now() - returned.FOLLOWED, 9
+    assert (returned.live_cells(job), len(looks)) == ({}, 3)

@@ -118,6 +118,7 @@ def test_a_header_is_masked_by_its_name_and_those_that_pages_need_are_not(db):
         {"original_destination": "/queue/orders.eu"},
         {"original_destination": "/queue/parked.in", "came_from": "/queue/orders.eu"},
         {"came_from": "/queue/other", "headers": {"dlqRoute": "/topic/all,/queue/orders.eu"}},
+        {"came_from": "/queue/parked", "headers": {"dlqRoute": ",,/queue/,/queue/orders.eu,/queue/parked"}},
     ],
 )
 def test_what_is_masked_where_it_failed_is_masked_among_the_dead_letters_and_where_they_are_moved_to(facts, db):

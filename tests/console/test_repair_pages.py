@@ -503,6 +503,19 @@ def test_a_look_that_ends_early_says_so_and_goes_on(admin, console, name, monkey
     assert [row.message.body for row in page.context["rows"]] == [b"found"]
 
 
+def test_a_look_that_takes_too_long_ends_in_time_and_says_how_far_it_came(admin, console, name, monkeypatch):
+    monkeypatch.setattr("console.gateway.LOOK", 0.0)  # as on a machine that has no time
+    monkeypatch.setattr("brokerapp.admin.browsing.BROWSE_PAGE", 20)
+    gateway().send({"destination": name, "body": ""}, 50, "")
+    chosen = {"selector": "JMSPriority >= 0"}
+    listed = text(admin.get(reverse("messages", kwargs={"name": name}), chosen))
+    assert "20 shown of at least 20 that match" in listed
+    assert "20 of 50 messages were looked at" in listed
+    asked = text(admin.get(act(name), {"action": "move", "target": f"{name}.to"} | chosen))
+    assert "At least 20 messages: 20 of 50 were looked at" in asked
+    assert "Move at least 20 messages" in asked
+
+
 def test_a_selector_is_kept_for_oneself_or_for_all(admin, browser_of, console, name):
     console.send(f"/queue/{name}", "x")
     address = reverse("save-selector", kwargs={"name": name})

@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 from django.urls import reverse
+from django.utils.html import escape
 
 from brokerapp.definitions import (
     Composite,
     DeadLetterStrategy,
     Definitions,
     Leg,
+    MirroredQueue,
     PolicyEntry,
     Redelivery,
     RedeliveryPolicy,
@@ -17,7 +19,7 @@ from brokerapp.definitions import (
 )
 from brokerapp.destination import Destination
 from console.gateway import gateway
-from console.models import AuditEntry, Draft
+from console.models import Assignment, AuditEntry, Draft
 from console.routing import drafts
 from console.routing.changes import (
     Change,
@@ -214,8 +216,6 @@ def test_support_cannot_apply_from_the_editor(browser_of, defined):
 
 
 def test_a_right_to_apply_elsewhere_is_none_here(browser_of, defined, admin):
-    from console.models import Assignment
-
     operator = browser_of("operator", "mine.>")
     Assignment.objects.filter(user__username="operator").update(extras=["route"])
     draft = keep(admin, "mine.in", target="mine.x")
@@ -228,9 +228,30 @@ def test_a_right_to_apply_elsewhere_is_none_here(browser_of, defined, admin):
     assert in_force() == ["compositeQueue:mine.in"]
 
 
-def test_what_is_recorded_needs_a_right_of_its_own_and_no_other(browser_of, defined, admin):
-    from console.models import Assignment
+@pytest.mark.parametrize(
+    ("change", "status", "named"),
+    [
+        (VirtualTopic("mine.t", prefix="theirs."), 404, ""),  # names what they may not know of
+        (VirtualTopic("mine.>"), 403, "queue://Consumer.*.mine.>"),
+        (VirtualTopic(">", prefix="mine."), 403, "topic://>"),
+        (MirroredQueue("mine."), 403, "queue://>"),
+        (PolicyEntry(Q("mine.>"), DeadLetterStrategy("individual", queue_prefix="d.")), 403, "queue://d.mine.>"),
+        (Composite(Q("mine.in"), (Leg(Q("theirs::mine.spy")),)), 403, "queue://theirs::mine.spy"),
+        (VirtualTopic("mine.t", prefix="Of.*."), 302, ""),
+    ],
+)
+def test_a_right_to_apply_ends_where_a_prefix_would_lead_out_of_it(browser_of, defined, change, status, named):
+    operator = browser_of("operator", "mine.>", "Of.*.mine.>")
+    Assignment.objects.filter(user__username="operator").update(extras=["route"])
+    before = gateway().definitions().version
+    draft = drafts.begin("operator", "Out of it", [Change(None, change)], before)
+    response = operator.post(reverse("draft-step", kwargs={"draft_id": draft.pk, "what": "apply"}))
+    assert response.status_code == status
+    assert escape(named) in response.content.decode()
+    assert (gateway().definitions().version > before) is (status == 302)
 
+
+def test_what_is_recorded_needs_a_right_of_its_own_and_no_other(browser_of, defined, admin):
     policy, operator = PolicyEntry(Q("orders.>"), queue_prefetch=5), browser_of("operator")
 
     def applied(before, after) -> int:

@@ -156,7 +156,8 @@ def test_a_time_finds_its_place_among_a_million_messages(browser_of, crowd):
 def test_a_selector_that_matches_nothing_stops_and_says_how_far_it_looked(browser_of, crowd):
     support = browser_of("support")
     page, took = quickest(lambda: support.get(MESSAGES_PAGE, {"selector": "region = 'nowhere'"}))
-    assert (page.context["scanned"], page.context["partial"]) == (SCAN, True)
+    assert 0 < page.context["scanned"] <= SCAN
+    assert page.context["partial"]
     assert "This is not all" in page.content.decode()
     assert took < LOOK_SECONDS * MARGIN
 

@@ -6,6 +6,7 @@ import pytest
 
 from brokerapp.nodes.homes import Homes
 from brokerapp.nodes.members import Member, Members
+from brokerapp.nodes.words import Word
 
 ME, OTHER = Member("a", "1"), Member("b", "2")
 NAMES = [f"queue://{number}" for number in range(20)]
@@ -37,3 +38,15 @@ def test_what_came_back_before_its_home_took_it_is_kept_until_the_log_is_gone_or
     assert list(homes.coming._came_back) == here
     homes.lost(here[0])
     assert list(homes.coming._came_back) == here[1:]
+
+
+def test_a_node_that_has_not_come_to_an_epoch_has_not_told_in_it_what_its_clients_hold(monkeypatch):
+    homes, reached = Homes(SimpleNamespace(session=ME.session, queues={})), []
+    monkeypatch.setattr(homes.guests, "reached", reached.append)
+    homes.join(Members(2, (ME, OTHER), ME.session))
+    homes.joined()
+    for epoch in (1, 2):  # its link comes up before it knows of the second
+        assert not reached
+        homes.heard(OTHER.session, Word.EPOCH, [epoch])
+        homes.heard(OTHER.session, Word.REACHED, [epoch])
+    assert reached == [OTHER.session]

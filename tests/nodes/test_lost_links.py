@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from brokerapp.destination import Destination
+from brokerapp.errors import RequestRefused
 from brokerapp.nodes.words import Word
 from tests.nodes.conftest import OneNode
 from tests.protocol.running_node import until
@@ -81,17 +82,22 @@ def test_who_subscribes_in_the_moment_in_which_a_home_is_told_of_all_consumers_i
     assert consumer.errors.empty()
 
 
-def test_a_shared_subscription_that_lives_with_its_consumers_outlives_a_lost_link(broker, client, name):
-    consumer = client("b")
+@pytest.mark.parametrize("also_here", [False, True])
+def test_a_shared_subscription_that_lives_with_its_consumers_outlives_a_lost_link(broker, client, name, also_here):
+    consumer, others = client("b"), [client("a")] if also_here else []
     shared = {"activemq.shared": "true", "activemq.durable": "false"}
     subscribed = [f"{name}{number}" for number in range(8)]  # some of them at home at the other node
     for each in subscribed:
-        consumer.subscribe(f"/topic/{name}", id=each, **{"activemq.subscriptionName": each}, **shared)
+        for who in (consumer, *others):
+            who.subscribe(f"/topic/{name}", id=each, **{"activemq.subscriptionName": each}, **shared)
     home = broker["a"].node.broker
     logs = [each for each in home.queues if name in each.name and not each.away]
     assert logs
     without_links(broker["b"], True)
-    until(lambda: not broker["a"].look(lambda: any(each.consumers for each in logs)), "the link is lost")
+    until(lambda: not broker["a"].node.broker.homes.guests.count, "the link is lost")
+    for each in others:
+        each.leave()
+    until(lambda: not broker["a"].look(lambda: any(each.consumers for each in logs)), "nobody that is reached consumes")
     without_links(broker["b"], False)
     consumer.send(f"/topic/{name}", "x")
     assert sorted(each.headers["subscription"] for each in consumer.take(8)) == sorted(subscribed)
@@ -119,7 +125,8 @@ def test_a_group_stays_with_who_holds_some_of_it_behind_a_lost_link_until_that_l
     assert other.has_no_more()
 
 
-def test_an_exclusive_queue_waits_for_who_holds_some_of_it_behind_a_lost_link(broker, client, name):
+@pytest.mark.parametrize("ends", [False, True])
+def test_an_exclusive_queue_waits_for_who_holds_some_of_it_behind_a_lost_link(broker, client, name, ends):
     queue, exclusive = broker.queue_at("a", name), {"activemq.exclusive": "true"}
     holder, stands_by, sender = client("b"), client("a"), client("a")
     holder.subscribe(f"/queue/{queue}", ack="client-individual", **exclusive)
@@ -131,25 +138,74 @@ def test_an_exclusive_queue_waits_for_who_holds_some_of_it_behind_a_lost_link(br
     until(lambda: broker["a"].look(lambda: len(log.consumers)) == 1, "the guest is gone")
     sender.send(f"/queue/{queue}", "second", persistent="true")
     assert stands_by.has_no_more()
-    holder.ack(first)
-    holder.break_off()
+    if ends:
+        holder.ack(first)
+        holder.break_off()
     without_links(broker["b"], False)
-    assert stands_by.bodies() == ["second"]
+    assert (stands_by if ends else holder).bodies() == ["second"]
+    assert stands_by.has_no_more()
 
 
-def test_the_groups_of_a_consumer_that_ended_behind_a_lost_link_go_to_others(broker, client, name):
-    queue = broker.queue_at("a", name)
+@pytest.mark.parametrize("exclusive", ["false", "true"])
+def test_what_a_consumer_held_that_ended_behind_a_lost_link_comes_before_what_waited_for_it(
+    broker, client, name, exclusive
+):
+    """Its group, or the whole of an exclusive queue."""
+    queue, how = broker.queue_at("a", name), {"activemq.exclusive": exclusive}
     holder, other, sender = client("b"), client("a"), client("a")
-    holder.subscribe(f"/queue/{queue}", ack="client-individual")
+    holder.subscribe(f"/queue/{queue}", ack="client-individual", **how)
     sender.send(f"/queue/{queue}", "first", persistent="true", JMSXGroupID="g")
     holder.take()
+    other.subscribe(f"/queue/{queue}", **how)
     without_links(broker["b"], True)
-    other.subscribe(f"/queue/{queue}")
+    log = broker["a"].node.broker.queues[f"queue://{queue}"]
+    until(lambda: broker["a"].look(lambda: len(log.consumers)) == 1, "the guest is gone")
+    sender.send(f"/queue/{queue}", "second", persistent="true", JMSXGroupID="g")
+    assert other.has_no_more()
     holder.break_off()
     without_links(broker["b"], False)
-    assert other.bodies() == ["first"]
-    sender.send(f"/queue/{queue}", "second", persistent="true", JMSXGroupID="g")
-    assert other.bodies() == ["second"]
+    assert other.bodies(2) == ["first", "second"]
+    sender.send(f"/queue/{queue}", "third", persistent="true", JMSXGroupID="g")
+    assert other.bodies() == ["third"]
+
+
+def test_a_durable_subscription_is_in_use_while_its_consumer_is_behind_a_lost_link(broker, client, name, monkeypatch):
+    homes, durables = broker["a"].node.broker.homes, broker["a"].node.broker.durables
+    consumer = client("b", **{"client-id": name})
+    names = (f"{name}{number}" for number in itertools.count())
+    subscribed = next(each for each in names if homes.is_here(f"subscription://{name}:{each}"))
+    consumer.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": subscribed})
+    durable = durables.find(name, subscribed)
+    until(lambda: broker["a"].look(lambda: durable.log.consumers), "its home knows of its consumer")
+    without_links(broker["b"], True)
+    until(lambda: not broker["a"].look(lambda: durable.log.consumers), "the link is lost")
+    said = []
+
+    def ask_for_it():
+        with pytest.raises(RequestRefused, match="in use"):
+            durables.remove(durable)
+        with monkeypatch.context() as patch:
+            patch.setattr(homes, "tell", lambda *words: said.append(words))
+            homes.guests.consume("third", 1, 1, durable.log.name, {})
+
+    broker["a"].look(ask_for_it)
+    assert said == [("third", Word.KNOWN, 1, f"the {durable.subscription} has a consumer already")]
+
+    def expelled():
+        [session] = homes.others
+        homes.known.gone(session)
+        active = durable.active
+        homes.known.forget(session)
+        return active
+
+    assert not broker["a"].look(expelled)
+    without_links(broker["b"], False)
+    client("a").send(f"/topic/{name}", "news", persistent="true")
+    assert consumer.bodies() == ["news"]
+    assert consumer.errors.empty()
+    consumer.unsubscribe()
+    consumer.frame("UNSUBSCRIBE", id="s", **{"activemq.subscriptionName": subscribed})
+    assert consumer.errors.empty()
 
 
 def test_a_node_that_was_linked_before_it_was_a_member_is_told_all_that_it_would_be_when_it_is_linked(
@@ -158,6 +214,7 @@ def test_a_node_that_was_linked_before_it_was_a_member_is_told_all_that_it_would
     homes = broker["a"].node.broker.homes
     [other] = homes.others
     broker["a"].look(lambda: setattr(homes._elsewhere, "_listening", True))
+    until(lambda: broker["a"].look(lambda: not homes.known._asked), "nothing is open that was said before")
 
     def words(work) -> set[Word]:
         said = set()

@@ -2,6 +2,9 @@
 
 import pytest
 
+from brokerapp.destination import Destination
+from brokerapp.named_subscription import NamedSubscription
+from brokerapp.nodes.words import Word
 from tests.nodes.test_takeover import _slow_to_store
 from tests.protocol.running_node import until
 
@@ -39,6 +42,31 @@ def test_a_durable_subscription_that_is_removed_as_another_node_stores_into_it_i
     broker.stop("c")
 
 
+def test_a_durable_subscription_that_is_there_again_stays_though_another_node_still_stores_into_the_removed_one(
+    broker, client, name
+):
+    home = broker["b"].node.broker
+    name = next(
+        each for each in map(f"{name}-{{}}".format, range(99)) if home.homes.is_here(f"subscription://{each}:s")
+    )
+    log, durable = f"subscription://{name}:s", {"activemq.subscriptionName": "s"}
+    subscriber, sender = client("b", **{"client-id": name}), client("a")
+    subscriber.subscribe(f"/topic/{name}", **durable)
+    subscriber.unsubscribe()
+    with _slow_to_store(broker["a"], 1.5):
+        sender.send(f"/topic/{name}", "early", wait=False, persistent="true")
+        until(lambda: broker["a"].look(lambda: broker["a"].node.broker.committer.brings_to(log)), "a stores into it")
+        subscriber.frame("UNSUBSCRIBE", id="s", **durable)
+        until(lambda: log not in _logs(broker) and not home.durables._discarded, "it is removed")
+        subscriber.subscribe(f"/topic/{name}", **durable)
+        assert broker["a"].node.broker.committer.busy
+    sender.send(f"/topic/{name}", "kept", persistent="true")
+    bodies = subscriber.bodies()
+    assert "kept" in (bodies if bodies == ["kept"] else subscriber.bodies())
+    broker["a"].do(broker["a"].node._committer.barrier)
+    assert log in _logs(broker)
+
+
 def test_what_arrives_for_a_temporary_queue_that_is_gone_costs_no_link(broker, client, name):
     owner, sender = client("a"), client("b")
     owner.subscribe("/temp-queue/r", id="r")
@@ -50,5 +78,29 @@ def test_what_arrives_for_a_temporary_queue_that_is_gone_costs_no_link(broker, c
     owner.leave()
     until(lambda: _queues(broker, "a").get(log) is None, "it is gone")
     homes = broker["a"].node.broker.homes
-    broker["a"].look(lambda: homes._arrived(homes.others[0], log, 1, 1, 1, 1))
+    broker["a"].look(lambda: homes.arrivals.heard(homes.others[0], log, 1, 1, 1, 1))
     until(lambda: log not in _logs(broker), "nothing is left of it")
+
+
+def test_what_arrives_for_a_subscription_of_which_its_home_has_not_heard_yet_is_kept(broker, client, name, monkeypatch):
+    """Its maker reaches the node that stores into it before it reaches the home."""
+    home, other = (broker[each].node.broker for each in "ab")
+    names = map(f"{name}-{{}}".format, range(99))
+    name = next(each for each in names if home.homes.is_here(f"subscription://{each}:s"))
+    wanted, late = NamedSubscription(name, "s", (Destination.topic(name),)), []
+
+    def hear_late(session, id, rows):
+        late.append((session, 0, rows))
+        home.homes.tell(session, Word.KNOWN, id, "")
+
+    monkeypatch.setitem(home.homes._hearing._perform, Word.LOGS, hear_late)
+    log = broker["b"].look(lambda: other.durables.create(wanted)).log.name
+    client("b").send(f"/topic/{name}", "kept", persistent="true")
+    until(lambda: home.queues.get(log) is not None, "the home looks it up")
+    monkeypatch.undo()
+    broker["a"].look(lambda: [home.homes._heard_logs(*each) for each in late])
+    subscriber = client("a", **{"client-id": name})
+    subscriber.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": "s"})
+    assert subscriber.bodies() == ["kept"]
+    client("b").send(f"/topic/{name}", "more", persistent="true")
+    assert subscriber.bodies() == ["more"]

@@ -1,5 +1,6 @@
 """What clients and operators ask of a destination, whichever nodes its messages and consumers are at."""
 
+import asyncio
 import itertools
 from dataclasses import replace
 
@@ -8,6 +9,7 @@ import pytest
 from brokerapp.definitions import PolicyEntry
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError, StoreUnavailable
+from brokerapp.named_subscription import NamedSubscription
 from brokerapp.network_path import BRIDGE_DURABLES
 from tests.nodes.test_lost_links import without_links
 from tests.protocol.running_node import until
@@ -187,16 +189,16 @@ def held(broker, client, queue):
     return consumer, message
 
 
-def leave(broker, queue):
+def leave(broker, queue, home="a"):
     """Let the home of the queue have it no more, as when it moves to another node."""
-    homes, log = broker["a"].node.broker.homes, broker["a"].node.broker.queues[f"queue://{queue}"]
+    homes, log = broker[home].node.broker.homes, broker[home].node.broker.queues[f"queue://{queue}"]
 
     def vacate():
         homes.abroad.move_out(log)
         log.away = True
         log.vacate()
 
-    broker["a"].look(vacate)
+    broker[home].look(vacate)
     return homes
 
 
@@ -225,3 +227,39 @@ def test_who_asks_for_messages_of_a_queue_that_moves_meanwhile_is_told_to_ask_ag
             broker.admin(ask)
     assert broker.depth(queue) == 2
     broker["a"].look(homes.coming.take)
+
+
+def test_what_waits_until_nodes_have_taken_queues_home_keeps_no_other_request_waiting(
+    broker, client, name, monkeypatch
+):
+    queues, waiting = {home: broker.queue_at(home, f"{name}.{home}") for home in "ab"}, set()
+    homes = {}
+    for home, queue in queues.items():
+        client(home).send(f"/queue/{queue}", "x", persistent="true")
+        homes[home] = one = leave(broker, queue, home)
+        broker[home].look(lambda one=one: one.coming.forget(*one.others))  # it may take nothing for now
+        awaits = one.coming.awaits
+        monkeypatch.setattr(one.coming, "awaits", lambda log, awaits=awaits: awaits(log) and not waiting.add(log))
+
+    async def ask(admin):
+        async with asyncio.timeout(20):
+            purges = [asyncio.create_task(admin.purge(Destination.queue(each))) for each in queues.values()]
+            while len(waiting) < len(queues):
+                await asyncio.sleep(0.01)
+            await asyncio.wait_for(admin.cluster(), 5)
+            for home, one in homes.items():
+                broker[home].look(lambda one=one: one.coming.reached(*one.others, one.members.epoch))
+                broker[home].look(one.coming.take)
+            return await asyncio.gather(*purges)
+
+    assert broker.admin(ask) == [1, 1]
+
+
+def test_for_whom_a_durable_subscription_is_kept_all_nodes_know(broker, name):
+    here, there = (broker[each].node.broker.durables for each in "ab")
+    kept = NamedSubscription(name, "s", (Destination.topic(name),), groups=("users",))
+    for wanted in (kept, replace(kept, groups=("admins",), leads_to="east"), replace(kept, groups=())):
+        broker["a"].look(lambda wanted=wanted: here.claim(wanted))
+        broker["a"].do(broker["a"].node._committer.barrier)
+        assert broker["b"].look(lambda: there.known_as(kept)).subscription == wanted
+        assert bool(there.leading_back(["east"])) == bool(wanted.leads_to)

@@ -113,7 +113,15 @@ def test_when_a_home_is_killed_consumers_go_on_and_keep_what_they_hold(broker, c
 @pytest.mark.scenario("K07", "D10")
 def test_what_consumers_of_a_killed_node_held_comes_back_flagged_and_nothing_else(broker, client, name):
     queue = broker.queue_at("b", name)
-    hold(broker, client, queue)
+    only, exclusive = broker.queue_at("b", f"{name}.only"), {"activemq.exclusive": "true"}
+    keeper, _ = hold(broker, client, queue)
+    keeper.subscribe(f"/queue/{only}", id="only", ack="client-individual", prefetch=3, **exclusive)
+    for number in range(6):
+        keeper.send(f"/queue/{only}", str(number), persistent="true")
+    keeper.take(3)
+    stands_by = client("b")
+    stands_by.subscribe(f"/queue/{only}", **exclusive)
+    assert stands_by.has_no_more()
     client("a").send(f"/queue/{name}.later", "due", persistent="true", AMQ_SCHEDULED_DELAY="1000")
     broker.crash("a")
     late = client("b")  # what was to be sent later by the node that is gone is sent by the other
@@ -129,6 +137,7 @@ def test_what_consumers_of_a_killed_node_held_comes_back_flagged_and_nothing_els
         other.ack(each)
     assert broker.depth(queue) == 0
     until(lambda: broker["b"].depth(queue) == 0, "the home has counted anew")
+    assert flagged(stands_by.take(6)) == [(str(number), number < 3) for number in range(6)]
 
 
 @pytest.mark.scenario("K03")

@@ -222,7 +222,7 @@ def test_a_topic_whose_subscriber_has_as_much_waiting_as_it_may_hold_holds_its_p
     subscriber, producer, destination = slow_subscriber(raw, topic), raw(), Destination.topic(topic)
     send_many(producer, topic, count)
     until(lambda: node.numbers(destination).EnqueueCount == ROOM + 1, "one is with the subscriber")
-    until(lambda: node.numbers(destination).BlockedSends >= count - ROOM - 1, "producers wait")
+    until(lambda: node.numbers(destination).BlockedSends, "the producer waits")  # the rest may not have been read
     assert hear_and_ack(subscriber, count) == list(range(count))
     assert [producer.hear().headers["receipt-id"] for _ in range(count)] == [str(each) for each in range(count)]
 

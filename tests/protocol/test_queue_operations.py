@@ -50,6 +50,14 @@ def test_messages_are_moved_by_selector_and_in_order(connect, node, name):
     assert node.depth(name) == 0
 
 
+def test_what_is_moved_on_says_where_it_ever_was(connect, node, name):
+    fill(connect(), name, 1)
+    for here, there in ((name, f"{name}.to"), (f"{name}.to", f"{name}.on")):
+        node.ask(lambda admin, here=here, there=there: admin.move(queue(here), queue(there)))
+    [message] = node.browse(f"{name}.on")
+    assert message.headers["dlqRoute"] == f"/queue/{name},/queue/{name}.to"
+
+
 @pytest.mark.scenario("AD-05")
 def test_what_was_moved_once_is_not_there_to_be_moved_again(connect, node, name):
     fill(connect(), name, 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import sys
 import time
@@ -23,6 +24,7 @@ from brokerapp.errors import BrokerError, Fenced, Unlinked
 from brokerapp.node import Node
 from brokerapp.nodes.reach import Reach, check_reach
 from brokerapp.nodes.rejoining import Rejoining
+from brokerapp.ownership import OURS_ALONE
 from brokerapp.reloading import follow, period_ms
 from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
@@ -99,6 +101,7 @@ class Command(BaseCommand):
 
     async def _run(self, config: BrokerConfig, options: dict[str, Any], properties: dict[str, str]) -> None:
         data = DataFolder(options["data"].resolve())
+        os.umask(OURS_ALONE)
         data.path.mkdir(parents=True, exist_ok=True)
         store = None if options["redis"] else EmbeddedStore(data.store)
         url = options["redis"] or await asyncio.to_thread(store.start)

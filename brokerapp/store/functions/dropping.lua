@@ -8,9 +8,16 @@ local function release_entry(entry, payload_prefix)
   return redis.call('HSTRLEN', payload, 'm'), release(payload, 1, true)
 end
 
+-- Whether a log exists, and is not discarded.
+local function is_there(logs, name)
+  local attributes = redis.call('HGET', logs, name)
+  return attributes and cjson.decode(attributes).kind ~= 'discarded'
+end
+
 -- drop(KEYS = state, logs, used, marks, log, nodes, expiring, returned, prioritized, urgent, ARGV = session ('': no node runs),
---      payload prefix, log's name, limit, keep, prefix of beats, channel). Expiring, returned and urgent are the log's.
+--      payload prefix, log's name, limit, keep, prefix of beats, channel, discarded). Expiring, returned and urgent are the log's.
 -- Removes a log with what it holds, at most `limit` entries a call; with keep=1 only what it holds.
+-- With discarded=1 nothing of one that is there again since it was discarded.
 -- Returns entries removed and those left.
 local function drop(keys, args)
   local state, logs, used, marks, log = keys[1], keys[2], keys[3], keys[4], keys[5]
@@ -19,6 +26,7 @@ local function drop(keys, args)
   elseif is_fenced(state, args[1]) then
     return redis.error_reply(FENCED)
   end
+  if args[8] == '1' and is_there(logs, args[3]) then return { 0, 0 } end
   local entries = redis.call('XRANGE', log, '-', '+', 'COUNT', args[4])
   local freed, temp_freed, held, ids = 0, 0, 0, {}
   for position, entry in ipairs(entries) do

@@ -1,11 +1,13 @@
 """`manage.py up`: all of Sluice on this machine, under one supervisor. What `make run` runs."""
 
+import os
+
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from brokerapp.ownership import FolderTaken
+from brokerapp.ownership import OURS_ALONE, FolderTaken
 from console import firstadmin
 from console.processes import parts, port_troubles, ports, reachable
 from console.supervisor import Supervisor
@@ -17,6 +19,7 @@ class Command(BaseCommand):
 
     def handle(self, **options) -> None:
         environment = settings.SLUICE
+        os.umask(OURS_ALONE)  # of all that it starts, too
         self.stdout.write(f"starting Sluice in {environment.data}")
         try:
             supervisor = Supervisor(parts(environment), environment.data, say=self.say)

@@ -114,7 +114,13 @@ def test_a_dead_letter_tells_its_whole_route_also_when_it_dies_again():
     assert second.headers["dlqDeliveryFailureCause"] == "y"
     for _ in range(100):
         second = dead_letter(second, death("z"), Strategy())
-    assert len(second.headers["dlqRoute"].split(",")) == MAX_PLACES
+        assert len(second.headers["dlqRoute"].split(",")) <= MAX_PLACES
+    assert {"/topic/news", "/queue/others"} < set(second.headers["dlqRoute"].split(",")), (
+        "none is forgotten for another"
+    )
+    for number in range(2 * MAX_PLACES):
+        second = dead_letter(second, death("z", source=queue(f"q{number}")), Strategy())
+    assert second.headers["dlqRoute"].split(",") == [f"/queue/q{each}" for each in range(MAX_PLACES, 2 * MAX_PLACES)]
 
 
 @pytest.mark.parametrize(

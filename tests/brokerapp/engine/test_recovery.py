@@ -72,3 +72,22 @@ def test_the_last_message_to_be_retained_comes_first_and_says_so(policy):
     memory.add(message("d", body=b"", retain="true"), TOPIC, None, NOW)
     assert memory.messages(None, NOW) == []
     assert memory.bytes == 0
+
+
+def test_what_was_retained_and_taken_back_meanwhile_is_not_learned_from_others():
+    [retained], memory = _retained("a"), Memory()
+    memory.learn(retained, [])
+    assert memory.messages(None, NOW) == [retained]
+    memory.add(message("b", body=b"", retain="true"), TOPIC, None, NOW)
+    memory.learn(retained, [])
+    assert memory.messages(None, NOW) == []
+    memory = Memory()
+    memory.add(message("b", body=b"", retain="true"), TOPIC, None, NOW)
+    memory.learn(retained, [])
+    assert (memory.messages(None, NOW), memory.bytes) == ([], 0)
+
+
+def _retained(id):
+    memory = Memory()
+    memory.add(message(id, retain="true"), TOPIC, None, NOW)
+    return memory.messages(None, NOW)

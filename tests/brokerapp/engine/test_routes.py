@@ -222,6 +222,8 @@ def test_a_local_virtual_topic_copies_what_no_bridge_brought(path, copies):
         found = route(replace(message(), path=path), destination, where)
         assert [str(each.destination) for each in found.queues] == ["queue://Consumer.A.v.x"] * copies
         assert [each.destination for each in found.topics] == [destination]
+    moved = route(replace(message(), path=path), destination, where, is_moved=True)
+    assert len(moved.queues) == 1, "what an operator moves no bridge brings"
 
 
 @pytest.mark.parametrize("kind", Kind)

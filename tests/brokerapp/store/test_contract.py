@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from brokerapp.errors import DefinitionConflict, Fenced, StoreUnavailable
-from brokerapp.store import STORE, Batch, Limits, Unit
+from brokerapp.store import DISCARDED, STORE, Batch, Limits, Unit
 from brokerapp.store.keys import Keys
 from brokerapp.store.redis import RedisStore
 from tests.brokerapp.store.committing import ENTRY, Session, append, bodies, entries, message, payloads, used
@@ -336,6 +336,16 @@ async def test_dropping_only_what_a_log_holds_keeps_the_log(store, session):
     await session.append("a")
     assert await store.drop("a", "me", keep=True) == 1
     assert set(await store.logs()) == {"a"}
+
+
+async def test_of_what_was_discarded_nothing_is_dropped_that_was_made_anew(store, session):
+    discarded = f'{{"kind": "{DISCARDED}"}}'
+    await session.commit(declarations=[("discarded", discarded), ("anew", discarded), ("anew", "{}")])
+    for log in ("discarded", "anew", "gone"):
+        await session.append(log)
+    found = {log: await store.drop(log, "me", discarded=True) for log in ("discarded", "anew", "gone")}
+    assert found == {"discarded": 1, "anew": 0, "gone": 1}
+    assert await store.logs() == {"anew": {}}
 
 
 async def test_nobody_drops_a_log_behind_a_running_nodes_back(store, session):

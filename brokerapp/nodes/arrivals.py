@@ -1,0 +1,59 @@
+"""Arrivals: what other nodes stored in logs that are at home here. A part of Homes.
+
+Who stored it tells of it, perhaps before we have heard that the log exists, from the node that made it, or after it was
+removed.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from brokerapp.destination import Destination, Kind
+from brokerapp.engine.message_log import MessageLog
+from brokerapp.message import Sizes
+from brokerapp.store import DISCARDED
+
+if TYPE_CHECKING:
+    from brokerapp.broker import Broker
+
+
+class Arrivals:
+    """Those of one node."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def heard(self, _session: str, name: str, *numbers: int) -> None:
+        """Another node stored messages in a log: how many, with how many bytes, see Sizes."""
+        log, destination = self._broker.queues.get(name), Destination.parse(name)
+        if log is not None:
+            self._count(log, *numbers)
+        elif destination.kind is Kind.SUBSCRIPTION or destination.is_temporary:
+            self._look_up(destination, *numbers)
+        else:  # it was deleted as this came: it is there again
+            self._broker.queues.ensure(destination)
+            self._count(self._broker.queues[name], *numbers)
+
+    def _count(self, log: MessageLog, *numbers: int) -> None:
+        self._broker.storing.arrived(log, (), Sizes(*numbers))
+        log.offer_unseen(numbers[0])
+        self._broker.delivery.touched[log] = None
+
+    def _look_up(self, destination: Destination, *numbers: int) -> None:
+        """It was removed as this came, or is new and its maker is yet to reach us: the store knows which."""
+        name, queues = str(destination), self._broker.queues
+
+        def found(answer: list[dict[str, Any]]) -> None:
+            [attributes] = answer
+            is_there = attributes and attributes.get("kind") != DISCARDED
+            if queues.get(name) is None and is_there:
+                self._broker.restoring.learn(name, json.dumps(attributes))
+            elif queues.get(name) is None:  # nobody is to get what came
+                part = self._broker.durables if destination.kind is Kind.SUBSCRIPTION else self._broker.committer
+                part.discard(name)
+            log = queues.get(name)
+            if log is not None and not log.away:  # else its home finds them in the store
+                self._count(log, *numbers)
+
+        self._broker.committer.ask(lambda store: store.attributes_of([name]), found)
