@@ -1,12 +1,13 @@
-"""Plotly figures as plain JSON values. Pages bring the theme; the colours of series are safe for the colour-blind."""
+"""Plotly figures as plain JSON values. Pages bring the theme; the colours of series are safe for the colour-blind.
+
+They are written as Plotly's JavaScript reads them. Its Python package would check each, and takes a second of each
+process to load: the tests have it check what is made here.
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-import plotly.graph_objects as go
 
 from analytics.words import duration, short
 
@@ -26,28 +27,28 @@ BAR, AROUND, SHORTEST = 26, 96, 170
 
 def over_time(times: Sequence[str], series: Mapping[str, Sequence[float]], unit: str) -> dict[str, Any]:
     """Stacked areas over time, the greatest series first, the small ones summed; `times` are ISO 8601."""
-    figure = go.Figure()
-    for name, values in greatest(series).items():
-        figure.add_scatter(
-            x=list(times), y=values, name=name, mode="lines", stackgroup="one", line={"width": 1},
-            hovertemplate=_said(f"%{{y:,}} {unit}"),
-        )  # fmt: skip
-    return _over_time(figure, unit)
+    traces = [
+        {"type": "scatter", "x": list(times), "y": values, "name": name, "mode": "lines", "stackgroup": "one",
+         "line": {"width": 1}, "hovertemplate": _said(f"%{{y:,}} {unit}")}
+        for name, values in greatest(series).items()
+    ]  # fmt: skip
+    return _over_time(traces, unit)
 
 
 def lines(
     times: Sequence[str], series: Mapping[str, Sequence[float | None]], unit: str, dashed: Sequence[str] = ()
 ) -> dict[str, Any]:
     """A line each over time, in the order given; None is a gap, and those named in `dashed` are only compared with."""
-    figure, drawn = go.Figure(), dict(list(series.items())[: len(COLORWAY)])
+    drawn = dict(list(series.items())[: len(COLORWAY)])
     size, unit_drawn = _delay_unit(drawn) if unit == MILLISECONDS else (1, unit)
-    for name, values in drawn.items():
-        figure.add_scatter(
-            x=list(times), y=[each if each is None else each / size for each in values] if size > 1 else list(values),
-            name=name, mode="lines", line={"width": 2, "dash": "dot" if name in dashed else "solid"},
-            **_hover(values, unit, "y"),
-        )  # fmt: skip
-    return _over_time(figure, unit_drawn)
+    traces = [
+        {"type": "scatter", "x": list(times),
+         "y": [each if each is None else each / size for each in values] if size > 1 else list(values),
+         "name": name, "mode": "lines", "line": {"width": 2, "dash": "dot" if name in dashed else "solid"},
+         **_hover(values, unit, "y")}
+        for name, values in drawn.items()
+    ]  # fmt: skip
+    return _over_time(traces, unit_drawn)
 
 
 def bars(
@@ -55,18 +56,19 @@ def bars(
     stacked: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """Horizontal bars for each name, the first name on top, side by side or stacked; delays want a log axis."""
-    figure = go.Figure()
-    for name, values in series.items():
-        figure.add_bar(
-            y=list(names), x=list(values), name=name, orientation="h", showlegend=len(series) > 1,
-            **_hover(values, unit, "x", at="%{y}"),
-        )  # fmt: skip
+    traces = [
+        {"type": "bar", "y": list(names), "x": list(values), "name": name, "orientation": "h",
+         "showlegend": len(series) > 1, **_hover(values, unit, "x", at="%{y}")}
+        for name, values in series.items()
+    ]  # fmt: skip
     height = max(SHORTEST, BAR * len(names) * (1 if stacked else max(1, len(series) * 0.6)) + AROUND)
-    figure.update_layout(barmode="stack" if stacked else "group", bargap=0.35, height=round(height))
-    axis = {"title": {"text": unit}} | ({"type": "log", "dtick": 1} if log else {"rangemode": "tozero"})
+    layout = {"barmode": "stack" if stacked else "group", "bargap": 0.35, "height": round(height)}
+    axis: dict[str, Any] = {"type": "log", "dtick": 1} if log else {"rangemode": "tozero"}
     if log and unit == MILLISECONDS:
-        axis |= {"title": None, "tickvals": list(_MARKS), "ticktext": [duration(each * 1000) for each in _MARKS]}
-    return _plain(figure, x=axis, y={"autorange": "reversed", "automargin": True})
+        axis |= {"tickvals": list(_MARKS), "ticktext": [duration(each * 1000) for each in _MARKS]}
+    else:
+        axis["title"] = {"text": unit}
+    return _figure(traces, layout, x=axis, y={"autorange": "reversed", "automargin": True})
 
 
 def greatest(series: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
@@ -82,15 +84,16 @@ def before_and_after(
     times: Sequence[str], pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], unit: str
 ) -> dict[str, Any]:
     """For each name two lines of one colour: dotted as it is, solid as it would be."""
-    figure = go.Figure()
+    traces = []
     for number, (name, (before, after)) in enumerate(pairs.items()):
         colour = COLORWAY[number % len(COLORWAY)]
         for values, words, dash in ((before, f"{name}, today", "dot"), (after, name, "solid")):
-            figure.add_scatter(
-                x=list(times), y=list(values), name=words, mode="lines", legendgroup=name,
-                line={"width": 1.5, "dash": dash, "color": colour}, **_hover(values, unit, "y"),
+            traces.append(
+                {"type": "scatter", "x": list(times), "y": list(values), "name": words, "mode": "lines",
+                 "legendgroup": name, "line": {"width": 1.5, "dash": dash, "color": colour},
+                 **_hover(values, unit, "y")}
             )  # fmt: skip
-    return _over_time(figure, unit)
+    return _over_time(traces, unit)
 
 
 def alike(figures: Sequence[dict[str, Any]]) -> None:
@@ -138,19 +141,17 @@ def _delay_unit(series: Mapping[str, Sequence[float | None]]) -> tuple[int, str]
     return next(((size, name) for size, least, name in _DELAY_UNITS if greatest >= least * size), (1, MILLISECONDS))
 
 
-def _over_time(figure: go.Figure, unit: str) -> dict[str, Any]:
-    return _plain(figure, x={"type": "date"}, y={"title": {"text": unit}, "rangemode": "tozero"})
+def _over_time(traces: list[dict[str, Any]], unit: str) -> dict[str, Any]:
+    return _figure(traces, {}, x={"type": "date"}, y={"title": {"text": unit}, "rangemode": "tozero"})
 
 
-def _plain(figure: go.Figure, *, x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
-    figure.update_layout(
-        colorway=COLORWAY,
-        xaxis=x,
-        yaxis=y,
-        legend={"orientation": "h", "traceorder": "normal"},
-        margin={"t": 16, "r": 16},
-        hovermode="closest",
-    )
-    plain = json.loads(figure.to_json())
-    plain["layout"].pop("template", None)  # its colours would fight the page's
-    return plain
+def _figure(traces: list[dict[str, Any]], layout: dict[str, Any], *, x: Mapping, y: Mapping) -> dict[str, Any]:
+    common = {
+        "colorway": list(COLORWAY),
+        "xaxis": x,
+        "yaxis": y,
+        "legend": {"orientation": "h", "traceorder": "normal"},
+        "margin": {"t": 16, "r": 16},
+        "hovermode": "closest",
+    }
+    return {"data": traces, "layout": layout | common}

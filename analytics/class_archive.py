@@ -2,7 +2,8 @@
 
 Loading, checking and linking some 20,000 classes is most of what a start of Spark costs. Java keeps the outcome in a
 file (application class-data sharing), if asked, and maps it at the next start. It stands beside the packages, for the
-Java and the Spark it was made with: `make setup` makes it, once. A start without it is slower, and else the same.
+Java and the Spark it was made with: `make setup` makes it, once. Where it cannot be made a note says so in its place,
+and nobody tries again. A start without it is slower, and else the same.
 """
 
 from __future__ import annotations
@@ -14,15 +15,20 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
-from analytics import jvm
+from analytics import durable, jvm
 from brokerapp.environment import Environment
 from brokerapp.errors import BrokerError
 
 #: Seconds for the server to start, and to write the archive when it ends, on a machine that does much else.
 _PATIENCE = 600
+_LOOK_AGAIN_SECONDS = 0.25
+#: Archives that stay: of another Java, which shares the packages, too; one is 200 MB.
+_KEPT = 2
 _QUIET = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")  # one that does not fit is no news
 
 
@@ -39,7 +45,13 @@ def path() -> Path | None:
 def is_there() -> bool:
     """Whether there is one, made after Spark was installed."""
     made = path()
-    return made is not None and made.exists() and made.stat().st_mtime > (jvm.spark_home() / "jars").stat().st_mtime
+    return made is not None and _since_spark(made)
+
+
+def is_given_up() -> bool:
+    """Whether a note says that it could not be made, for this Java and this Spark."""
+    made = path()
+    return made is not None and _since_spark(_note(made))
 
 
 def flags() -> list[str]:
@@ -48,13 +60,16 @@ def flags() -> list[str]:
 
 
 def make() -> None:
-    """Run an analysis, and have Java keep the classes that it took. Raises BrokerError and OSError.
+    """Run an analysis, and have Java keep the classes that it took. Raises whatever Spark and Java do, and BrokerError.
 
-    A file that was not written to its end would end every JVM that maps it: so it is tried before it gets its name.
+    A file that was not written to its end would end every JVM that maps it: so it is tried, and on the disk, before it
+    gets its name.
     """
     made = path()
     if made is None:
         raise BrokerError("Java does not say which one it is")
+    if not os.access(made.parent, os.W_OK):
+        raise BrokerError(f"nothing can be written to {made.parent}")
     staged = made.with_name(f".{made.name}.{os.getpid()}")
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -63,11 +78,18 @@ def make() -> None:
         tried = subprocess.run([*jvm.command(), *mapped], capture_output=True, text=True, timeout=_PATIENCE)
         if tried.returncode:
             raise BrokerError(f"what Java wrote it does not read: {tried.stdout.strip()[:200]}")
-        for older in made.parent.glob("spark-classes-*.jsa"):
-            older.unlink()
+        durable.sync(staged)
         staged.rename(made)
+        durable.sync(made.parent)
     finally:
         staged.unlink(missing_ok=True)
+    _remove_older(made)
+
+
+def _remove_older(made: Path) -> None:
+    others = sorted(set(made.parent.glob("spark-classes-*.jsa")) - {made}, key=lambda each: each.stat().st_mtime)
+    for each in others[: 1 - _KEPT]:
+        each.unlink()
 
 
 def _run(folder: Path, staged: Path) -> None:
@@ -83,14 +105,31 @@ def _run(folder: Path, staged: Path) -> None:
         command, env={**os.environ, **own}, cwd=environment.spark, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        session = connected(environment, _PATIENCE)
+        _wait_for(server, environment)
         warm_up(environment)
-        session.stop()
+        connected(environment).stop()
         server.send_signal(signal.SIGTERM)
         server.wait(_PATIENCE)
     finally:
         server.kill()
         server.wait()
+
+
+def _wait_for(server: subprocess.Popen, environment: Environment) -> None:
+    """Until the server listens. Raises BrokerError when it ends before, or takes too long."""
+    from analytics.session import SparkUnavailable, connected
+
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            connected(environment, wait_seconds=0)
+            return
+        except SparkUnavailable:
+            if server.poll() is not None:
+                raise BrokerError(f"Spark's server ended with code {server.returncode} as it started") from None
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(_LOOK_AGAIN_SECONDS)
 
 
 def _free_port() -> int:
@@ -99,15 +138,35 @@ def _free_port() -> int:
         return found.getsockname()[1]
 
 
+def _note(made: Path) -> Path:
+    return made.with_suffix(".none")
+
+
+def _since_spark(file: Path) -> bool:
+    """Whether the file was made after Spark was installed."""
+    return file.exists() and file.stat().st_mtime > (jvm.spark_home() / "jars").stat().st_mtime
+
+
+def _give_up(reason: str) -> str:
+    """Leave the note; what to say to people."""
+    said = f"Spark will start slower than it could: {reason}\n"
+    # Where nothing can be written, or no Java is found, it costs nothing to find that out again.
+    with suppress(OSError, BrokerError):
+        if made := path():
+            _note(made).write_text(said)
+            said += f"To have it tried again, remove {_note(made)}\n"
+    return said
+
+
 def main() -> None:
     """Make it if it is not there. That there is none is no reason for anything to fail."""
     try:
-        if not is_there():
+        if not is_there() and not is_given_up():
             sys.stdout.write("keeping Spark's classes as Java loads them, to start sooner: half a minute, once\n")
             sys.stdout.flush()
             make()
-    except (BrokerError, OSError, subprocess.SubprocessError) as error:
-        sys.stderr.write(f"Spark will start slower than it could: {error}\n")
+    except Exception as error:  # whatever Spark, Java or a disk have against it: all else works without
+        sys.stderr.write(_give_up(f"{type(error).__name__}: {error}".partition("\n")[0]))
 
 
 if __name__ == "__main__":

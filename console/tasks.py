@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from typing import Any
 
 from celery import shared_task
+from celery.signals import celeryd_after_setup
 from django.conf import settings
 from django.utils import timezone
 
@@ -19,6 +21,8 @@ from console.repair.work import rouse_lost, work
 SILENCE = timedelta(minutes=10)
 #: A run that was given to workers and that none took for so long is not waited for any more.
 PATIENCE = timedelta(minutes=60)
+#: What tasks that come every few seconds import.
+_OFTEN = ("console.analyses", "console.reports.editions", "console.reports.sending")
 
 
 @shared_task(name="console.run_changed")
@@ -94,3 +98,11 @@ def forget_runs() -> int:
     from console.reports import editions
 
     return run_retention.forget(settings.SLUICE.result_days) + editions.forget(timezone.now())
+
+
+@celeryd_after_setup.connect
+def _load_once(instance: Any, **_: Any) -> None:
+    """Before children are forked: else each of them loads it, in front of its first task."""
+    if "default" in instance.app.amqp.queues.consume_from:
+        for each in _OFTEN:
+            import_module(each)

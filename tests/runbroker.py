@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import queue
 import signal
-import socket
 import threading
 from collections.abc import Callable
 from multiprocessing import get_context
@@ -105,10 +104,3 @@ def _run(arguments: list[str], log: Path, saying: Connection, first: Callable[[]
         first()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
     Command().run_from_argv(["manage.py", "runbroker", *arguments])
-
-
-def free_port() -> int:
-    """A TCP port nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

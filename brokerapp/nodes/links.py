@@ -14,6 +14,7 @@ import hashlib
 import hmac
 import logging
 import secrets
+import socket
 import ssl
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -79,7 +80,7 @@ class Links:
         self.session, self.ears, self._tls = session, ears, tls
         self.secret = b""
         self.address = ""  #: where others reach it
-        self._server: asyncio.Server | None = None
+        self._accepting: asyncio.Task | None = None
         self._up: dict[str, Link] = {}
         self._strangers: dict[Stranger, None] = {}  # who called and is not known yet, who waits longest first
         self._callers: dict[str, asyncio.Task] = {}
@@ -87,13 +88,26 @@ class Links:
 
     async def listen(self, host: str) -> None:
         """Let others call, at a free port of this address."""
-        self._server = await asyncio.get_running_loop().create_server(self._answer, host, 0)
-        address, port, *_ = self._server.sockets[0].getsockname()
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, place = found[0]
+        listening = socket.create_server(place[:2], family=family, backlog=MAX_STRANGERS)
+        listening.setblocking(False)
+        address, port, *_ = listening.getsockname()
         self.address = f"{address}:{port}"
+        self._accepting = asyncio.create_task(self._accept(listening), name="nodes that call")
 
-    def _answer(self) -> asyncio.Protocol:
-        """Whoever calls."""
-        return Link(self) if self._tls is None else Doorstep(self, self._tls.called)
+    async def _accept(self, listening: socket.socket) -> None:
+        """Let in whoever calls."""
+        with listening:
+            while True:
+                try:
+                    called, _ = await asyncio.get_running_loop().sock_accept(listening)
+                except OSError as error:  # such as too many open files
+                    logger.warning("nobody who calls can be heard: %s", error)
+                    await asyncio.sleep(RETRY_SECONDS)
+                else:
+                    Doorstep(self, called, self._tls and self._tls.called)
 
     def follow(self, members: Members) -> None:
         """These are the nodes to be linked with from now on."""
@@ -178,62 +192,50 @@ class Links:
 
     def close(self) -> None:
         """End all connections."""
-        if self._server is not None:
-            self._server.close()
+        if self._accepting is not None:
+            self._accepting.cancel()
         for caller in self._callers.values():
             caller.cancel()
         for link in [*self._up.values(), *self._strangers]:
             link.close()
 
 
-class Doorstep(asyncio.Protocol):
-    """A connection on which TLS is not spoken yet. Who called is a stranger already: a handshake takes its time."""
+class Doorstep:
+    """Where somebody who called stands until there is a Link: a stranger already, as a TLS handshake takes its time.
 
-    def __init__(self, links: Links, tls: ssl.SSLContext) -> None:
-        self._links, self._tls = links, tls
-        self._early = b""  # said after the handshake, before there is a link
+    TLS is spoken from the connection's first byte on. To begin it later (`start_tls`) comes too late under uvloop,
+    which reads as soon as there is a connection: what the caller said by then was lost.
+    """
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport: asyncio.Transport = transport  # type: ignore[assignment]
-        self._links.called(self)
-        self._greeting = asyncio.get_running_loop().create_task(self._shake_hands(), name="TLS with who called")
+    def __init__(self, links: Links, called: socket.socket, tls: ssl.SSLContext | None) -> None:
+        self._links, self._socket, self._tls = links, called, tls
+        links.called(self)
+        self._greeting = asyncio.create_task(self._greet(), name="TLS with who called")
 
-    async def _shake_hands(self) -> None:
+    async def _greet(self) -> None:
         try:
-            inside = await asyncio.get_running_loop().start_tls(
-                self._transport, self, self._tls, server_side=True, ssl_handshake_timeout=PATIENCE_SECONDS
-            )
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: Link(self._links, doorstep=self), self._socket,
+                ssl=self._tls, ssl_handshake_timeout=PATIENCE_SECONDS if self._tls else None,
+            )  # fmt: skip
         except OSError as error:
             logger.debug("somebody who called speaks no TLS that is trusted here: %s", error)
-            self._transport.abort()
-            return
         finally:
             self._links.went_away(self)
-        if inside is not None and not inside.is_closing():
-            link = Link(self._links)
-            inside.set_protocol(link)
-            link.connection_made(inside)
-            if self._early:
-                link.data_received(self._early)
-
-    def data_received(self, data: bytes) -> None:
-        self._early += data
-        if len(self._early) > MAX_GREETING:
-            self.close()
 
     def close(self) -> None:
         """End it at once."""
-        self._transport.abort()
+        self._greeting.cancel()
 
 
 class Link(asyncio.Protocol):
     """One connection. `peer` is the session of its other end, once that is proved.
 
-    `wanted` is the session that is called; "": this node is.
+    `wanted` is the session that is called; "": this node is, and the other end stood at a `doorstep`.
     """
 
-    def __init__(self, links: Links, wanted: str = "") -> None:
-        self._links, self._wanted = links, wanted
+    def __init__(self, links: Links, wanted: str = "", doorstep: Doorstep | None = None) -> None:
+        self._links, self._wanted, self._doorstep = links, wanted, doorstep
         self._loop = asyncio.get_running_loop()
         self.closed = self._loop.create_future()
         self.peer = ""
@@ -249,7 +251,8 @@ class Link(asyncio.Protocol):
         self._transport: asyncio.Transport = transport  # type: ignore[assignment]
         self._ends = self._links.ends(transport, calls=bool(self._wanted))
         self._impatience = self._loop.call_later(PATIENCE_SECONDS, self._check_known)
-        if not self._wanted:
+        if self._doorstep is not None:
+            self._links.went_away(self._doorstep)
             self._links.called(self)
             self.say(Word.CHALLENGE, self._nonce)
 

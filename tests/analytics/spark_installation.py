@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import uuid
@@ -14,18 +13,14 @@ from celery import Celery
 from generated_events import WINDOW
 from recorded_traffic import BROKER, wait_until
 
+from tests.ports import free_port
+
 HERE = Path(__file__).parent
 PROJECT = HERE.parents[1]
 TOLD, STARTED = "test:told", "test:started"
 #: A machine that is busy with other things takes its time to start a JVM.
 PATIENCE = 120
 REQUEST = {"kind": "traffic", "since_us": WINDOW.since_us, "until_us": WINDOW.until_us}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Installation:

@@ -7,7 +7,8 @@ from importlib.metadata import version
 
 import pytest
 
-from analytics import class_archive, jvm
+from analytics import class_archive, jvm, spark_server
+from analytics.outcome import SparkStopped
 from brokerapp.errors import BrokerError
 
 NAME = f"spark-classes-{version('pyspark')}-java-17.0.15.jsa"
@@ -39,25 +40,67 @@ def test_it_is_used_where_it_was_made_with_this_java_and_this_spark(prefix):
     assert class_archive.flags() == []
 
 
-def test_what_java_does_not_read_back_leaves_nothing_and_what_it_reads_takes_the_place_of_older_ones(
+def test_what_java_does_not_read_back_leaves_nothing_and_what_it_reads_takes_the_place_of_the_oldest(
     prefix, monkeypatch
 ):
-    older = prefix / "spark-classes-4.0.0-java-17.0.1.jsa"
-    older.touch()
+    older = [prefix / f"spark-classes-4.0.0-java-17.0.{number}.jsa" for number in (1, 2)]
+    for number, each in enumerate(older):
+        each.touch()
+        os.utime(each, (number, number))
     monkeypatch.setattr(class_archive, "_run", lambda _, staged: staged.write_bytes(b"classes"))
     monkeypatch.setattr(jvm, "command", lambda *_: ["false"])
     with pytest.raises(BrokerError, match="does not read"):
         class_archive.make()
-    assert [each.name for each in prefix.iterdir() if "jsa" in each.name] == [older.name]
+    assert _archives(prefix) == [each.name for each in older]
     monkeypatch.setattr(jvm, "command", lambda *_: ["true"])
     class_archive.make()
-    assert [each.name for each in prefix.iterdir() if "jsa" in each.name] == [NAME]
+    assert _archives(prefix) == [NAME, older[1].name]
 
 
-def test_that_there_is_none_fails_nothing(prefix, monkeypatch, capsys):
+def _archives(prefix):
+    return sorted((each.name for each in prefix.iterdir() if "jsa" in each.name), key=lambda name: (name != NAME, name))
+
+
+@pytest.mark.parametrize(
+    "error", [subprocess.TimeoutExpired("java", 600), SparkStopped("no memory"), ValueError("odd")]
+)
+def test_that_there_is_none_fails_nothing_and_is_not_tried_again_until_somebody_says_so(
+    prefix, monkeypatch, capsys, error
+):
+    tried = []
+
     def fails():
-        raise subprocess.TimeoutExpired("java", 600)
+        tried.append(error)
+        raise error
 
     monkeypatch.setattr(class_archive, "make", fails)
     class_archive.main()
-    assert "slower" in capsys.readouterr().err
+    assert "slower" in (said := capsys.readouterr().err)
+    class_archive.main()
+    assert tried == [error]
+    assert not capsys.readouterr().err
+    (note,) = prefix.glob("*.none")
+    assert f"remove {note}" in said
+    note.unlink()
+    class_archive.main()
+    assert tried == [error, error]
+
+
+def test_a_server_that_ends_as_it_starts_is_not_waited_for(prefix, monkeypatch):
+    monkeypatch.setattr(spark_server, "prepare", lambda environment, _: (["false"], _folder(environment)))
+    with pytest.raises(BrokerError, match="ended with code 1"):
+        class_archive.make()
+    assert not list(prefix.glob(".spark-classes-*"))
+
+
+def _folder(environment):
+    environment.spark.mkdir(parents=True)
+    return {}
+
+
+def test_which_java_it_is_stands_in_its_release_file(tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "release").write_text('JAVA_VERSION="21.0.1"\n')
+    assert jvm._java_version(tmp_path) == 0  # nothing to start
+    (tmp_path / "bin/java").touch(mode=0o755)
+    assert jvm._java_version(tmp_path) == 21

@@ -8,11 +8,12 @@ import psutil
 import pytest
 import redis
 from recorded_traffic import wait_until
-from spark_installation import PATIENCE, PROJECT, REQUEST, Installation, free_port
+from spark_installation import PATIENCE, PROJECT, REQUEST, Installation
 
 from analytics import class_archive, jvm, results
 from analytics.spark_server import token
 from brokerapp.environment import Environment
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

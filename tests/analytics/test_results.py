@@ -2,6 +2,7 @@
 
 import json
 
+import plotly.graph_objects as go
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -68,6 +69,22 @@ def test_a_chart_of_many_series_sums_the_small_ones():
     names = [trace["name"] for trace in figure["data"]]
     assert names == ["q11", "q10", "q9", "q8", "q7", "q6", "q5", charts.OTHERS]
     assert figure["data"][-1]["y"] == [sum(range(5)), 5]
+
+
+@pytest.mark.parametrize("unit", ["messages", "milliseconds"])
+def test_charts_are_what_plotly_draws(unit):
+    times, series = ["2025-01-01T00:00:00Z", "2025-01-01T00:01:00Z"], {"queue://a": [1, 5000], "b": [0.5, None]}
+    pairs = {"a": ([1, 2], [3, 4])}
+    for figure in (
+        charts.over_time(times, {"a": [1, 2]}, unit),
+        charts.lines(times, series, unit, dashed=["b"]),
+        charts.bars(["x", "y"], series, unit),
+        charts.bars(["x", "y"], series, unit, log=False, stacked=True),
+        charts.before_and_after(times, pairs, unit),
+    ):
+        drawn = go.Figure(figure).to_plotly_json()  # raises ValueError for what Plotly does not know
+        assert [trace["type"] for trace in drawn["data"]] == [trace["type"] for trace in figure["data"]]
+        assert json.loads(json.dumps(figure, allow_nan=False)) == figure
 
 
 def test_a_chart_is_plain_json_without_a_theme():

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.ports import free_port
 from tests.served import serving
 
 pytestmark = pytest.mark.browser
@@ -89,11 +89,6 @@ def test_a_queue_is_followed_also_when_the_line_was_cut(page_of, site, client):
     expect(rows).to_have_count(4)
     expect(page.locator("[data-pill]")).to_have_text("Live")
     assert page.evaluate("window.unreloaded")
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 def test_a_tab_of_another_web_process_lives_through_its_sleep_and_its_restart(page_of, site, client, tmp_path):

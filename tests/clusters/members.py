@@ -13,9 +13,10 @@ from brokerapp.data_folder import DataFolder
 from brokerapp.destination import Destination
 from brokerapp.snapshot import DestinationStats
 from brokerapp.store.embedded import EmbeddedStore
+from tests.ports import free_port
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import until
-from tests.runbroker import Run, free_port
+from tests.runbroker import Run
 
 PATIENCE = 30.0
 #: Milliseconds: short ones, which tests can wait for, and longer ones, which nothing here lasts.

@@ -20,9 +20,9 @@ from brokerapp.destination import Destination
 from brokerapp.network.address import Address
 from brokerapp.store.embedded import EmbeddedStore
 from tests.certificates import PASSWORD, Authority
+from tests.ports import free_port
 from tests.protocol.clients import RawClient, StompClient
 from tests.protocol.running_node import RunningNode, until
-from tests.runbroker import free_port
 
 _numbers = itertools.count(1)
 

@@ -13,8 +13,8 @@ from brokerapp.network.terms import Address
 from console.live.mirror import mirror
 from console.live.topics import Topic, overview_cells, topology_cells
 from tests.console.conftest import close_console, point_at
+from tests.ports import free_port
 from tests.protocol.running_node import RunningNode, until
-from tests.runbroker import free_port
 
 WEST, NORTH, EAST = "west", "north", "east"
 

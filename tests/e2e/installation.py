@@ -7,7 +7,6 @@ import http.cookiejar
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,8 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 from typing import Self
+
+from tests.ports import free_port
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 #: Seconds until everything runs: twenty, and many more where others are at work, too.
@@ -28,7 +29,7 @@ class Installation:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.console, self.stomp, self.spark, self.monitor = free_ports(4)
+        self.console, self.stomp, self.spark, self.monitor = (free_port() for _ in range(4))
         self.environment = {
             **os.environ,
             "SLUICE_DATA": str(folder),
@@ -115,12 +116,3 @@ class Browser:
                 return answer.url, html.unescape(answer.read().decode())
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{request.full_url}: {error.code}\n{error.read().decode()[:2000]}") from error
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports

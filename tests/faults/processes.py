@@ -12,8 +12,9 @@ import psutil
 from brokerapp.data_folder import DataFolder
 from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.store.redis import RedisStore
+from tests.ports import free_port
 from tests.protocol.running_node import until
-from tests.runbroker import Run, free_port
+from tests.runbroker import Run
 
 CONFIG = """\
 <broker xmlns="http://activemq.apache.org/schema/core" brokerName="{name}">

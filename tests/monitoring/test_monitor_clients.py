@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -21,6 +20,7 @@ import pytest
 from brokerapp.environment import PROJECT
 from tests.conftest import until
 from tests.monitoring.conftest import basic
+from tests.ports import free_port
 from tests.served import make_database
 
 HERE = Path(__file__).resolve().parent
@@ -36,6 +36,7 @@ QUEUE = "org.apache.activemq:type=Broker,brokerName=localhost,destinationType=Qu
 _USER = f"""
 from django.contrib.auth.models import User
 from console.models import Assignment
+from tests.ports import free_port
 Assignment.objects.create(user=User.objects.create_user("watch", password={PASSWORD!r}), role="monitor")
 """
 
@@ -165,9 +166,7 @@ def prometheus(endpoint, tmp_path) -> Iterator[Callable[[str], list]]:
     config.write_text(
         of_all + scraped + scraped.partition("\n")[2].replace("sluice", "v2").replace("metrics\n", "metrics/v2\n")
     )
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     log = tmp_path / "prometheus.log"
     with log.open("w") as output:
         server = subprocess.Popen(

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import msgpack
 import pytest
+import uvloop
 
 from brokerapp.connector import KeyStore, TlsStores
 from brokerapp.nodes import links as module
@@ -105,6 +106,19 @@ async def test_two_nodes_know_each_other_over_tls(tmp_path):
         await asyncio.wait_for(b.ears.met.wait(), PATIENCE)
         a.tell("b", Word.EPOCH, 1)
         assert await asyncio.wait_for(b.ears.said.get(), PATIENCE) == ("a", Word.EPOCH, [1])
+
+
+def test_so_they_do_at_once_in_the_event_loop_that_nodes_run_in(tmp_path):
+    """It reads what a caller says before anything else happens."""
+
+    async def meet():
+        authority = Authority(tmp_path)
+        async with listening("a", trusting(authority)) as a, listening("b", trusting(authority)) as b:
+            call(a, "b", b.address)
+            async with asyncio.timeout(module.PATIENCE_SECONDS - 0.5):  # the first call is answered
+                await asyncio.gather(a.ears.met.wait(), b.ears.met.wait())
+
+    uvloop.run(meet())
 
 
 @pytest.mark.parametrize("who", ["a stranger", "nobody"])

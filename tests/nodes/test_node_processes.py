@@ -9,9 +9,10 @@ import pytest
 from tests.certificates import PASSWORD, Authority
 from tests.nodes.conftest import SeveralNodes
 from tests.nodes.test_failing_over import Consumer, Producer
+from tests.ports import free_port
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import until
-from tests.runbroker import Run, free_port
+from tests.runbroker import Run
 
 #: Seconds without a beat after which a node is dead.
 TIMEOUT = 3.0

@@ -12,7 +12,7 @@ from brokerapp.connector import KeyStore, TlsStores
 from brokerapp.network.terms import Address
 from brokerapp.stomp.tls import ClientContexts, server_context
 from tests.certificates import Authority
-from tests.runbroker import free_port
+from tests.ports import free_port
 
 
 async def test_a_broker_that_is_down_is_logged_once_without_a_traceback(caplog):

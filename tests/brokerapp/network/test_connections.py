@@ -12,7 +12,7 @@ from brokerapp.network.address import Address
 from brokerapp.network.connections import Connections
 from brokerapp.network.link import LinkLost, dial
 from brokerapp.network_stats import WayState
-from tests.runbroker import free_port
+from tests.ports import free_port
 
 believed = ssl.create_default_context
 ENDPOINT = SimpleNamespace(broker=SimpleNamespace(name="here", durables=()))
