@@ -89,6 +89,8 @@ class Journey:
         if not self.steps:
             return "Nothing was recorded of it." if self.complete else "Nothing of it was found in time."
         states = [each.state for each in self.copies]
+        if all(each.kind == "deed" for each in self.steps):  # the trace comes some seconds later, where it is kept
+            return "What became of it is not recorded, or not yet."
         if not states:
             return "It was sent, and nothing kept it."
         parts = [f"{states.count(state)} {words}" for state, words in _STATES.items() if state in states]

@@ -28,6 +28,12 @@ def test_the_fate_of_a_message_is_a_sentence(states, words):
     assert found.fate == words
 
 
+def test_of_what_only_an_operator_told_of_it_is_not_said_that_nothing_kept_it():
+    found = Journey("m", complete=True)
+    found.steps = [Step(NOW, "deed", "Sent")]
+    assert found.fate == "What became of it is not recorded, or not yet."
+
+
 def test_a_new_policy_is_shown_by_what_it_sets_and_a_changed_one_by_what_changes():
     new, other = PolicyEntry(QUEUE, prioritized_messages=True), PolicyEntry(QUEUE)
     assert [each.name for each in rows_of(Change(None, new))] == ["prioritizedMessages"]

@@ -297,7 +297,9 @@ def _node_line(node: NodeStatus) -> str:
     """Where a node listens, who is connected, and how full its store is."""
     count, used = node.connected.get("all", 0), node.store.get("used")
     limit = node.store.get("limit") or node.store.get("message_limit")
-    store = "" if used is None else f", store uses {used / MIB:,.1f} MiB" + (f" of {limit / MIB:,.1f}" if limit else "")
+    store = (
+        "" if used is None else f", store uses {used / MIB:,.1f} MiB" + (f" of {limit / MIB:,.1f} MiB" if limit else "")
+    )
     connections = f"{count:,} connection{'' if count == 1 else 's'}"
     lost = f"; not durable: {found}" if (found := loss(node.store)) else ""
     about = f"{', '.join(node.address)}, {connections}{store}{_homes(node)}{lost}"

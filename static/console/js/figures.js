@@ -203,4 +203,4 @@ function draw() {
 }
 
 draw();
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+for (const wish of ["(prefers-color-scheme: dark)", "(prefers-contrast: more)"]) matchMedia(wish).addEventListener("change", draw);
