@@ -153,7 +153,7 @@ class MessageLog(Window):
     @property
     def is_awaited(self) -> bool:
         """Whether the next message may be for a consumer at once, because nothing waits before it."""
-        if self.lends or self.unsure:  # who acknowledges on another node needs the number; what is older goes first
+        if self.shared or self.unsure:  # another node may have confirmed what is older, and not told of it yet
             return False
         if self.ready:  # another node may not have told of it yet, so that `depth` does not count it
             return False

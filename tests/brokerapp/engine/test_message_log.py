@@ -591,16 +591,23 @@ def test_what_was_given_early_and_acknowledged_before_it_is_stored_leaves_nothin
 
 def test_nothing_is_kept_of_what_was_given_early_and_is_gone_where_other_nodes_write_too():
     log = log_of(consumer())
-    log.shared = True
     for number in range(1, 100):
         entries = coming(1)
+        log.shared = False
         assert log.give_early(entries)
+        log.shared = True  # a node joins while they are on their way
         log.settled(entries)
         entries[0].message = entry(number).message
         log.consumers[0].credit += 1
         log.stored(entries, (number,), (0,))
     assert (log.depth, log.in_flight) == (0, 0)
     assert len(log.ahead.taken) <= 1
+
+
+def test_nothing_is_given_early_where_another_node_may_have_confirmed_what_is_older_and_not_told_of_it_yet():
+    log = log_of(consumer())
+    log.shared = True
+    assert not log.give_early(coming(1))
 
 
 def test_what_was_given_early_and_is_gone_is_passed_over_by_what_was_read_before_it_was_removed():
