@@ -42,8 +42,12 @@ class DataFolder:
             raise StoreUnavailable(f"there is no folder {self.path}: a broker's --data is expected")
         url = self._elsewhere if self._elsewhere.exists() else self.store / "store.url"
         for each in (self._name, url):
-            if not each.exists():
-                raise StoreUnavailable(
-                    f"no broker has come up with --data {self.path}, or it still starts: there is no {each.name} yet"
-                )
+            if each.exists():
+                continue
+            if each is url and self._name.exists():
+                name = self._name.read_text().strip()
+                raise StoreUnavailable(f"broker {name} of --data {self.path} does not run, or it still starts")
+            raise StoreUnavailable(
+                f"no broker has come up with --data {self.path}, or it still starts: there is no {each.name} yet"
+            )
         return url.read_text().strip(), self._name.read_text().strip()

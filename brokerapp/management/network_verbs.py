@@ -84,7 +84,7 @@ def _bridge_line(bridge: BridgeStats) -> str:
 def _incoming_line(incoming: IncomingStats) -> str:
     return (
         f"from {incoming.broker} at {incoming.address}: {incoming.received:,} received, "
-        f"{incoming.duplicates:,} duplicates stopped, {incoming.given:,} given"
+        f"{incoming.duplicates:,} duplicates stopped, {incoming.given:,} given to it, advisories included"
     )
 
 
