@@ -37,5 +37,5 @@ def test_a_folder_whose_broker_is_not_up_yet_is_named(tmp_path):
 def test_of_a_broker_that_was_here_and_was_stopped_it_is_said_that_it_does_not_run(tmp_path):
     folder = DataFolder(tmp_path)
     folder.remember("orders")
-    with pytest.raises(StoreUnavailable, match="broker orders of --data .* does not run, or it still starts"):
+    with pytest.raises(StoreUnavailable, match=r"broker orders of --data .* does not run, or it still starts"):
         folder.whereabouts()
