@@ -4,7 +4,7 @@ A message is confirmed to its sender when it is synced to disk, and not before; 
 that. It is given early where nothing stands before it in its log, neither waiting nor on its way to the store, and the
 store is certain to have room; it gets its number with the store's answer. An acknowledgement that is faster waits in
 the committer; what a consumer leaves behind meanwhile comes back when it is stored. All else is given out when it is
-stored.
+stored, and so is what other nodes write to, too: what they confirmed before may not be known here yet.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class MessageLog(Window):
     """One queue. Numbers are those of DestinationStats."""
 
     __slots__ = (
-        "away", "coming", "counts", "destination", "dispatched", "gate", "lends", "paused", "stopped", "stranded",
+        "away", "coming", "counts", "destination", "dispatched", "gate", "paused", "stopped", "stranded",
         "tenure", "turn",
     )  # fmt: skip
 
@@ -35,7 +35,6 @@ class MessageLog(Window):
         self.dispatched = 0  #: the highest number that was given out
         self.coming = 0  #: bytes of messages that were given early and are not stored yet
         self.away = False  #: another node dispatches from it
-        self.lends = False  #: some of its consumers are clients of other nodes
         self.tenure = 0  #: grows whenever another node dispatches from it
         self.paused = False  #: an operator wants nothing to be given out
         self.stopped: set[str] = set()  #: reasons for which nothing is given out for a moment

@@ -95,7 +95,6 @@ class Guests:
             self._broker.durables.join(guest, durable)
         else:
             self._broker.consuming.attach_here(guest, log)
-        log.lends = True
         self._homes.tell(session, Word.KNOWN, id, "")
 
     def _new(self, session: str, key: int, facts: dict[str, Any]) -> Subscription:
@@ -129,7 +128,6 @@ class Guests:
     def _leave(self, guest: Subscription, log: MessageLog, *, keeps_groups: bool = False) -> None:
         self._broker.consuming.part_from(guest, log, keeps_groups=keeps_groups)
         guest.logs.remove(log)
-        log.lends = any(each.guest_of for each in log.consumers)
 
     def _parted(self, log: str) -> None:
         """One consumes it no longer: perhaps nobody does."""
@@ -316,7 +314,6 @@ class Guests:
                 guest.credit += sum([of == key for of, _ in held.values()])
                 if not guest.logs:
                     del self._guests[session, key]
-        log.lends = False
         for session, left in self._left.items():
             left.pop(log.name, None)
             log.stopped.discard(_exclusive_at(session))

@@ -49,6 +49,7 @@ class Past:
         self._broker, self._homes = broker, homes
         self._told: dict[str, Telling] = {}  # by the session that is told
         self._heard: list[Any] | None = None  # the page that was told since it was asked for
+        self._asked_ms = 0  # when the first page was asked for: ages on all pages are as of one moment
 
     # -- learning
 
@@ -60,7 +61,7 @@ class Past:
 
     async def _learn_from(self, session: str) -> bool:
         """Whether it has told all."""
-        number = 0
+        number, self._asked_ms = 0, clock.now_ms()
         while rows := await self._page(session, number):
             number += 1
         return rows is not None
@@ -80,7 +81,7 @@ class Past:
         """Another node tells of some of it."""
         self._heard = rows
         for topic, some in groupby(rows, key=itemgetter(0)):
-            found = [(_unpacked(topic, *facts), is_retained) for _, *facts, is_retained in some]
+            found = [(_unpacked(topic, *facts, self._asked_ms), is_retained) for _, *facts, is_retained in some]
             retained = next((kept for kept, is_retained in found if is_retained), None)
             recent = [kept for kept, is_retained in found if not is_retained]
             self._broker.recovery.learn(Destination.parse(topic), retained, recent)
@@ -90,7 +91,7 @@ class Past:
     def wanted(self, session: str, id: int, number: int) -> None:
         """A node that joins asks for a page. One that joins itself tells nothing."""
         if not number and not self._homes.joining:
-            self._told[session] = Telling(_pages(self._broker.recovery.all()))
+            self._told[session] = Telling(_pages(self._broker.recovery.all(), clock.now_ms()))
         telling = self._told.get(session)
         if telling is not None:
             self._homes.tell(session, Word.PAST, telling.page(number))
@@ -103,12 +104,12 @@ class Past:
         self._told.pop(session, None)
 
 
-def _pages(remembered: Iterable[tuple[Destination, Kept, bool]]) -> Iterator[list[Any]]:
-    """So much of it at a time as a link may be busy with, packed."""
+def _pages(remembered: Iterable[tuple[Destination, Kept, bool]], now_ms: int) -> Iterator[list[Any]]:
+    """So much of it at a time as a link may be busy with, packed; of what age now."""
     rows: list[Any] = []
     size = 0
     for topic, kept, is_retained in remembered:
-        rows.append(_packed(topic, kept, is_retained))
+        rows.append(_packed(topic, kept, is_retained, now_ms))
         size += kept.size
         if size >= BYTES_AT_ONCE:
             yield rows
@@ -117,11 +118,11 @@ def _pages(remembered: Iterable[tuple[Destination, Kept, bool]]) -> Iterator[lis
         yield rows
 
 
-def _packed(topic: Destination, kept: Kept, is_retained: bool) -> list[Any]:
+def _packed(topic: Destination, kept: Kept, is_retained: bool, now_ms: int) -> list[Any]:
     original, shown = (str(each) if each is not None else "" for each in (kept.copy.original, kept.copy.shown))
-    return [str(topic), kept.message.stored(), original, shown, clock.now_ms() - kept.at_ms, is_retained]
+    return [str(topic), kept.message.stored(), original, shown, now_ms - kept.at_ms, is_retained]
 
 
-def _unpacked(topic: str, stored: bytes, original: str, shown: str, age_ms: int) -> Kept:
+def _unpacked(topic: str, stored: bytes, original: str, shown: str, age_ms: int, now_ms: int) -> Kept:
     at = [Destination.parse(each) if each else None for each in (original, shown)]
-    return Kept(Message.load(stored), Copy(Destination.parse(topic), *at), clock.now_ms() - age_ms)
+    return Kept(Message.load(stored), Copy(Destination.parse(topic), *at), now_ms - age_ms)

@@ -67,5 +67,5 @@ def _known_by(node: Node) -> Iterator[str]:
 
 #: Attributes of a log that say why it gives out nothing.
 _OF_LOGS = (
-    "depth", "in_flight", "unloaded", "unsure", "loaded", "shared", "paging", "stopped", "lends", "tenure", "window",
+    "depth", "in_flight", "unloaded", "unsure", "loaded", "shared", "paging", "stopped", "tenure", "window",
 )  # fmt: skip
