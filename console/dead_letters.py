@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from analytics.causes import GAP, LONGEST, UNKNOWN, pattern_of
 from brokerapp.destination import Destination
-from brokerapp.snapshot import BrowsedMessage, BrowsePage, DestinationStats
+from brokerapp.snapshot import END_OF_LOG, BrowsedMessage, BrowsePage, DestinationStats
 from console.listed import Listed
 
 #: Seconds and messages that one look may take.
@@ -133,22 +133,19 @@ def clustered(messages: Iterable[tuple[Destination, BrowsedMessage]]) -> list[Cl
     return sorted(found.values(), key=lambda each: (-max(each.times, default=0), each.pattern))
 
 
-Place = Callable[[Destination, int | None, int], int]
 Browse = Callable[[Destination, int, int, str | None, int], BrowsePage]
 
 
-def survey(queues: list[DestinationStats], place: Place, browse: Browse, patience: float = PATIENCE) -> Survey:
+def survey(queues: list[DestinationStats], browse_back: Browse, patience: float = PATIENCE) -> Survey:
     """Read what these queues hold, the newest first, one page of each in turn."""
     deadline, read = time.monotonic() + patience, []
-    waiting: list[tuple[Destination, int | None]] = [(each.destination, None) for each in queues if each.QueueSize]
+    waiting = [(each.destination, END_OF_LOG) for each in queues if each.QueueSize]
     while waiting and len(read) < MAX_READ and time.monotonic() < deadline:
         queue, before = waiting.pop(0)
-        after = place(queue, before, PAGE)
-        page = browse(queue, after, PAGE, None, PAGE)
-        found = [each for each in page.messages if before is None or each.seq < before]
-        read += [(queue, message) for message in reversed(found)]
-        if len(found) == PAGE:
-            waiting.append((queue, found[0].seq))
+        page = browse_back(queue, before, PAGE, None, PAGE)
+        read += [(queue, message) for message in reversed(page.messages)]
+        if page.next is not None:
+            waiting.append((queue, page.next))
     clusters = clustered(read)
     times = [each for cluster in clusters for each in cluster.times]
     found_in, unread = Counter(queue for queue, _ in read), {queue for queue, _ in waiting}
