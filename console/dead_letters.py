@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 from analytics.causes import GAP, LONGEST, UNKNOWN, pattern_of
 from brokerapp.destination import Destination
+from brokerapp.engine.brokers_word import CAUSE, COUNT, FAILED_AT, brokers_word
 from brokerapp.snapshot import END_OF_LOG, BrowsedMessage, BrowsePage, DestinationStats
 from console.listed import Listed
 
@@ -40,6 +41,7 @@ class Cluster:
     times: list[int] = field(default_factory=list)  #: milliseconds since the epoch
     newest: Listed | None = None
     resubmitted: int = 0  #: how many were sent again before
+    claimed: int = 0  #: how many did not fail here: they were sent there, and say themselves that they had failed
 
     @property
     def count(self) -> int:
@@ -120,15 +122,17 @@ def clustered(messages: Iterable[tuple[Destination, BrowsedMessage]]) -> list[Cl
     found: dict[tuple[str, str], Cluster] = {}
     for queue, message in messages:
         headers = message.headers
-        pattern, origin = pattern_of(headers.get("dlqDeliveryFailureCause", "")), message.came_from or ""
+        pattern, origin = pattern_of(headers.get(CAUSE, "")), message.came_from or ""
         cluster = found.setdefault((pattern, origin), Cluster(pattern, origin))
         cluster.queues[queue] += 1
-        if consumer := headers.get("dlqConsumer"):
+        word = brokers_word(headers)
+        cluster.claimed += CAUSE in headers and CAUSE not in word
+        if consumer := word.get("dlqConsumer"):
             cluster.consumers[consumer] += 1
-        text = headers.get("dlqTime") or headers.get("timestamp", "")
+        text = word.get(FAILED_AT) or headers.get("timestamp", "")
         if text.isdecimal() and len(text) < 15:
             cluster.times.append(int(text))
-        cluster.resubmitted += headers.get("resubmitCount", "0") != "0"
+        cluster.resubmitted += COUNT in word
         cluster.newest = cluster.newest or Listed(message)
     return sorted(found.values(), key=lambda each: (-max(each.times, default=0), each.pattern))
 

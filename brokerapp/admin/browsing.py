@@ -10,6 +10,7 @@ from functools import partial
 
 from brokerapp.admin.door import Door
 from brokerapp.destination import Destination
+from brokerapp.engine.brokers_word import FAILED_AT, TIME, brokers_word
 from brokerapp.engine.job import Job
 from brokerapp.homeward import ORIGIN
 from brokerapp.message import Message
@@ -150,12 +151,9 @@ async def _looked(
 
 
 def came_ms(message: Message) -> int:
-    """When a message came to the queue it is in, as far as it says: failed, was sent again, or was sent."""
-    for name in ("dlqTime", "resubmittedTime"):
-        text = message.headers.get(name, "")
-        if text.isdecimal() and len(text) < 15:
-            return int(text)
-    return message.born_us // 1000
+    """When a message came to the queue it is in, as far as the broker wrote it: failed, was sent again, or was sent."""
+    said = brokers_word(message.headers)
+    return int(said.get(FAILED_AT) or said.get(TIME) or message.born_us // 1000)
 
 
 def _browsed(entry: StoredEntry, destination: Destination) -> BrowsedMessage:

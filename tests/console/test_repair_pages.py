@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from analytics.trace import Found
 from brokerapp.destination import Destination
-from brokerapp.engine.dead_letters import CAUSE
+from brokerapp.engine.brokers_word import CAUSE
 from brokerapp.errors import DestinationNotFound
 from console.gateway import gateway
 from console.live.mirror import mirror
