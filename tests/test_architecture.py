@@ -215,6 +215,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.nodes.company": ("brokerapp.errors",),
     "brokerapp.nodes.concerned": ("brokerapp.destination", "brokerapp.nodes.members"),
     "brokerapp.nodes.links": ("brokerapp.nodes.members", "brokerapp.nodes.words"),
+    "brokerapp.nodes.pulse": (),
     "brokerapp.nodes.reach": ("brokerapp.connector", "brokerapp.errors"),
     "brokerapp.nodes.rejoining": ("brokerapp.errors",),
     "brokerapp.nodes.silences": ("brokerapp.nodes.members",),
