@@ -109,7 +109,7 @@ def _state(request: HttpRequest, queue: Destination) -> dict:
     try:
         check_selector(request.user, selector, queue)
     except SelectorSyntaxError as wrong:
-        return {"problem": f"At position {wrong.position}: {wrong.reason}"}
+        return {"wrong": wrong}
     except RequestRefused as refused:
         return {"problem": str(refused)}
     return {"is_good": bool(selector)}
@@ -130,7 +130,7 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
             after = context["after"] = gateway().place(destination, _seq(request.GET.get("before")) or None, PAGE_SIZE)
         page = _browse(destination, after, selector)
     except SelectorSyntaxError as wrong:
-        return context | {"wrong": wrong, "before": selector[: wrong.position], "behind": selector[wrong.position :]}
+        return context | {"wrong": wrong}
     last = page.messages[-1].seq if page.messages else after
     asked = compile_selector(selector).properties if selector else frozenset()
     return context | {
