@@ -52,7 +52,7 @@ def test_a_wrong_selector_is_told_with_its_line_and_marked(admin, defined):
     response = admin.post(reverse("routing-import"), {"text": XML.replace('<queue physicalName="old.a"/>', filtered)})
     assert response.status_code == 400
     text = response.content.decode()
-    assert "line 3: filteredDestination: " in text
+    assert "line 4: filteredDestination: " in text
     assert "is wrong at position 9: " in text
     assert "region =<mark>= 1</mark>" in text
 
