@@ -107,7 +107,7 @@ def _state(request: HttpRequest, queue: Destination) -> dict:
     try:
         check_selector(request.user, selector, queue)
     except SelectorSyntaxError as wrong:
-        return {"problem": f"At position {wrong.position}: {wrong.reason}"}
+        return {"wrong": wrong}
     except RequestRefused as refused:
         return {"problem": str(refused)}
     return {"is_good": bool(selector)}
@@ -127,7 +127,7 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
         known = newest(destination) if follows else 0  # before the look: what comes meanwhile is not passed over
         page = look.page(destination)
     except SelectorSyntaxError as wrong:
-        return context | {"wrong": wrong, "before": selector[: wrong.position], "behind": selector[wrong.position :]}
+        return context | {"wrong": wrong}
     asked = compile_selector(selector).properties if selector else frozenset()
     older, newer = look.older(page), look.newer(page)
     return context | {

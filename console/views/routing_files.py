@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from brokerapp.config import Outcome, export_xml, import_definitions
 from brokerapp.definitions import Definitions, Redelivery
-from brokerapp.errors import BrokerError, ConfigurationRefused
+from brokerapp.errors import BrokerError, ConfigurationRefused, SelectorSyntaxError
 from console import audit, naming
 from console.access import Verb, needs, touched, visible
 from console.gateway import gateway
@@ -56,8 +56,13 @@ def import_file(request: HttpRequest) -> HttpResponse:
             "kept": _kept(known(current, sees), proposed),
         }  # fmt: skip
     except BrokerError as error:
-        context["error"] = naming.said(str(error), visible(request.user))
+        context |= {"error": naming.said(str(error), visible(request.user)), "wrong": _wrong_selector(error)}
     return render(request, "console/routing/import.html", context, status=400 if context["error"] else 200)
+
+
+def _wrong_selector(error: BrokerError) -> SelectorSyntaxError | None:
+    """The selector for which a file is refused, if it is one."""
+    return error.__cause__ if isinstance(error.__cause__, SelectorSyntaxError) else None
 
 
 def _text_of(request: HttpRequest) -> str:

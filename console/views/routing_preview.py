@@ -124,7 +124,7 @@ def _tested(selector: str, specimen: Specimen, is_strict: bool) -> dict[str, Any
     try:
         return {"clause": tested(selector, specimen, is_strict)}
     except SelectorSyntaxError as wrong:
-        return {"wrong": wrong, "before": selector[: wrong.position], "behind": selector[wrong.position :]}
+        return {"wrong": wrong}
 
 
 def _nearby(request: HttpRequest, form: QueryDict) -> tuple[Specimen, Destination | None]:

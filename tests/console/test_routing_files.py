@@ -61,6 +61,16 @@ def test_a_preview_says_of_each_mode_what_happens_to_what_stands(admin, defined)
         assert "compositeQueue:" not in text
 
 
+def test_a_wrong_selector_is_told_with_its_line_and_marked(admin, defined):
+    filtered = '<filteredDestination selector="region == 1" queue="old.eu"/>'
+    response = admin.post(reverse("routing-import"), {"text": XML.replace('<queue physicalName="old.a"/>', filtered)})
+    assert response.status_code == 400
+    text = response.content.decode()
+    assert "line 4: filteredDestination: " in text
+    assert "is wrong at position 9: " in text
+    assert "region =<mark>= 1</mark>" in text
+
+
 def kept(admin, mode: str) -> Draft:
     admin.post(reverse("routing-import"), {"text": XML, "mode": mode, "draft": "1"})
     return Draft.objects.get()

@@ -237,7 +237,7 @@ def test_the_largest_live_frame_of_a_list_stays_small():
     shown = tuple(each.destination.name for each in rows[: max(PAGE_SIZES)])
     cells = CELLS["list"](picture, Topic("list", "queues?size=100", shown), lambda destination: True)
     for name in shown[:SPARKS_A_FRAME]:
-        cells["rows"][name]["spark"] = history.spark(_restless(), 3600, Kind.QUEUE, 5)
+        cells["rows"][name]["spark"] = history.spark(_restless(), _restless(), 3600, Kind.QUEUE, 5)
     assert len(json.dumps({"type": "frame", "topics": {"list:queues?size=100": cells}})) < FRAME_BYTES
 
 
