@@ -597,7 +597,7 @@ REFUSED = [
     (composite('<queue physicalName=" "/>'), 4, "names no destination"),
     (composite("<queue/>"), 4, "name is missing"),
     (composite("<frob/>"), 4, "forwardTo takes"),
-    (composite('<filteredDestination selector="a ="  queue="B"/>'), 4, "position 3"),
+    (composite('<filteredDestination selector="a ="  queue="B"/>'), 4, "position 4"),
     (composite('<filteredDestination selector="a"/>'), 4, "says where to"),
     (composite('<filteredDestination selector="a" queue="B" topic="C"/>'), 4, "says where to"),
     (composite('<filteredDestination selector="a" queue="B" colour="red"/>'), 4, "no attribute 'colour'"),
