@@ -2,12 +2,13 @@
 
 Loading, checking and linking some 20,000 classes is most of what a start of Spark costs. Java keeps the outcome in a
 file (application class-data sharing), if asked, and maps it at the next start. It stands beside the packages, for the
-Java and the Spark it was made with: `make setup` makes it, once. Where it cannot be made a note says so in its place,
-and nobody tries again. A start without it is slower, and else the same.
+Java and the Spark it was made with, where that was: `make setup` makes it, once. Where it cannot be made a note says so
+in its place, and nobody tries again. A start without it is slower, and else the same.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import signal
@@ -27,19 +28,25 @@ from brokerapp.errors import BrokerError
 #: Seconds for the server to start, and to write the archive when it ends, on a machine that does much else.
 _PATIENCE = 600
 _LOOK_AGAIN_SECONDS = 0.25
-#: Archives that stay: of another Java, which shares the packages, too; one is 200 MB.
+#: Archives that stay: of another Java that shares the packages, too, or from where they were copied; one is 200 MB.
 _KEPT = 2
 _QUIET = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")  # one that does not fit is no news
 
 
 def path() -> Path | None:
-    """Where the archive for this Java and this Spark is, or would be; None when Java does not say which it is."""
+    """Where the archive for this Java and this Spark is, or would be; None when Java does not say which it is.
+
+    Java takes it for the very class path it was made with, and passes over one that was copied with the packages.
+    """
     try:
         said = (jvm.java_home() / "release").read_text()
     except OSError:
         return None
     found = re.search('JAVA_(?:RUNTIME_)?VERSION="([^"]+)"', said)
-    return found and Path(sys.prefix) / f"spark-classes-{version('pyspark')}-java-{found[1]}.jsa"
+    if not found:
+        return None
+    place = hashlib.sha256(os.fsencode(jvm.spark_home())).hexdigest()[:8]
+    return Path(sys.prefix) / f"spark-classes-{version('pyspark')}-java-{found[1]}-{place}.jsa"
 
 
 def is_there() -> bool:

@@ -55,6 +55,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: urgency(item.nodeid))
 
 
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Called before the processes that share the tests start."""
+    from tests.prepared import prepare  # which loads what a run by one process may not need
+
+    prepare(config)
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Spread:
     """Who runs what when `-n` asks for several processes."""
     return Spread(config, log)

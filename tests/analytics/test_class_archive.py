@@ -1,5 +1,6 @@
 """The archive of Spark's classes: used only where it fits, and never in parts. No Java runs here."""
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -11,7 +12,11 @@ from analytics import class_archive, jvm, spark_server
 from analytics.outcome import SparkStopped
 from brokerapp.errors import BrokerError
 
-NAME = f"spark-classes-{version('pyspark')}-java-17.0.15.jsa"
+
+def name_of(spark, java="17.0.15"):
+    """What the archive for this Java and a Spark in this folder is called."""
+    place = hashlib.sha256(str(spark).encode()).hexdigest()[:8]
+    return f"spark-classes-{version('pyspark')}-java-{java}-{place}.jsa"
 
 
 @pytest.fixture
@@ -27,17 +32,29 @@ def prefix(tmp_path, monkeypatch):
 
 
 def test_it_is_used_where_it_was_made_with_this_java_and_this_spark(prefix):
+    ours = prefix / name_of(prefix / "spark")
     assert class_archive.flags() == []
-    (prefix / NAME).touch()
-    assert class_archive.flags()[0] == f"-XX:SharedArchiveFile={prefix / NAME}"
+    ours.touch()
+    assert class_archive.flags()[0] == f"-XX:SharedArchiveFile={ours}"
     os.utime(prefix / "spark/jars")  # Spark was installed anew
-    os.utime(prefix / NAME, (2_000_000, 2_000_000))
+    os.utime(ours, (2_000_000, 2_000_000))
     assert class_archive.flags() == []
     (prefix / "release").write_text('JAVA_VERSION="21.0.1"\n')
-    assert class_archive.path().name.endswith("java-21.0.1.jsa")
+    assert class_archive.path().name == name_of(prefix / "spark", java="21.0.1")
     (prefix / "release").unlink()
     assert class_archive.path() is None
     assert class_archive.flags() == []
+
+
+def test_one_that_was_copied_with_the_packages_is_not_taken_for_that_of_where_they_are_now(prefix, monkeypatch):
+    (prefix / name_of(prefix / "spark")).touch()
+    assert class_archive.is_there()
+    (prefix / "copy/spark/jars").mkdir(parents=True)
+    os.utime(prefix / "copy/spark/jars", (1_000_000, 1_000_000))
+    (prefix / "copy" / name_of(prefix / "spark")).touch()
+    monkeypatch.setattr(sys, "prefix", str(prefix / "copy"))
+    monkeypatch.setattr(jvm, "spark_home", lambda: prefix / "copy/spark")
+    assert not class_archive.is_there()
 
 
 def test_what_java_does_not_read_back_leaves_nothing_and_what_it_reads_takes_the_place_of_the_oldest(
@@ -54,11 +71,11 @@ def test_what_java_does_not_read_back_leaves_nothing_and_what_it_reads_takes_the
     assert _archives(prefix) == [each.name for each in older]
     monkeypatch.setattr(jvm, "command", lambda *_: ["true"])
     class_archive.make()
-    assert _archives(prefix) == [NAME, older[1].name]
+    assert _archives(prefix) == sorted([name_of(prefix / "spark"), older[1].name])
 
 
 def _archives(prefix):
-    return sorted((each.name for each in prefix.iterdir() if "jsa" in each.name), key=lambda name: (name != NAME, name))
+    return sorted(each.name for each in prefix.iterdir() if "jsa" in each.name)
 
 
 @pytest.mark.parametrize(
