@@ -16,7 +16,7 @@ from brokerapp.network.websocket import Tunnel
 from brokerapp.stomp.frames import Frame, FrameParser, Run, encode
 from brokerapp.stomp.session import BRIDGE_HEADER
 
-#: Seconds that a broker may take to accept a connection, and then to answer CONNECT.
+#: Seconds that a broker may take to accept a connection, and then to answer CONNECT, unless its address says.
 CONNECT_SECONDS = 10.0
 #: Milliseconds between heart-beats, both ways: a dead end is known after three.
 HEART_BEAT_MS = 5_000
@@ -47,12 +47,13 @@ async def dial(name: str, address: Address, trust: Trust) -> Link:
 
     Raises LinkLost.
     """
-    link = Link(name)
+    patience = address.patience or CONNECT_SECONDS
+    link = Link(name, patience)
     try:
-        async with asyncio.timeout(CONNECT_SECONDS):
+        async with asyncio.timeout(patience):
             await _connect(link, address, await asyncio.to_thread(trust) if address.tls else None)
     except TimeoutError as error:
-        raise LinkLost(f"no connection within {CONNECT_SECONDS:g} s") from error
+        raise LinkLost(f"no connection within {patience:g} s") from error
     except OSError as error:
         raise LinkLost(error.strerror or str(error)) from error
     except ConfigurationRefused as error:
@@ -77,8 +78,8 @@ async def _connect(link: Link, address: Address, tls: ssl.SSLContext | None) -> 
 class Link(asyncio.Protocol):
     """Frames out, frames in by what they are about. Nothing here waits but `open`."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, patience: float | None = None) -> None:
+        self.name, self._patience = name, patience or CONNECT_SECONDS
         self.remote = ""  #: the name of the broker there, as it says itself
         self.dialect: Dialect = SLUICE  #: what it speaks
         self.messages: dict[str, Callable[[Frame], None]] = {}  #: subscription -> who is told
@@ -110,7 +111,7 @@ class Link(asyncio.Protocol):
         beats = f"{HEART_BEAT_MS},{HEART_BEAT_MS}"
         self.send("CONNECT", {"accept-version": "1.2", "host": "/", "heart-beat": beats, **headers})
         done, _ = await asyncio.wait(
-            {self._connected, self.lost}, timeout=CONNECT_SECONDS, return_when=asyncio.FIRST_COMPLETED
+            {self._connected, self.lost}, timeout=self._patience, return_when=asyncio.FIRST_COMPLETED
         )
         if self._connected not in done:
             raise LinkLost(self.lost.result() if self.lost.done() else "it does not answer CONNECT")
