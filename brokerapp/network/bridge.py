@@ -195,11 +195,24 @@ class Bridge:
         body = frame.body
         if self.terms.use_compression and self._target.dialect.knows_rivals:
             passed_on, body = packed(passed_on, body)
+        if not self._target.takes(passed_on, body):
+            self._reject(frame, f"{self.there} takes no frame of that length")
+            return
         sure = headers.get("persistent") == "true" or self.terms.always_sync_send
         id = f"{headers['destination']} {headers['message-id']}"
         told = frame if self.terms.advisory_for_failed_forward else None
         self._under_way[ack] = _UnderWay(next(self._numbers), headers["subscription"], len(frame.body), told)
         self._outbox.send(PassedOn(ack, id, passed_on, body, sure))
+
+    def _reject(self, frame: Frame, why: str) -> None:
+        """A message can not cross: it becomes a dead letter where it is, unless its policy says otherwise."""
+        self.numbers.refused += 1
+        said = f"message {frame.headers['message-id']} of {frame.headers['destination']} is rejected: {why}"
+        logger.warning("network connector %s: %s", self.terms.name, said)
+        self.complained(said)
+        if self.terms.advisory_for_failed_forward:
+            self.told_refused(frame, why)
+        self._source.send("NACK", {"id": frame.headers["ack"]})
 
     def _goes_to(self, headers: Mapping[str, str]) -> str:
         """Where a message belongs at the target: a queue of an address is to be called by its full name there."""

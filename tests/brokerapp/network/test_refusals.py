@@ -26,16 +26,18 @@ class Ends:
             send=lambda command, headers: self.nacked.append(headers["id"]) if command == "NACK" else None,
             later=lambda _seconds, call: self.due.append(call),
         )  # fmt: skip
-        target = SimpleNamespace(dialect=dialect, send=lambda *_: None, close=self.said.append)
+        target = SimpleNamespace(
+            dialect=dialect, send=lambda *_: None, close=self.said.append, takes=lambda _headers, body: len(body) < 10
+        )
         terms, _ = terms_of(NetworkConnector("near", "static:(tcp://127.0.0.1:1)"))
         self.numbers = BridgeNumbers()
         self.bridge = Bridge("out", source, target, "here", "there", terms, OneByOne(target, "out:"), self.numbers)
         self.bridge.complained = self.said.append
 
-    def given(self, *acks):
+    def given(self, *acks, body=b"x"):
         for ack in acks:
             headers = {"destination": "/queue/q", "message-id": ack, "ack": ack, "persistent": "true"}
-            self.bridge._forward(Frame("MESSAGE", {**headers, "subscription": self.subscription}, b"x"))
+            self.bridge._forward(Frame("MESSAGE", {**headers, "subscription": self.subscription}, body))
 
     def taken(self, *acks):
         for ack in acks:
@@ -115,3 +117,10 @@ def test_who_may_not_write_there_passes_on_nothing_of_it(ends, dialect, headers)
     assert found.is_aside
     found.taken("2")
     assert found.nacked == []
+
+
+def test_what_is_longer_than_the_target_says_to_take_is_rejected_without_a_try(ends):
+    found = ends()
+    found.given("1", body=b"more than it takes")
+    assert (found.nacked, found.numbers.refused, found.is_aside) == (["1"], 1, False)
+    assert found.said == ["message 1 of /queue/q is rejected: there takes no frame of that length"]
