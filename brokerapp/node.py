@@ -42,7 +42,7 @@ from brokerapp.store import Limits
 from brokerapp.store.durability import REMEDY, loss
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.room import store_limit
-from brokerapp.tasks import Tasks
+from brokerapp.tasks import AWAY_SECONDS, Tasks
 
 logger = logging.getLogger(__name__)
 
@@ -135,6 +135,7 @@ class Node:
             "tick": self._tick,
             "timers": self._run_timers,
             "signals": self._follow,
+            "beats": self.membership.beat_in_time,
             "members": self.membership.watch,
             "moves": self.membership.move,
             "requests": self._serving.run,
@@ -263,12 +264,17 @@ class Node:
         await self._tasks.end()
 
     async def was_expelled(self) -> bool:
-        """Whether it failed because others took it for dead, and nobody has taken its name since."""
-        if not isinstance(self.failed.exception(), Fenced):
-            return False
-        with contextlib.suppress(StoreUnavailable):
-            return self.config.node not in (await self._store.members())[1]
-        return False
+        """Whether it failed because others took it for dead, and nobody has taken its name since: the store says so,
+        which may be away just then.
+        """
+        was_fenced = self.failed.done() and isinstance(self.failed.exception(), Fenced)
+        return was_fenced and await self._is_free(self.config.node)
+
+    async def _is_free(self, name: str) -> bool:
+        while True:
+            with contextlib.suppress(StoreUnavailable):
+                return name not in (await self._store.members())[1]
+            await asyncio.sleep(AWAY_SECONDS)
 
     async def abandon(self) -> None:
         """Give up all that a node has that failed, or is not to start any more: what it knew is of no use."""
@@ -317,9 +323,11 @@ class Node:
         self._tasks.cancel()  # they are of no use any more, and would only tell of what follows from this
 
     def _shut(self) -> None:
-        """Take no more clients, and let go of those that are there."""
+        """Take no more clients, and let go of those that are there; tell and hear other nodes no more."""
         if self._listeners is not None:
             self._listeners.abandon()
+        if self.membership is not None:
+            self.membership.close()
 
     async def _tick(self) -> None:
         while True:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.client import Client
@@ -85,10 +86,13 @@ class Guests:
             self._homes.tell(session, Word.KNOWN, id, f"there is no {name}")
             return
         durable, guest = self._broker.durables.known(name), self._guests.get((session, key))
-        is_single = durable is not None and not durable.subscription.shared
-        if is_single and (any(each is not guest for each in log.consumers) or self.may_consume(name, but=session)):
-            self._homes.tell(session, Word.KNOWN, id, f"the {durable.subscription} has a consumer already")
-            return
+        if durable is not None and not durable.subscription.shared:
+            contending = self._homes.contending
+            if rivals := contending.rivals(log, guest, session):
+                refusal = f"the {durable.subscription} has a consumer already"
+                again = partial(self.consume, session, id, key, name, facts)
+                contending.contend((session, key, name), id, rivals, refusal, again)
+                return
         if guest is None:
             guest = self._guests[session, key] = self._new(session, key, facts)
         if durable is not None:
@@ -115,6 +119,7 @@ class Guests:
     def cease(self, session: str, key: int, name: str) -> None:
         """A consumer of another node consumes a log no longer."""
         guest, log = self._guests.get((session, key)), self._broker.queues.get(name)
+        self._homes.contending.ceased((session, key, name))
         left = self._left.get(session, {}).get(name, {})
         for former in left:
             if former.key == str(key):
@@ -135,13 +140,16 @@ class Guests:
         if durable is not None and not durable.log.away:
             self._broker.durables.parted(durable)
 
-    def may_consume(self, log: str, but: str = "") -> bool:
-        """Whether somebody may consume a log behind a lost link with another node `but` this one."""
-        return any(
-            any(logs.get(log, {}).values())
-            for session, logs in self._left.items()
-            if session != but and not self._homes.known.is_gone(session)
-        )
+    def behind(self, log: str) -> list[str]:
+        """The members behind lost links where somebody may consume a log."""
+        gone = self._homes.known.is_gone
+        return [
+            session for session, logs in self._left.items() if any(logs.get(log, {}).values()) and not gone(session)
+        ]
+
+    def may_consume(self, log: str) -> bool:
+        """Whether somebody may consume a log behind a lost link."""
+        return bool(self.behind(log))
 
     def credit(self, session: str, key: int, count: int) -> None:
         """It may be given so many messages more."""

@@ -1,15 +1,18 @@
 """Rejoining: whether a node that had to end begins again, and when. Pure.
 
-One that others took for dead begins at once. One that stepped back, as it and another node did not reach each other,
-would be in the others' way again until it is reached: it waits, longer each time.
+One that others took for dead begins at once, and waits for a store that is away. One that stepped back, as it and
+another node did not reach each other, would be in the others' way again until it is reached: it waits, longer each
+time.
 """
 
 from __future__ import annotations
 
-from brokerapp.errors import Unlinked
+from brokerapp.errors import StoreUnavailable, Unlinked
 
 #: Seconds until the first attempt after it stepped back, and the most between two.
 FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
+#: Seconds between two where the store was away. A first start ends with that: its URL may be wrong.
+AWAY_PAUSE = 1.0
 
 
 class Rejoining:
@@ -17,9 +20,13 @@ class Rejoining:
 
     def __init__(self) -> None:
         self._next = FIRST_PAUSE
+        self._begins_again = False
 
-    def pause(self, error: BaseException | None, *, expelled: bool, lasted: float) -> float | None:
+    def pause(self, error: BaseException, expelled: bool, lasted: float) -> float | None:
         """Seconds until it begins again, after a run of so many seconds that ended with this; None: it does not."""
+        if isinstance(error, StoreUnavailable):
+            return AWAY_PAUSE if self._begins_again else None
+        self._begins_again = True
         if expelled:
             return 0.0
         if not isinstance(error, Unlinked):

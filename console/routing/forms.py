@@ -180,7 +180,7 @@ class LegRow:
     name: str = ""
     selector: str = ""
     name_error: str = ""
-    selector_error: str = ""
+    selector_error: SelectorSyntaxError | None = None
 
     @property
     def is_blank(self) -> bool:
@@ -197,7 +197,7 @@ class LegRow:
             try:
                 compile_selector(self.selector)
             except SelectorSyntaxError as wrong:
-                self.selector_error = f"At position {wrong.position}: {wrong.reason}"
+                self.selector_error = wrong
         return not self.name_error and not self.selector_error
 
     def leg(self) -> Leg:

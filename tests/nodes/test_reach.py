@@ -2,11 +2,11 @@
 
 import pytest
 
-from brokerapp.errors import ConfigurationRefused, Unlinked
+from brokerapp.errors import ConfigurationRefused, Fenced, StoreUnavailable, Unlinked
 from brokerapp.nodes.members import Member
-from brokerapp.nodes.membership import BEATS
+from brokerapp.nodes.pulse import BEATS
 from brokerapp.nodes.reach import Reach, check_reach
-from brokerapp.nodes.rejoining import FIRST_PAUSE, LONGEST_PAUSE, Rejoining
+from brokerapp.nodes.rejoining import AWAY_PAUSE, FIRST_PAUSE, LONGEST_PAUSE, Rejoining
 from brokerapp.nodes.silences import PATIENCE_TIMEOUTS, WARN_TIMEOUTS, Silences
 from tests.protocol.running_node import until
 
@@ -87,10 +87,18 @@ def test_what_stands_for_all_addresses_of_a_machine_is_refused_as_nobody_can_cal
 
 def test_a_node_that_stepped_back_waits_longer_each_time_and_one_that_was_expelled_does_not():
     rejoining, error = Rejoining(), Unlinked("b lives")
-    assert [rejoining.pause(error, expelled=False, lasted=40) for _ in range(7)] == [30, 60, 120, 240, 480, 600, 600]
-    assert rejoining.pause(error, expelled=False, lasted=LONGEST_PAUSE + 1) == FIRST_PAUSE
-    assert rejoining.pause(None, expelled=True, lasted=1) == 0
-    assert rejoining.pause(OSError(), expelled=False, lasted=1) is None
+    assert [rejoining.pause(error, False, 40) for _ in range(7)] == [30, 60, 120, 240, 480, 600, 600]
+    assert rejoining.pause(error, False, LONGEST_PAUSE + 1) == FIRST_PAUSE
+    assert rejoining.pause(Fenced(), True, 1) == 0
+    assert rejoining.pause(Fenced(), False, 1) is None
+    assert rejoining.pause(OSError(), False, 1) is None
+
+
+def test_a_node_that_joins_again_waits_for_its_store_and_one_that_starts_does_not():
+    rejoining, away = Rejoining(), StoreUnavailable("connection refused")
+    assert rejoining.pause(away, False, 1) is None
+    rejoining.pause(Fenced(), True, 1)
+    assert rejoining.pause(away, False, 1) == AWAY_PAUSE
 
 
 def test_of_two_nodes_whose_link_is_lost_for_good_the_weaker_one_ends_and_says_why(
