@@ -181,8 +181,8 @@ class Committed:
     """The outcome of a commit: SEQ before the first message, and by position of the unit (from 1) what refused it (the
     name of a full log, STORE or TEMP) and its copies that were not kept (see Unit). Then bytes: what the store holds
     now, what those logs of the batch do that have a limit, and what is not persistent of all. Then, by position of the
-    unit, its copies that had been kept before. Last, if the batch asked, by log the SEQ of the entry that stood last in it
-    before (0: none).
+    unit, its copies that had been kept before. Last, if the batch asked, by log the SEQ of what stood last in it before
+    (0: nothing).
     """
 
     base: int
