@@ -152,7 +152,10 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.network.demand": (*VALUES, "brokerapp.engine", "brokerapp.network", "brokerapp.selectors.joining"),
     "brokerapp.network.why": (*VALUES, "brokerapp.engine", "brokerapp.network"),
     "brokerapp.network.inquiry": (*PARTS_OF_CORE, "brokerapp.network"),
-    "brokerapp.network.dialect": ("brokerapp.engine.schedule", "brokerapp.network_path", "brokerapp.stomp.session"),
+    "brokerapp.network.refusals": (),
+    "brokerapp.network.dialect": (
+        "brokerapp.engine.schedule", "brokerapp.errors", "brokerapp.network_path", "brokerapp.stomp.session",
+    ),
     "brokerapp.network.link": (
         "brokerapp.errors", "brokerapp.message", "brokerapp.network.address", "brokerapp.network.dialect",
         "brokerapp.network.websocket", "brokerapp.stomp",

@@ -506,6 +506,15 @@ async def test_trace_batches_are_kept_for_the_archiver(store):
     assert fields == [b"b", b"batch", b"n", b"17"]
 
 
+async def test_trace_batches_take_no_more_than_so_much_and_the_oldest_go(store, monkeypatch):
+    monkeypatch.setattr("brokerapp.store.redis.TRACE_BATCHES", 100)
+    for number in range(350):
+        await store.record(b"%d" % number, 1)
+    kept = [int(fields[1]) for _, fields in await store._do("XRANGE", store.keys.trace, "-", "+")]
+    assert kept == list(range(350 - len(kept), 350))
+    assert len(kept) <= 200  # whole pages of it go, of 100 entries each
+
+
 def test_every_key_of_a_broker_carries_its_hash_tag(store_url):
     keys = Keys("b")
     names = [name for name in dir(type(keys)) if isinstance(getattr(type(keys), name), property)]
