@@ -54,7 +54,7 @@ def test_a_node_that_has_not_come_to_an_epoch_has_not_told_in_it_what_its_client
 
 
 def test_a_consumer_of_which_one_queue_goes_may_be_given_as_much_of_the_others_and_keeps_what_came_of_them(monkeypatch):
-    homes = Homes(SimpleNamespace(session=ME.session, queues={}))
+    homes = Homes(SimpleNamespace(session=ME.session, committer=SimpleNamespace(), queues={}))
     homes.join(Members(2, (ME, OTHER), ME.session))
     goes, stays = [each for each in NAMES if not homes.is_here(each)][:2]
     told, abroad, consumer = [], homes.abroad, object()
