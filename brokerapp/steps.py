@@ -18,7 +18,7 @@ from brokerapp.broker import Broker
 from brokerapp.client import Placed
 from brokerapp.destination import Destination, Kind
 from brokerapp.edit import Edit
-from brokerapp.engine.dead_letters import FAILURE
+from brokerapp.engine.brokers_word import ACTOR, COUNT, EDITED_FROM, FAILURE, TIME, brokers_word
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.window import PAGE
@@ -38,10 +38,6 @@ MAX_STEP = 500
 MOVE, COPY, RETRY, REMOVE, EDIT = ACTIONS = ("move", "copy", "retry", "remove", "edit")
 #: How it ended for a message. Held: a consumer has it. Gone: it is in the queue no more. Refused: the detail says why.
 DONE, HELD, GONE, REFUSED = "done", "held", "gone", "refused"
-
-#: Headers that say who sent a message again, when (milliseconds since the epoch) and how often; and of which message,
-#: which has another id, an edited one was made.
-COUNT, ACTOR, TIME, EDITED_FROM = "resubmitCount", "resubmittedBy", "resubmittedTime", "resubmittedFrom"
 
 
 #: What takes the place of a message that goes there.
@@ -247,8 +243,7 @@ class Steps:
 
     @staticmethod
     def _resubmitted(entry: Entry, actor: str) -> Mapping[str, str | None]:
-        before = entry.message.headers.get(COUNT, "0")
-        times = int(before) + 1 if before.isdecimal() and len(before) < 10 else 1
+        times = int(brokers_word(entry.message.headers).get(COUNT, "0")) + 1
         return {**dict.fromkeys(FAILURE), COUNT: str(times), ACTOR: actor or None, TIME: str(clock.now_ms())}
 
     def _remove(self, deal: Deal, entries: list[Entry]) -> None:

@@ -118,7 +118,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     ),
     "brokerapp.stomp.naming": (*VALUES, "brokerapp.engine"),
     "brokerapp.stomp.compression": ("brokerapp.errors",),
-    "brokerapp.stomp.send_headers": ("brokerapp.errors", "brokerapp.message"),
+    "brokerapp.stomp.send_headers": ("brokerapp.engine.brokers_word", "brokerapp.errors", "brokerapp.message"),
     "brokerapp.stomp.subscribe_headers": ("brokerapp.network_path", "brokerapp.stomp.send_headers"),
     "brokerapp.stomp.session": (
         "brokerapp.connector", "brokerapp.errors", "brokerapp.message", "brokerapp.actions", "brokerapp.stomp.frames",
@@ -152,7 +152,10 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.network.demand": (*VALUES, "brokerapp.engine", "brokerapp.network", "brokerapp.selectors.joining"),
     "brokerapp.network.why": (*VALUES, "brokerapp.engine", "brokerapp.network"),
     "brokerapp.network.inquiry": (*PARTS_OF_CORE, "brokerapp.network"),
-    "brokerapp.network.dialect": ("brokerapp.engine.schedule", "brokerapp.network_path", "brokerapp.stomp.session"),
+    "brokerapp.network.refusals": (),
+    "brokerapp.network.dialect": (
+        "brokerapp.engine.schedule", "brokerapp.errors", "brokerapp.network_path", "brokerapp.stomp.session",
+    ),
     "brokerapp.network.link": (
         "brokerapp.errors", "brokerapp.message", "brokerapp.network.address", "brokerapp.network.dialect",
         "brokerapp.network.websocket", "brokerapp.stomp",
@@ -197,7 +200,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.peers": PARTS_OF_CORE,
     "brokerapp.properties": ("brokerapp.engine", "brokerapp.errors", "brokerapp.selectors"),
     "brokerapp.homeward": ("brokerapp.destination", "brokerapp.engine"),
-    "brokerapp.handwritten": ("brokerapp.actions", "brokerapp.message"),
+    "brokerapp.handwritten": ("brokerapp.actions", "brokerapp.engine.brokers_word", "brokerapp.message"),
     "brokerapp.sending": (*PARTS_OF_CORE, "brokerapp.handwritten", "brokerapp.properties"),
     "brokerapp.edit": ("brokerapp.errors", "brokerapp.handwritten", "brokerapp.message", "brokerapp.properties"),
     "brokerapp.steps": (
@@ -207,7 +210,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.transfers": (*PARTS_OF_CORE, "brokerapp.homeward"),
     "brokerapp.admin": (
         *VALUES, "brokerapp.admin", "brokerapp.cluster.status", "brokerapp.homeward",
-        "brokerapp.clock", "brokerapp.engine.bindings", "brokerapp.engine.checking",
+        "brokerapp.clock", "brokerapp.engine.bindings", "brokerapp.engine.brokers_word", "brokerapp.engine.checking",
         "brokerapp.engine.circumstances", "brokerapp.engine.job", "brokerapp.selectors", "=brokerapp.store",
         "brokerapp.store.redis", "brokerapp.network.definition", "brokerapp.network.registry",
     ),

@@ -68,7 +68,7 @@ def shown(result: Mapping[str, Any], sees: Sees) -> Shown:
         {
             **each,
             "change": figures.difference(each["difference"], "messages"),
-            "grown": figures.difference(each["draft_bytes"] - each["today_bytes"], "bytes"),
+            "grown": figures.difference(each["draft_bytes"] - each["in_force_bytes"], "bytes"),
         }
         for each in tables["targets"]
         if _seen(sees, each["target"])

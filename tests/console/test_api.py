@@ -384,6 +384,7 @@ def test_dead_letters_come_in_groups_with_the_way_back_of_each(program, console,
     found = call(program, "get", "/dead-letters?q=boom")
     [group] = found["items"]
     assert (group["count"], group["cause"], group["queue"]) == (1, "boom", "queue://DLQ.api")
+    assert group["claimed"] == 1, "a client sent it there"
     radius = call(program, "get", f"/dead-letters/DLQ.api/radius?selector={group['selector']}")
     assert (radius["of"], radius["looked_at"]) == (1, 1)
     moved = call(program, "get", "/dead-letters/DLQ.api/radius?action=move&target=queue://api.home")

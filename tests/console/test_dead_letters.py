@@ -51,9 +51,9 @@ def test_the_selector_of_a_group_finds_what_failed_alike_and_nothing_else(cause,
 def test_the_whole_is_the_sum_of_its_queues_as_they_were_read():
     queue, message = Destination.queue("DLQ"), BrowsedMessage(1, "ID:1", "/queue/DLQ", None, {}, b"", 0)
     page = BrowsePage([message] * 3, 3, None)  # one came since the node told its numbers
-    found = survey([DestinationStats(queue, QueueSize=2)], lambda *_: 0, lambda *_: page)
+    found = survey([DestinationStats(queue, QueueSize=2)], lambda *_: page)
     assert (found.total, found.holds, found.complete) == (3, {queue: 3}, True)
-    unread = survey([DestinationStats(queue, QueueSize=2)], lambda *_: 0, lambda *_: page, patience=0)
+    unread = survey([DestinationStats(queue, QueueSize=2)], lambda *_: page, patience=0)
     assert (unread.total, unread.holds, unread.complete) == (2, {queue: 2}, False)
 
 

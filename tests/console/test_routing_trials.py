@@ -39,16 +39,16 @@ RESULT = {
         {"name": each, "legendgroup": each, "x": [], "y": []} for each in ("queue://shop.eu", "queue://vault.all")
     ], "layout": {}}}],
     "tables": [
-        table("totals", "what unit today draft difference", ("Copies stored", "messages", 10, 14, 4)),
+        table("totals", "what unit in_force draft difference", ("Copies stored", "messages", 10, 14, 4)),
         table(
             "targets",
-            "target state today draft difference today_bytes draft_bytes served waiting_today waiting_draft",
+            "target state in_force draft difference in_force_bytes draft_bytes served waiting_recorded waiting_draft",
             ("queue://shop.in", "lost", 10, 0, -10, 100, 0, 2.0, 0, 0),
             ("queue://shop.eu", "new", 0, 4, 4, 0, 2048, 0.0, 0, 4),
             ("queue://vault.all", "new", 0, 10, 10, 0, 100, 0.0, 0, 10),
         ),
         table(
-            "legs", "leg definition at target selector today taken refused unknown",
+            "legs", "leg definition at target selector in_force taken refused unknown",
             (1, "compositeQueue:shop.in", "queue://shop.in", "queue://shop.eu", "region = 'eu'", 0, 4, 5, 1),
             (2, "compositeQueue:shop.in", "queue://shop.in", "queue://vault.all", None, 0, 10, 0, 0),
         ),

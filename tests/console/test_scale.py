@@ -153,10 +153,11 @@ def test_a_time_finds_its_place_among_a_million_messages(browser_of, crowd):
     assert took < PAGE_SECONDS * MARGIN
 
 
-def test_a_selector_that_matches_nothing_stops_and_says_how_far_it_looked(browser_of, crowd):
+@pytest.mark.parametrize("end", ["0", "1"], ids=["from the oldest on", "from the newest back"])
+def test_a_selector_that_matches_nothing_stops_and_says_how_far_it_looked(end, browser_of, crowd):
     support = browser_of("support")
-    page, took = quickest(lambda: support.get(MESSAGES_PAGE, {"selector": "region = 'nowhere'"}))
-    assert 0 < page.context["scanned"] <= SCAN
+    page, took = quickest(lambda: support.get(MESSAGES_PAGE, {"selector": "region = 'nowhere'", "end": end}))
+    assert 0 < page.context["page"].scanned <= SCAN
     assert page.context["partial"]
     assert "This is not all" in page.content.decode()
     assert took < LOOK_SECONDS * MARGIN

@@ -15,7 +15,7 @@ NAMES = [f"queue://{number}" for number in range(20)]
 @pytest.fixture
 def homes():
     """Of a node that is alone."""
-    return Homes(SimpleNamespace(session=ME.session, queues=dict.fromkeys(NAMES, "a log")))
+    return Homes(SimpleNamespace(session=ME.session, committer=SimpleNamespace(), queues=dict.fromkeys(NAMES, "a log")))
 
 
 def entry(number):
@@ -41,7 +41,7 @@ def test_what_came_back_before_its_home_took_it_is_kept_until_the_log_is_gone_or
 
 
 def test_a_node_that_has_not_come_to_an_epoch_has_not_told_in_it_what_its_clients_hold(monkeypatch):
-    homes, reached = Homes(SimpleNamespace(session=ME.session, queues={})), []
+    homes, reached = Homes(SimpleNamespace(session=ME.session, committer=SimpleNamespace(), queues={})), []
     monkeypatch.setattr(homes.guests, "reached", reached.append)
     homes.join(Members(2, (ME, OTHER), ME.session))
     homes.joined()

@@ -12,6 +12,8 @@ from brokerapp.edit import MAX_BODY, Edit
 from brokerapp.errors import DestinationNotFound, RequestRefused
 from brokerapp.handwritten import TestSend
 from brokerapp.homeward import came_from, home_of
+from brokerapp.snapshot import END_OF_LOG
+from tests.protocol.running_node import until
 
 queue = Destination.queue
 
@@ -288,12 +290,32 @@ def test_a_place_in_a_queue_is_found_by_time_and_from_the_end(connect, node, nam
 
     async def look(admin: BrokerAdmin):
         after = await admin.place_at(queue(name), middle)
-        newest = await admin.place(queue(name), count=3)
-        before = await admin.place(queue(name), before=newest + 1, count=3)
-        pages = [await admin.browse(queue(name), after=each, limit=3) for each in (after, newest, before)]
+        newest = await admin.browse_back(queue(name), limit=3)
+        before = await admin.browse_back(queue(name), before=newest.next, limit=3)
+        pages = [await admin.browse(queue(name), after, limit=3), newest, before]
         beyond = await admin.place_at(queue(name), middle + 3_600_000)
         return [[each.body for each in page.messages] for page in pages], beyond, await admin.last(queue(name))
 
     pages, beyond, last = node.ask(look)
     assert pages == [[b"6", b"7", b"8"], [b"7", b"8", b"9"], [b"4", b"5", b"6"]]
     assert beyond == last == numbers(node, name)[-1]
+
+
+def test_the_last_that_match_are_found_from_the_end_in_bounded_looks(connect, node, name):
+    client = connect()
+    for number in range(30):
+        client.send(f"/queue/{name}", str(number), kind="rare" if number in (2, 21, 28) else "dull")
+    until(lambda: node.depth(name) == 30, "all are there")
+
+    async def look(admin: BrokerAdmin, *where):
+        page = await admin.browse_back(queue(name), *where)
+        return [int(each.body) for each in page.messages], page.scanned, page.next
+
+    rare, first = "kind = 'rare'", numbers(node, name)[0]
+    assert node.ask(lambda admin: look(admin, END_OF_LOG, 50, rare)) == ([2, 21, 28], 30, None)
+    assert node.ask(lambda admin: look(admin, END_OF_LOG, 1, rare)) == ([28], 2, first + 28)
+    assert node.ask(lambda admin: look(admin, first + 28, 50, rare, 20)) == ([21], 20, first + 8)
+    assert node.ask(lambda admin: look(admin, first + 8, 50, rare, 20)) == ([2], 8, None)
+    some = node.ask(lambda admin: admin.count_back(queue(name), END_OF_LOG, rare, 20))
+    assert (str(some), some.looked_at, some.of) == ("at least 2", 20, 30)
+    assert str(node.ask(lambda admin: admin.count_back(queue(name), END_OF_LOG, rare, 30))) == "3"
