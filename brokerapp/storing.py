@@ -172,7 +172,7 @@ class Storing:
         numbers = range(seq, seq + count)
         payloads = numbers if group.shared else (0,) * count
         deliveries = messages[0].deliveries
-        touched = self._broker.delivery.touched
+        touched, before = self._broker.delivery.touched, self._broker.committer.before
         for log, (name, original, shown) in zip(group.logs, group.rows, strict=True):
             if given and name in given:
                 self._broker.early.stored(log, given[name], numbers, payloads)
@@ -183,7 +183,7 @@ class Storing:
             self.arrived(log, messages, bodies)
             if log.consumers:
                 facts = zip(numbers, messages, payloads, sizes, strict=True)
-                log.offer_run([Entry(name, *each, original, shown, deliveries) for each in facts])
+                log.offer_run([Entry(name, *each, original, shown, deliveries) for each in facts], before.get(name))
                 touched[log] = None
             else:
                 log.offer_unseen(count)

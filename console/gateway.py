@@ -189,9 +189,9 @@ class Gateway:
         """Remember one of them no longer."""
         return self.run(self.admin.forget_selectors(queue, selector))
 
-    def create(self, destination: Destination) -> None:
-        """Make the destination exist."""
-        self.run(self.admin.create(destination))
+    def create(self, destination: Destination) -> bool:
+        """Make the destination exist; whether it did not before."""
+        return self.run(self.admin.create(destination))
 
     def delete(self, destination: Destination) -> int:
         """Remove the destination with all it holds; how many messages."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import http.client
+import re
 import socket
 import sys
 from collections.abc import Iterator
@@ -29,6 +30,8 @@ WORKER_ENVIRONMENT = UNCHECKED | {
     # Celery warns about workers of root because of pickled tasks; ours are JSON.
     "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
 }
+#: What Celery says of the signal that the supervisor sends it: a second Ctrl-C means something else here.
+WORKER_UNSAID = re.compile(r"Hitting Ctrl\+C|(Warm|Cold) shutdown|Waiting gracefully for cold shutdown")
 WORKER = f"{CELERY} worker --loglevel INFO --without-mingle --without-gossip"
 
 
@@ -48,7 +51,7 @@ def parts(environment: Environment) -> list[Part]:
 
     def worker(queue: str, processes: int) -> Part:
         command = _module(f"{WORKER} -Q {queue} -c {processes} -n {queue}@%h")
-        return Part(f"worker-{queue}", command, environment=WORKER_ENVIRONMENT)
+        return Part(f"worker-{queue}", command, environment=WORKER_ENVIRONMENT, unsaid=WORKER_UNSAID)
 
     others = [
         # What analyses need takes longest to start, and waits for nobody. Spark ends after those who need it.

@@ -165,6 +165,7 @@ class Batch:
     )  #: log name, JSON; None: it is removed if empty
     marks: list[tuple[str, str]] = field(default_factory=list)  #: log name, SEQ or `open`
     returned: list[tuple[str, int, int]] = field(default_factory=list)  #: log name, SEQ, deliveries so far
+    accompanied: bool = False  #: other nodes write to the same logs: tell what stood last in those appended to
 
     @property
     def numbered(self) -> Iterator[tuple[int, Unit | Run]]:
@@ -180,7 +181,8 @@ class Committed:
     """The outcome of a commit: SEQ before the first message, and by position of the unit (from 1) what refused it (the
     name of a full log, STORE or TEMP) and its copies that were not kept (see Unit). Then bytes: what the store holds
     now, what those logs of the batch do that have a limit, and what is not persistent of all. Then, by position of the
-    unit, its copies that had been kept before.
+    unit, its copies that had been kept before. Last, if the batch asked, by log the SEQ of what stood last in it before
+    (0: nothing).
     """
 
     base: int
@@ -190,6 +192,7 @@ class Committed:
     held: Mapping[str, int] = field(default_factory=dict)
     temp: int = 0
     repeated: Mapping[int, list[tuple[int, int]]] = field(default_factory=dict)
+    before: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -202,8 +202,9 @@ def _text(body: bytes) -> str:
 
 
 async def _create(admin: BrokerAdmin, args: Namespace) -> Answer:
-    await admin.create(Destination.parse(args.destination))
-    return {"created": args.destination}, [f"{args.destination} exists"]
+    is_new = await admin.create(Destination.parse(args.destination))
+    said = "is made" if is_new else "was there already"
+    return {"created": args.destination, "new": is_new}, [f"{args.destination} {said}; it stays until it is deleted"]
 
 
 async def _purge(admin: BrokerAdmin, args: Namespace) -> Answer:
