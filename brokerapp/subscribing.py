@@ -95,7 +95,7 @@ class Subscribing:
             prefetch, None if durable else crossing or selector, subscribe.transformation,
             priority=_priority(subscribe.options),
             exclusive=self._exclusive(targets[0], subscribe.options), no_local=_is_true(subscribe.options, "noLocal"),
-            retroactive=retroactive, crossing=crossing, principal=_behind(client, subscribe.options),
+            retroactive=retroactive, crossing=crossing, principal=_behind(client, subscribe.options), claim=wanted,
         )  # fmt: skip
         self._bound_pending(subscription, _number(subscribe.options, "maximumPendingMessageLimit", 0))
         client.subscriptions[name] = client.by_key[subscription.key] = subscription

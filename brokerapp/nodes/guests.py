@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +20,11 @@ from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_groups import group_of
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
+from brokerapp.named_subscription import NamedSubscription
 from brokerapp.nodes.words import Consumer, Word, pack, unpack
 from brokerapp.recording.schema import REDELIVER
 from brokerapp.selectors import compile_selector
+from brokerapp.store import Unit
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
@@ -96,10 +99,22 @@ class Guests:
         if guest is None:
             guest = self._guests[session, key] = self._new(session, key, facts)
         if durable is not None:
+            guest.claim = _claimed(durable.subscription, facts.get("claim"))
             self._broker.durables.join(guest, durable)
         else:
             self._broker.consuming.attach_here(guest, log)
-        self._homes.tell(session, Word.KNOWN, id, "")
+        self._answer(session, id, waits=durable is not None)
+
+    def _answer(self, session: str, id: int, *, waits: bool) -> None:
+        """It is served; `waits`: when all nodes know for whom that is kept from now on."""
+
+        def say(*_: Any) -> None:
+            self._homes.tell(session, Word.KNOWN, id, "")
+
+        if waits:
+            self._broker.committer.submit(Unit(then=say))
+        else:
+            say()
 
     def _new(self, session: str, key: int, facts: dict[str, Any]) -> Subscription:
         client = Client(f"{session}:{key}", Post(self, session, key), client_id=facts["client_id"], internal=True)
@@ -327,6 +342,14 @@ class Guests:
             log.stopped.discard(_exclusive_at(session))
         for logs in (*self._held.values(), *self._former.values()):
             logs.pop(log.name, None)
+
+
+def _claimed(known: NamedSubscription, claim: Sequence[Any] | None) -> NamedSubscription | None:
+    """A named subscription as a consumer's client wants it: for which groups of users, or which bridge."""
+    if claim is None:
+        return None
+    groups, leads_to = claim
+    return replace(known, groups=None if groups is None else tuple(groups), leads_to=leads_to)
 
 
 def _exclusive_at(session: str) -> str:

@@ -116,7 +116,7 @@ def test_nor_does_who_says_it_again_after_its_link_was_lost_do_so_twice(nodes):
 
 def test_a_node_says_whether_its_clients_consume_a_log_that_is_at_home_elsewhere():
     queues, said = {}, []
-    homes = Homes(SimpleNamespace(session="a", queues=queues))
+    homes = Homes(SimpleNamespace(session="a", committer=SimpleNamespace(), queues=queues))
     homes.open(SimpleNamespace(tell=lambda *facts: said.append(facts)))
     homes.join(Members(1, [Member("a", "a"), Member("h", "h")], "a"))
     said.clear()

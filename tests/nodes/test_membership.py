@@ -87,7 +87,7 @@ def membership():
     """Makes that of the node `a`, whose store is this one."""
 
     def make(store):
-        broker = SimpleNamespace(session="1", queues={})
+        broker = SimpleNamespace(session="1", committer=SimpleNamespace(), queues={})
         made = Membership(store, "a", "127.0.0.1", 50, Homes(broker))
         made._pulse.joined(0.0, asyncio.get_running_loop().time(), LONG)
         return made
