@@ -20,7 +20,7 @@ WEB_GRACE_SECONDS = 20.0  # closing, and then the node stores all it was asked t
 
 SHORT_TASKS = 2  # at once; the demo is a task that lasts
 DATABASE_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
-CELERY = "celery --quiet -A console.celery"
+CELERY = "celery --quiet -A"
 #: Django's checks need every page of the console loaded, for which Celery's processes have no use: half of their start.
 UNCHECKED = {"CELERY_SKIP_CHECKS": "1"}
 WORKER_ENVIRONMENT = UNCHECKED | {
@@ -32,7 +32,7 @@ WORKER_ENVIRONMENT = UNCHECKED | {
 }
 #: What Celery says of the signal that the supervisor sends it: a second Ctrl-C means something else here.
 WORKER_UNSAID = re.compile(r"Hitting Ctrl\+C|(Warm|Cold) shutdown|Waiting gracefully for cold shutdown")
-WORKER = f"{CELERY} worker --loglevel INFO --without-mingle --without-gossip"
+WORKER = f"{CELERY} console.celery worker --loglevel INFO --without-mingle --without-gossip"
 
 
 def parts(environment: Environment) -> list[Part]:
@@ -74,7 +74,11 @@ def parts(environment: Environment) -> list[Part]:
         ),
         Part("archiver", _module("analytics.archiver")),
         worker("default", SHORT_TASKS),
-        Part("beat", _module(f"{CELERY} beat --loglevel INFO --scheduler {DATABASE_SCHEDULER}"), environment=UNCHECKED),
+        Part(
+            "beat",
+            _module(f"{CELERY} console.clock beat --loglevel INFO --scheduler {DATABASE_SCHEDULER}"),
+            environment=UNCHECKED,
+        ),
     ]
     return [store, *others] if environment.owns_store else others
 
